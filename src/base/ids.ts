@@ -1,0 +1,52 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+/** Digits in ascending ASCII order, so that texts sort as the numbers they stand for. */
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const TIME_DIGITS = 8
+const RANDOM_DIGITS = 14
+
+/** Random bytes are drawn in blocks: one call to the operating system serves many ids. */
+let pool = Buffer.alloc(0)
+let poolOffset = 0
+
+function randomDigit(): string {
+  for (;;) {
+    if (poolOffset >= pool.length) {
+      pool = randomBytes(4096)
+      poolOffset = 0
+    }
+    const value = (pool[poolOffset++] ?? 255) & 63
+    if (value < DIGITS.length) return DIGITS.charAt(value)
+  }
+}
+
+function timeDigits(ms: number): string {
+  let rest = ms
+  let text = ''
+  for (let i = 0; i < TIME_DIGITS; i++) {
+    text = DIGITS.charAt(rest % 62) + text
+    rest = Math.floor(rest / 62)
+  }
+  return text
+}
+
+/**
+ * Makes an identifier such as `msg_0Nk3…`: 8 digits of time, then 14 random ones (83 bits).
+ * Ids of later milliseconds sort after earlier ones, so that an index over them grows at its end.
+ * @param nowMs Unix milliseconds.
+ */
+export function newId(prefix: string, nowMs: number): string {
+  let id = prefix + timeDigits(nowMs)
+  for (let i = 0; i < RANDOM_DIGITS; i++) id += randomDigit()
+  return id
+}
+
+/** A secret of `bytes` random bytes in URL-safe base64 without padding. */
+export function randomSecret(bytes = 32): string {
+  return randomBytes(bytes).toString('base64url')
+}
+
+/** The SHA-256 of a text or of bytes, in lower-case hexadecimal. */
+export function sha256Hex(input: string | Uint8Array): string {
+  return createHash('sha256').update(input).digest('hex')
+}

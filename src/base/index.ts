@@ -1,0 +1,15 @@
+/**
+ * The ground floor: small pieces that every room stands on and that know nothing of any of them.
+ *
+ * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
+ * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
+ * - `newId` makes identifiers that sort by the time they were made.
+ * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
+ *
+ * Nothing here reads configuration, touches a file or a socket, or logs.
+ */
+export { type Clock, systemClock, type Timer } from './clock.js'
+export { formatDuration, parseDuration } from './duration.js'
+export { newId, randomSecret, sha256Hex } from './ids.js'
+export { type Service, stopAll } from './service.js'
+export { unreachable } from './unreachable.js'

@@ -1,0 +1,40 @@
+import type { Clock, Timer } from '../clock.js'
+
+/** A clock for tests: time stands still until `advance` is called. */
+export class ManualClock implements Clock {
+  #now: number
+  #timers: { at: number; callback: () => void }[] = []
+
+  /** @param startAt the first answer of `now()`, Unix milliseconds. */
+  constructor(startAt = 1_700_000_000_000) {
+    this.#now = startAt
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    const entry = { at: this.#now + Math.max(delayMs, 0), callback }
+    this.#timers.push(entry)
+    return { cancel: () => void (this.#timers = this.#timers.filter((other) => other !== entry)) }
+  }
+
+  /** Moves time forward by `byMs` and fires every timer that falls due on the way, in order of their times. */
+  advance(byMs: number): void {
+    const end = this.#now + byMs
+    for (;;) {
+      const due = this.#timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
+      if (!due) break
+      this.#timers = this.#timers.filter((other) => other !== due)
+      this.#now = Math.max(this.#now, due.at)
+      due.callback()
+    }
+    this.#now = end
+  }
+
+  /** How many timers are set. */
+  get pendingTimers(): number {
+    return this.#timers.length
+  }
+}

@@ -1,0 +1,132 @@
+import type { Logger } from 'pino'
+import type { Clock, Service } from '../base/index.js'
+
+/** What an engine program is and can do, learned once by running it (`probeEngine`). */
+export interface EngineInfo {
+  /** Absolute path of the program. */
+  readonly binary: string
+  readonly kind: 'redis' | 'valkey'
+  /** The version the program states, such as `7.0.15`. */
+  readonly version: string
+  /** The version of the operating system's package that owns the program, when a package does. */
+  readonly packageVersion?: string
+  /** What this program can do beyond the oldest supported version, such as `hash-field-ttl` or `json`. */
+  readonly capabilities: readonly EngineCapability[]
+  /** Reasons not to use this program, each one sentence with what to do. Empty when it is fine. */
+  readonly problems: readonly string[]
+}
+
+/** A family of commands that only newer engines know. */
+export type EngineCapability = 'hash-field-ttl' | 'json' | 'search' | 'waitaof' | 'string-compare-and-set'
+
+/** What a member is to its database: the primary takes the writes, a replica copies them and serves reads. */
+export type MemberRole = 'primary' | 'replica'
+
+/** One engine process that a database should have. */
+export interface MemberSpec {
+  /** The region the process stands for; also the name of its directory. Lower-case letters, digits and `-`. */
+  readonly region: string
+  readonly role: MemberRole
+}
+
+/** A user that clients of the engine log in as. */
+export interface EngineUser {
+  /** Letters, digits, `_`, `-` and `.`; names that begin with `homeport-` are the fleet's own. */
+  readonly name: string
+  /** Kept in memory and passed on only as its SHA-256. */
+  readonly password: string
+  /** ACL rules in the engine's own words, without passwords: `~* &* +@all -@dangerous`. */
+  readonly rules: string
+}
+
+/** The wish: what should run for one database. */
+export interface EngineSpec {
+  /** Letters, digits, `_` and `-`; also the name of the database's directory. */
+  readonly databaseId: string
+  /** Primary first, then replicas; regions are unique. The primary's region never changes in a database's life. */
+  readonly members: readonly MemberSpec[]
+  /** Every user; without one named `default`, that user is switched off. */
+  readonly users: readonly EngineUser[]
+  /** Bound of the data set in bytes. */
+  readonly maxMemoryBytes: number
+  /** At the bound: evict the least recently used keys (true) or refuse writes (false). */
+  readonly eviction: boolean
+  /** `append-only`: a log, synced every second; `snapshot`: a dump from time to time and at a clean stop. */
+  readonly persistence: 'append-only' | 'snapshot'
+  readonly wanted: 'running' | 'stopped'
+}
+
+/** Where an engine that serves can be reached. */
+export interface EngineEndpoint {
+  readonly region: string
+  readonly role: MemberRole
+  /** Unix socket of the engine; its directory is closed to other users of the machine. */
+  readonly socketPath: string
+  /** Grows with every process: another number at the same path means that all connections are new. */
+  readonly generation: number
+}
+
+/** What is observed of one member. */
+export interface MemberStatus {
+  readonly region: string
+  readonly role: MemberRole
+  /** See the state machine in `member.ts`. */
+  readonly state: 'stopped' | 'starting' | 'answering' | 'running' | 'stopping' | 'backing-off'
+  /** Process id, while a process is known. */
+  readonly pid?: number
+  readonly generation?: number
+  /** Starts that failed in a row. */
+  readonly failures: number
+  /** Why the last process ended or did not start; without paths and secrets. */
+  readonly reason?: string
+}
+
+/** What the fleet writes its log with. */
+export type FleetLogger = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+
+/** What a fleet is made of. */
+export interface FleetOptions {
+  /** Root of Homeport's durable files; the fleet owns `databases/` and `run/` in it. Locked by the caller. */
+  readonly dataDir: string
+  readonly engine: EngineInfo
+  readonly clock: Clock
+  readonly logger: FleetLogger
+  /** Run an engine although it has known holes. Default false: `start` rejects with `engine_unsafe_version`. */
+  readonly allowUnsafeVersion?: boolean
+  /** How long an engine may take to end cleanly before it is killed. Default 10,000. */
+  readonly stopGraceMs?: number
+  /** How long `ensure` may work on a wish, and how long `endpoints` waits. Default 30,000. */
+  readonly readyDeadlineMs?: number
+}
+
+/** The engine processes of all databases. The only one that starts or stops such a process. */
+export interface Fleet extends Service {
+  /**
+   * Declares what should run for a database and resolves when it does: every member answers with the wished settings
+   * and every replica has its link. A newer wish for the same database replaces an older one; the older call settles
+   * with the newer when both want the same (`running` or `stopped`), and rejects otherwise.
+   *
+   * Rejects with `engine_failed` when three starts in a row fail or the deadline passes, with `store_full` when the
+   * disk has no room, with `starting` before `start` and after `stop`. The wish stands, and is tried again with
+   * growing pauses, until another wish or `remove` replaces it.
+   */
+  ensure(spec: EngineSpec): Promise<void>
+
+  /** Ends the processes and deletes the files of a database. Resolves when nothing is left; may be repeated. */
+  remove(databaseId: string): Promise<void>
+
+  /**
+   * Where the engines of a database can be reached, primary first. Waits while the primary is on its way up; replicas
+   * that are not (yet) linked are left out.
+   *
+   * Rejects with `engine_failed` when the primary does not come up before the deadline, with `starting` when nothing
+   * is wished to run for this database, and with the signal's reason when that is aborted.
+   */
+  endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
+
+  /** What is observed of the members of a database, primary first; empty when the fleet has no wish for it. */
+  observe(databaseId: string): readonly MemberStatus[]
+
+  /** Deletes the files and ends the processes of every database that is not in `known`. */
+  collectOrphans(known: ReadonlySet<string>): Promise<void>
+}

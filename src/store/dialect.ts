@@ -1,0 +1,93 @@
+import {
+  type ColumnType,
+  DummyDriver,
+  type Expression,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import type { Tables } from './schema/index.js'
+
+/** How column types are spelt in `create table`. All integers hold 53 bits; booleans are the integers 0 and 1. */
+export interface ColumnTypes {
+  /** An integer primary key that the database assigns, always growing. */
+  readonly serial: string
+  readonly integer: string
+  readonly text: string
+  readonly bytes: string
+}
+
+/** The differences between the databases, each a small named capability. Everything else is one text for both. */
+export interface Dialect {
+  readonly name: 'sqlite' | 'postgres'
+  /** Builds queries; it is never connected to anything. */
+  readonly db: Kysely<Tables>
+  readonly types: ColumnTypes
+  /** `column` is one of the numbers of a list parameter. */
+  inNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
+  /** `column` is one of the texts of a list parameter. */
+  inTexts(column: string, list: readonly string[]): RawBuilder<boolean>
+  /** The text in `column` contains `part`, case-sensitive. */
+  contains(column: string, part: string): RawBuilder<boolean>
+  /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
+  startsWith(column: string, prefix: string): RawBuilder<boolean>
+  /** Locks the selected rows until the transaction ends, where transactions run side by side. */
+  forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
+}
+
+function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
+  return sql<boolean>`substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix}`
+}
+
+/** SQLite runs write transactions one after the other, so nothing needs a row lock. Lists travel as JSON texts. */
+export const sqliteDialect: Dialect = {
+  name: 'sqlite',
+  db: new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  }),
+  types: { serial: 'INTEGER PRIMARY KEY AUTOINCREMENT', integer: 'INTEGER', text: 'TEXT', bytes: 'BLOB' },
+  inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
+  inTexts: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
+  contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
+  startsWith: starts,
+  forUpdate: (builder) => builder,
+}
+
+/** PostgreSQL runs transactions side by side: a row that is read to be changed is locked. Lists travel as arrays. */
+export const postgresDialect: Dialect = {
+  name: 'postgres',
+  db: new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  }),
+  types: {
+    serial: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+    integer: 'BIGINT',
+    // Byte order, as in SQLite: comparisons and sorting must not depend on the server's locale.
+    text: 'TEXT COLLATE "C"',
+    bytes: 'BYTEA',
+  },
+  inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::bigint[])`,
+  inTexts: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::text[])`,
+  contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,
+  startsWith: starts,
+  forUpdate: (builder) => builder.forUpdate(),
+}
+
+/** A column that the database fills in. */
+export type Assigned<T> = ColumnType<T, never, never>

@@ -1,0 +1,22 @@
+/**
+ * Durable state behind one seam.
+ *
+ * Other rooms see `Store.run(operation, args)` and the operations in `operations/`, one file a room: named
+ * transactions such as `messages.publish` that either happen wholly and are on disk when they resolve, or do not
+ * happen. Nobody outside this room writes SQL or knows which database is behind it.
+ *
+ *   operation (generator of statements) ── SQLite: a writer thread, many operations in one commit; a reader thread
+ *                                      └── PostgreSQL: a transaction on a pooled connection
+ *
+ * - `schema/`: the tables as types, one file a room; `migrations/`: the same as numbered statements.
+ * - `query.ts`: a query is declared once with Kysely over named parameters and compiled once for each dialect.
+ * - `operation.ts`: what a transaction is and how its body asks for rows.
+ * - `dialect.ts`: everything in which the two databases differ, as small named capabilities.
+ *
+ * Promises: a resolved write survives SIGKILL and a power cut; operations of one caller run in the order in which
+ * they were asked for when the caller awaits them; a reading operation sees one snapshot. The store never retries a
+ * write whose commit may have happened, and never decides anything: that is the caller's room.
+ */
+export * as operations from './operations/index.js'
+export { openStore } from './open.js'
+export type { Store, StoreDescription } from './types.js'

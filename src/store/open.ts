@@ -1,0 +1,20 @@
+import { join } from 'node:path'
+import { openPostgresStore } from './postgres/store.js'
+import { openSqliteStore } from './sqlite/store.js'
+import type { Store } from './types.js'
+
+/** Where a store lies and what to do when it breaks. */
+export interface StoreSettings {
+  /** `sqlite` for a file in the data directory, or a `postgres://` URL. */
+  readonly location: string
+  /** Holds the SQLite file; must exist. */
+  readonly dataDir: string
+  /** Called when an open store can no longer work; what was acknowledged is safe. */
+  readonly onFailure: (error: Error) => void
+}
+
+/** Opens the store that the settings name, with its schema brought up to date. */
+export async function openStore(settings: StoreSettings): Promise<Store> {
+  if (settings.location === 'sqlite') return openSqliteStore(join(settings.dataDir, 'homeport.sqlite'), settings.onFailure)
+  return openPostgresStore(settings.location, settings.onFailure)
+}

@@ -1,0 +1,91 @@
+import { HomeportError } from '../contract/errors.js'
+import type { Query } from './query.js'
+import type { Tables } from './schema/index.js'
+
+/**
+ * An operation is one transaction with a name: a generator that yields statements and gets their results. Because it
+ * never waits for anything but the store, SQLite runs it synchronously beside many others in one commit, and
+ * PostgreSQL runs the same text over a connection. It may run more than once (a commit is tried again when another
+ * transaction was in the way), so it must depend on nothing but its arguments and the store: the time is an argument.
+ */
+
+/** A statement that an operation asks the store to run. */
+export type Statement =
+  | { readonly kind: 'all'; readonly query: Query<never, unknown>; readonly params: object }
+  | { readonly kind: 'change'; readonly query: Query<never, unknown>; readonly params: object }
+  | { readonly kind: 'insert'; readonly table: keyof Tables; readonly rows: readonly object[] }
+
+/** The body of a transaction: yields statements, returns its result. */
+export type Transaction<Result> = Generator<Statement, Result, unknown>
+
+/** A named transaction. `Args` and `Result` must survive a structured clone. */
+export interface Operation<Args, Result> {
+  readonly name: string
+  /** `read` operations see one snapshot and change nothing; `write` operations are durable when they resolve. */
+  readonly access: 'read' | 'write'
+  readonly body: (args: Args) => Transaction<Result>
+}
+
+/** An operation whose argument and result types are known only to its caller. */
+export type AnyOperation = Operation<never, unknown>
+
+const operations = new Map<string, AnyOperation>()
+
+function register<Args, Result>(operation: Operation<Args, Result>): Operation<Args, Result> {
+  if (operations.has(operation.name)) throw new Error(`two store operations are named ${operation.name}`)
+  operations.set(operation.name, operation)
+  return operation
+}
+
+/** Declares a reading operation. Names are `room.verb`, unique in the store. */
+export function read<Args, Result>(name: string, body: (args: Args) => Transaction<Result>): Operation<Args, Result> {
+  return register({ name, access: 'read', body })
+}
+
+/** Declares a writing operation. Names are `room.verb`, unique in the store. */
+export function write<Args, Result>(name: string, body: (args: Args) => Transaction<Result>): Operation<Args, Result> {
+  return register({ name, access: 'write', body })
+}
+
+/** Finds an operation by name, as the other side of a thread boundary has to. */
+export function operationNamed(name: string): AnyOperation {
+  const operation = operations.get(name)
+  if (!operation) throw new Error(`no store operation is named ${name}`)
+  return operation
+}
+
+/** All rows of a query. */
+export function* all<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row[]> {
+  // The runner answers `all` with the rows that the query's own type describes.
+  return (yield { kind: 'all', query: query as Query<never, unknown>, params }) as Row[]
+}
+
+/** The first row of a query, or `undefined`. */
+export function* first<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row | undefined> {
+  return (yield* all(query, params))[0]
+}
+
+/** The only row of a query that always has one, such as a count or an insert with `returning`. */
+export function* only<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row> {
+  const row = (yield* all(query, params))[0]
+  if (row === undefined) throw new Error('a query that always has one row had none')
+  return row
+}
+
+/** Runs an insert, update or delete; returns how many rows it touched. */
+export function* change<Params extends object>(query: Query<Params, unknown>, params: Params): Transaction<number> {
+  return (yield { kind: 'change', query: query as Query<never, unknown>, params }) as number
+}
+
+/** Inserts rows as they are. All rows must have the same columns. No rows is no statement. */
+export function* insertAll<Table extends keyof Tables>(table: Table, rows: readonly InsertRow<Table>[]): Transaction<void> {
+  if (rows.length > 0) yield { kind: 'insert', table, rows }
+}
+
+/** A row as `insertAll` takes it. */
+export type InsertRow<Table extends keyof Tables> = import('kysely').Insertable<Tables[Table]>
+
+/** Refuses a transaction: nothing of it is kept, and the caller gets this error of the catalogue. */
+export function refuse(error: HomeportError): never {
+  throw error
+}

@@ -1,0 +1,65 @@
+import type { Insertable, Selectable } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { AccountsTable, ApiKeysTable, AuditLogTable } from '../schema/accounts.js'
+
+/** An account as it is stored. */
+export type AccountRow = Selectable<AccountsTable>
+/** An API key as it is stored: its hash, never the key. */
+export type ApiKeyRow = Selectable<ApiKeysTable>
+/** An entry of the audit log. */
+export type AuditRow = Selectable<AuditLogTable>
+/** An entry of the audit log before it has a place in it. */
+export type NewAuditRow = Insertable<AuditLogTable>
+
+const allAccounts = query<object, AccountRow>(({ db }) => db.selectFrom('accounts').selectAll().orderBy('created_at'))
+const allKeys = query<object, ApiKeyRow>(({ db }) => db.selectFrom('api_keys').selectAll().orderBy('created_at'))
+
+/** All accounts and keys; they are few and held in memory. */
+export const load = read('accounts.load', function* (_: object): Transaction<{ accounts: AccountRow[]; keys: ApiKeyRow[] }> {
+  return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}) }
+})
+
+/** Makes an account with its first key. Refused by the store when the e-mail is taken. */
+export const create = write(
+  'accounts.create',
+  function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<void> {
+    yield* insertAll('accounts', [args.account])
+    yield* insertAll('api_keys', [args.key])
+  },
+)
+
+const setSigningKeys = query<{ accountId: string; current: string; next: string }>(({ db, p }) =>
+  db.updateTable('accounts').set({ signing_current: p.current, signing_next: p.next }).where('account_id', '=', p.accountId),
+)
+const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('signing_next').where('account_id', '=', p.accountId)),
+)
+
+/** The next signing key becomes the current one and `fresh` the next. Answers the new pair; `undefined` for no account. */
+export const rotateSigningKeys = write(
+  'accounts.rotateSigningKeys',
+  function* (args: { accountId: string; fresh: string }): Transaction<{ current: string; next: string } | undefined> {
+    const row = yield* first(signingKeys, { accountId: args.accountId })
+    if (!row) return undefined
+    yield* change(setSigningKeys, { accountId: args.accountId, current: row.signing_next, next: args.fresh })
+    return { current: row.signing_next, next: args.fresh }
+  },
+)
+
+/** Writes an entry of the audit log; other rooms' transactions call it so that act and entry stand or fall together. */
+export function* recordAudit(entry: NewAuditRow): Transaction<void> {
+  yield* insertAll('audit_log', [entry])
+}
+
+/** Writes an entry of the audit log on its own. */
+export const audit = write('accounts.audit', recordAudit)
+
+const auditEntries = query<{ accountId: string; limit: number }, AuditRow>(({ db, p }) =>
+  db.selectFrom('audit_log').selectAll().where('account_id', '=', p.accountId).orderBy('seq', 'desc').limit(p.limit),
+)
+
+/** The latest entries of an account, newest first. */
+export const auditLog = read('accounts.auditLog', function* (args: { accountId: string; limit: number }): Transaction<AuditRow[]> {
+  return yield* all(auditEntries, args)
+})

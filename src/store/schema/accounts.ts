@@ -1,0 +1,56 @@
+import type { Assigned } from '../dialect.js'
+
+/** A 0 or 1 that stands for no or yes. */
+export type Flag = 0 | 1
+
+/** An owner of databases, messages and runs. */
+export interface AccountsTable {
+  account_id: string
+  email: string
+  type: 'free' | 'paid'
+  /** The `UserID` inside the queue token; part of webhook URLs. */
+  queue_user_id: string
+  /** SHA-256 of the queue token, hexadecimal. */
+  queue_token_hash: string
+  /** The signing keys are kept as they are: each delivery is signed with one. */
+  signing_current: string
+  signing_next: string
+  created_at: number
+}
+
+/** A key of the management API. */
+export interface ApiKeysTable {
+  key_id: string
+  account_id: string
+  name: string
+  /** SHA-256 of the key, hexadecimal. */
+  key_hash: string
+  read_only: Flag
+  created_at: number
+}
+
+/** Who did what, for ever or until retention. */
+export interface AuditLogTable {
+  seq: Assigned<number>
+  log_id: string
+  account_id: string
+  /** Who: e-mail of the account or name of the key. */
+  actor: string
+  /** How: `API_KEY - <name>`, `QUEUE_TOKEN`, `SYSTEM`. */
+  source: string
+  /** What, in words: `Create Database`, `Cancel Workflow Runs`. */
+  action: string
+  /** The id of what it was done to. */
+  entity: string
+  /** JSON object. */
+  details: string
+  ip: string
+  at: number
+}
+
+/** Tables of the accounts room. */
+export interface AccountTables {
+  accounts: AccountsTable
+  api_keys: ApiKeysTable
+  audit_log: AuditLogTable
+}

@@ -1,0 +1,2 @@
+/** Tables of this room. */
+export type MessageTables = Record<never, never>

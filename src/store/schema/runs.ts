@@ -1,0 +1,2 @@
+/** Tables of this room. */
+export type RunTables = Record<never, never>

@@ -1,0 +1,28 @@
+import { onFailedExit } from './exit-guard.js'
+
+type Cleanup = () => Promise<void> | void
+
+const cleanups: Cleanup[] = []
+
+/**
+ * Registers what has to be undone. Under Vitest it runs after the last test of the file (see `setup.ts`);
+ * a benchmark calls `cleanup()` itself. The last registered runs first.
+ */
+export function atCleanup(undo: Cleanup): void {
+  cleanups.push(undo)
+}
+
+/** Undoes everything registered so far, newest first. One failure does not keep the others from running. */
+export async function cleanup(): Promise<void> {
+  const failures: unknown[] = []
+  for (let undo = cleanups.pop(); undo; undo = cleanups.pop()) {
+    try {
+      await undo()
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  onFailedExit.clear()
+  if (failures.length === 1) throw failures[0]
+  if (failures.length > 1) throw new AggregateError(failures, failures.map(String).join('\n'))
+}

@@ -1,0 +1,206 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { atCleanup } from './cleanup.js'
+import { onFailedExit } from './exit-guard.js'
+import { freePort, freePortRange } from './ports.js'
+import { type FoundProcess, processesMarked } from './processes.js'
+import { tempDir } from './temp-dir.js'
+import { waitFor } from './wait-for.js'
+
+/** The built command. */
+export const MAIN_JS = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
+
+/** Where one server listens and keeps its data; pass it to `startHomeport` again to start the same server anew. */
+export interface Place {
+  readonly dataDir: string
+  readonly apiPort: number
+  readonly restPort: number
+  readonly queuePort: number
+  /** Both ends included, as in `20000-20019`. */
+  readonly redisPorts: string
+}
+
+/** What a test may choose about the server it starts. Everything left out is new and free. */
+export interface StartOptions extends Partial<Place> {
+  /** Further flags of `homeport start`. */
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Default 30,000. */
+  readonly deadlineMs?: number
+}
+
+/** What `<dataDir>/credentials.json` holds. */
+export interface Credentials {
+  readonly email: string
+  readonly apiKey: string
+  readonly queueToken: string
+  readonly currentSigningKey: string
+  readonly nextSigningKey: string
+}
+
+/** How a process ended. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** An answer over HTTP; `body` is the parsed JSON, or the text when it is none. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: unknown
+}
+
+/** A running server under test. */
+export interface RunningHomeport {
+  readonly place: Place
+  readonly pid: number
+  readonly apiUrl: string
+  readonly restUrl: string
+  readonly queueUrl: string
+  readonly credentials: Credentials
+  /** Calls the management API as the first account. */
+  api(method: string, path: string, body?: unknown): Promise<Answer>
+  /** Calls the queue and workflow service as the first account. */
+  queue(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** Everything written to stdout and stderr so far. */
+  logs(): string
+  /** Sends the signal to the server alone and waits for its end. Once it has ended, only answers how. */
+  kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT'): Promise<Exit>
+  /** Live processes of this server: itself, its launcher, its engines. */
+  processes(): FoundProcess[]
+}
+
+/** A new place: a temporary data directory and free ports. */
+export async function newPlace(options: Partial<Place> = {}): Promise<Place> {
+  const redis = options.redisPorts === undefined ? await freePortRange(20) : undefined
+  return {
+    dataDir: options.dataDir ?? join(tempDir(), 'data'),
+    apiPort: options.apiPort ?? (await freePort()),
+    restPort: options.restPort ?? (await freePort()),
+    queuePort: options.queuePort ?? (await freePort()),
+    redisPorts: options.redisPorts ?? `${redis?.from}-${redis?.to}`,
+  }
+}
+
+/** The flags that put a server at this place. */
+export function placeFlags(place: Place): string[] {
+  return [
+    ['--data-dir', place.dataDir],
+    ['--api-port', String(place.apiPort)],
+    ['--rest-port', String(place.restPort)],
+    ['--queue-port', String(place.queuePort)],
+    ['--redis-ports', place.redisPorts],
+  ].flat()
+}
+
+/** The environment of a child: this one's without the settings of a Homeport that the developer may run. */
+export function childEnv(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(HOMEPORT|QSTASH|UPSTASH|NODE_OPTIONS|VITEST)/.test(name),
+  )
+  return { ...Object.fromEntries(kept), ...extra }
+}
+
+/** Calls an HTTP endpoint; a body that is not a string is sent as JSON. */
+export async function call(url: string, init: RequestInit & { readonly json?: unknown } = {}): Promise<Answer> {
+  const { json, ...rest } = init
+  const headers = new Headers(rest.headers)
+  if (json !== undefined) headers.set('content-type', 'application/json')
+  const response = await fetch(url, { ...rest, headers, ...(json === undefined ? {} : { body: JSON.stringify(json) }) })
+  const text = await response.text()
+  try {
+    return { status: response.status, headers: response.headers, body: JSON.parse(text) }
+  } catch {
+    return { status: response.status, headers: response.headers, body: text }
+  }
+}
+
+const isHealthy = async (url: string): Promise<boolean> => (await fetch(`${url}/health`)).ok
+
+function collectOutput(child: ChildProcess): () => string {
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (part) => (text += part))
+  return () => text
+}
+
+/** Ends whatever a server left behind and complains about it: a leak is a failure of the test that caused it. */
+async function assertNothingLeft(mark: string): Promise<void> {
+  const gone = () => processesMarked(mark).length === 0
+  await waitFor(gone, { what: 'the processes of the server to end', deadlineMs: 15_000 }).catch(() => {
+    const left = processesMarked(mark)
+    for (const { pid } of left) process.kill(pid, 'SIGKILL')
+    const list = left.map(({ pid, command }) => `${pid} ${command}`).join('; ')
+    throw new Error(`the server left processes behind: ${list}`)
+  })
+}
+
+/**
+ * Starts the built server at a place of its own and waits until all three listeners are healthy.
+ * At cleanup it is stopped with SIGTERM, and processes that outlive it fail the test file.
+ */
+export async function startHomeport(options: StartOptions = {}): Promise<RunningHomeport> {
+  const place = await newPlace(options)
+  const mark = `HOMEPORT_TEST_MARK=${randomBytes(8).toString('hex')}`
+  const child = spawn(process.execPath, [MAIN_JS, 'start', ...placeFlags(place), ...(options.args ?? [])], {
+    env: childEnv({ ...options.env, HOMEPORT_TEST_MARK: mark.slice(mark.indexOf('=') + 1) }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const logs = collectOutput(child)
+  const ended = new Promise<Exit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+  const kill = (signal: NodeJS.Signals): Promise<Exit> => {
+    child.kill(signal)
+    return ended
+  }
+  onFailedExit.add(() => child.kill('SIGKILL'))
+  atCleanup(async () => {
+    await kill('SIGTERM')
+    await assertNothingLeft(mark)
+  })
+  return await whenHealthy({ child, place, logs, kill, mark, deadlineMs: options.deadlineMs ?? 30_000 })
+}
+
+interface Started {
+  readonly child: ChildProcess
+  readonly place: Place
+  readonly mark: string
+  readonly deadlineMs: number
+  readonly logs: () => string
+  readonly kill: RunningHomeport['kill']
+}
+
+async function whenHealthy({ child, place, logs, kill, mark, deadlineMs }: Started): Promise<RunningHomeport> {
+  const urls = {
+    apiUrl: `http://127.0.0.1:${place.apiPort}`,
+    restUrl: `http://127.0.0.1:${place.restPort}`,
+    queueUrl: `http://127.0.0.1:${place.queuePort}`,
+  }
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const serves = async () => hasEnded() || (await Promise.all(Object.values(urls).map(isHealthy))).every(Boolean)
+  await waitFor(serves, { what: 'the server to be healthy', deadlineMs }).catch((error: Error) => {
+    throw new Error(`${error.message}; its output:\n${logs()}`)
+  })
+  if (hasEnded()) throw new Error(`the server ended with code ${child.exitCode} at start; its output:\n${logs()}`)
+  const credentials = JSON.parse(readFileSync(join(place.dataDir, 'credentials.json'), 'utf8')) as Credentials
+  const basic = Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')
+  return {
+    ...urls,
+    place,
+    credentials,
+    logs,
+    kill,
+    pid: child.pid ?? 0,
+    processes: () => processesMarked(mark),
+    api: (method, path, body) =>
+      call(urls.apiUrl + path, { method, json: body, headers: { authorization: `Basic ${basic}` } }),
+    queue: (method, path, body, headers = {}) =>
+      call(urls.queueUrl + path, {
+        method,
+        json: body,
+        headers: { authorization: `Bearer ${credentials.queueToken}`, ...headers },
+      }),
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * What tests and benchmarks share: waiting for a condition, free ports, temporary directories, a running server.
+ *
+ * Everything opened through these helpers is closed again after the last test of a file (`setup.ts` registers that);
+ * a benchmark calls `cleanup()` at its end. A server that leaves a process behind fails the file that started it.
+ */
+export { atCleanup, cleanup } from './cleanup.js'
+export {
+  type Answer,
+  type Credentials,
+  call,
+  childEnv,
+  type Exit,
+  MAIN_JS,
+  newPlace,
+  type Place,
+  placeFlags,
+  type RunningHomeport,
+  type StartOptions,
+  startHomeport,
+} from './homeport.js'
+export { freePort, freePortRange, isPortFree } from './ports.js'
+export { type FoundProcess, processesMarked } from './processes.js'
+export { type CommandResult, run, runHomeport } from './run.js'
+export { tempDir } from './temp-dir.js'
+export { type WaitOptions, waitFor } from './wait-for.js'

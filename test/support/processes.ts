@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** A live process that belongs to a test. */
+export interface FoundProcess {
+  readonly pid: number
+  readonly command: string
+}
+
+const attempt = (read: () => string): string => {
+  try {
+    return read()
+  } catch {
+    return ''
+  }
+}
+
+function describe(pid: number): { command: string; traces: string; isZombie: boolean } {
+  const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
+  const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8'))
+  const directory = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
+  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  const isZombie = stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
+  return { command, traces: `${command}\n${environment}\n${directory}`, isZombie }
+}
+
+/**
+ * Every live process whose command line, environment or working directory contains `mark`: the data directory of a
+ * server, or a value its environment was marked with. Works where `/proc` exists; elsewhere it finds nothing.
+ */
+export function processesMarked(mark: string): FoundProcess[] {
+  const names = attempt(() => readdirSync('/proc').join(' ')).split(' ')
+  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
+  return pids
+    .filter((pid) => pid !== process.pid)
+    .map((pid) => ({ pid, ...describe(pid) }))
+    .filter((found) => found.traces.includes(mark) && !found.isZombie)
+    .map(({ pid, command }) => ({ pid, command }))
+}

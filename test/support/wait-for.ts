@@ -1,0 +1,35 @@
+/** How long `waitFor` tries, and what it says when it gives up. */
+export interface WaitOptions {
+  /** What is waited for, to finish the sentence "gave up waiting for ...". */
+  readonly what: string
+  /** Default 10,000. */
+  readonly deadlineMs?: number
+  /** Time between two looks. Default 10. */
+  readonly everyMs?: number
+}
+
+/**
+ * Waits until `condition` answers something other than `undefined`, `null` or `false`, and returns that answer.
+ * A condition that throws counts as "not yet"; its last error is the cause of the failure.
+ */
+export async function waitFor<Answer>(
+  condition: () => Answer | Promise<Answer>,
+  options: WaitOptions,
+): Promise<Exclude<Answer, undefined | null | false>> {
+  const deadlineMs = options.deadlineMs ?? 10_000
+  const giveUpAt = performance.now() + deadlineMs
+  let cause: unknown
+  do {
+    try {
+      const answer = await condition()
+      if (answer !== undefined && answer !== null && answer !== false) {
+        return answer as Exclude<Answer, undefined | null | false>
+      }
+    } catch (error) {
+      cause = error
+    }
+    await new Promise((resolve) => setTimeout(resolve, options.everyMs ?? 10))
+  } while (performance.now() < giveUpAt)
+  const reason = cause === undefined ? '' : ` (${String(cause)})`
+  throw new Error(`gave up waiting for ${options.what} after ${deadlineMs} ms${reason}`, { cause })
+}
