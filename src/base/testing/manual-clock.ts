@@ -17,7 +17,7 @@ export class ManualClock implements Clock {
   after(delayMs: number, callback: () => void): Timer {
     const entry = { at: this.#now + Math.max(delayMs, 0), callback }
     this.#timers.push(entry)
-    return { cancel: () => void (this.#timers = this.#timers.filter((other) => other !== entry)) }
+    return { cancel: () => this.#remove(entry) }
   }
 
   /** Moves time forward by `byMs` and fires every timer that falls due on the way, in order of their times. */
@@ -26,11 +26,15 @@ export class ManualClock implements Clock {
     for (;;) {
       const due = this.#timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
       if (!due) break
-      this.#timers = this.#timers.filter((other) => other !== due)
+      this.#remove(due)
       this.#now = Math.max(this.#now, due.at)
       due.callback()
     }
     this.#now = end
+  }
+
+  #remove(entry: { at: number }): void {
+    this.#timers = this.#timers.filter((other) => other !== entry)
   }
 
   /** How many timers are set. */

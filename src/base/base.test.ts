@@ -1,0 +1,66 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { formatDuration, newId, parseDuration, type Service, stopAll } from './index.js'
+import { ManualClock } from './testing/manual-clock.js'
+
+describe('durations', () => {
+  it.each([
+    ['10s', 10_000],
+    ['1d10h30m', 124_200_000],
+    ['250ms', 250],
+    ['1m1ms', 60_001],
+    ['0s', 0],
+  ])('reads %s', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms)
+  })
+
+  it.each(['', '10', 's', '1.5s', '-1s', '1 s', '1w', '10s ', '99999999999999999d'])('refuses "%s"', (text) => {
+    expect(parseDuration(text)).toBeUndefined()
+  })
+
+  it('reads back what it writes', () => {
+    fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (ms) => parseDuration(formatDuration(ms)) === ms))
+  })
+})
+
+describe('ids', () => {
+  it('sort by the time they were made', () => {
+    const times = [0, 1, 61, 62, 3_843, 1_700_000_000_000, 1_700_000_000_001, 2 ** 47]
+    const ids = times.map((ms) => newId('msg_', ms))
+    expect([...ids].sort()).toEqual(ids)
+  })
+
+  it('do not repeat within one millisecond', () => {
+    const ids = Array.from({ length: 5_000 }, () => newId('', 1))
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.every((id) => /^[0-9A-Za-z]{22}$/.test(id))).toBe(true)
+  })
+})
+
+describe('stopping services', () => {
+  const service = (name: string, stop: () => Promise<void>): Service => ({ name, start: async () => {}, stop })
+
+  it('goes backwards and does not let one failure keep the others running', async () => {
+    const stopped: string[] = []
+    const record = (name: string) => service(name, async () => void stopped.push(name))
+    const broken = service('broken', async () => Promise.reject(new Error('no')))
+    await expect(stopAll([record('a'), broken, record('b')])).rejects.toThrow('some services did not stop cleanly')
+    expect(stopped).toEqual(['b', 'a'])
+  })
+})
+
+describe('the manual clock', () => {
+  it('fires timers in order of their times, also those set on the way, and none that was cancelled', () => {
+    const clock = new ManualClock(1_000)
+    const fired: string[] = []
+    const note = (name: string) => () => fired.push(`${name}@${clock.now()}`)
+    clock.after(20, note('late'))
+    clock.after(5, () => clock.after(5, note('nested')))
+    clock.after(7, note('cancelled')).cancel()
+    clock.advance(15)
+    expect(fired).toEqual(['nested@1010'])
+    expect(clock.pendingTimers).toBe(1)
+    clock.advance(5)
+    expect(fired).toEqual(['nested@1010', 'late@1020'])
+  })
+})

@@ -1,0 +1,22 @@
+/**
+ * What all HTTP listeners over declared endpoints share.
+ *
+ * A request goes through one pipeline, made from the declaration of its endpoint in `contract/`:
+ *
+ *   raw target ─ route ─ credentials ─ body within its limit ─ JSON ─ schemas ─ handler ─ JSON answer
+ *        │         │          │                │                │        │         │
+ *        │       404, 405    401, 403         413              400      400    catalogue
+ *        └ destinations of the queue stand unencoded in the path and are kept byte for byte
+ *
+ * Handlers get values of the declared types and throw errors of the catalogue; nothing else decides a status.
+ * Anything else that is thrown is our fault: 500 with a reference that the log has too, and no more than that.
+ * Credentials are checked before a byte of the body is read. `/health`, `/openapi.json` and `/docs` come by themselves.
+ *
+ * This room knows no operation, no account and no store. The REST data plane of databases does not pass through here:
+ * it has its own, faster listener in the gateway.
+ */
+export type { Authenticator, Caller } from './caller.js'
+export { nearest } from './nearest.js'
+export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
+export { HttpServer, type HttpSettings } from './server.js'
+export { type Checker, compileChecker } from './validation.js'

@@ -1,0 +1,120 @@
+import type { TSchema } from 'typebox'
+import type { AuthScheme, Endpoint, ServiceName } from '../contract/endpoint.js'
+import { ERRORS, type ErrorCode } from '../contract/errors.js'
+
+/** What a description of a service is made from. */
+export interface Described {
+  readonly service: ServiceName
+  readonly version: string
+  /** Where users reach the service. */
+  readonly publicUrl: string
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** Titles of the services for people. */
+export const SERVICE_TITLES: Readonly<Record<ServiceName, string>> = {
+  management: 'Homeport management API',
+  queue: 'Homeport queue and workflow API',
+}
+
+/** Errors that every operation may answer. */
+const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal']
+const JSON_BODY = 'application/json'
+
+/** The OpenAPI 3.1 description of a service. */
+export function openApi(described: Described): object {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const endpoint of described.endpoints) {
+    const path = endpoint.path.replace('{+', '{')
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: SERVICE_TITLES[described.service], version: described.version },
+    servers: [{ url: described.publicUrl }],
+    paths,
+    components: {
+      securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
+      schemas: { Error: { type: 'object', required: ['error'], properties: { error: { type: 'string' } } } },
+    },
+  }
+}
+
+function operation(endpoint: Endpoint): object {
+  return {
+    operationId: endpoint.id,
+    summary: endpoint.summary,
+    description: endpoint.description,
+    security: endpoint.auth === 'none' ? [] : [{ [endpoint.auth]: [] }],
+    parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
+    ...requestBody(endpoint),
+    responses: responses(endpoint),
+  }
+}
+
+function parameters(schema: TSchema | undefined, place: 'path' | 'query'): object[] {
+  return propertiesOf(schema).map(({ name, property, required }) => ({
+    name,
+    in: place,
+    required: place === 'path' || required,
+    schema: property,
+  }))
+}
+
+function requestBody(endpoint: Endpoint): object {
+  switch (endpoint.body.kind) {
+    case 'none':
+      return {}
+    case 'raw':
+      return { requestBody: { required: false, content: { '*/*': { schema: {} } } } }
+    case 'json':
+      return {
+        requestBody: { required: !endpoint.body.optional, content: { [JSON_BODY]: { schema: endpoint.body.schema } } },
+      }
+  }
+}
+
+function responses(endpoint: Endpoint): Record<string, object> {
+  const { success } = endpoint
+  const answers: Record<string, object> = {
+    [success.status]: { description: success.description, content: { [JSON_BODY]: { schema: success.body } } },
+  }
+  for (const [status, texts] of errorsByStatus(endpoint)) {
+    answers[status] = {
+      description: texts.join('; '),
+      content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/Error' } } },
+    }
+  }
+  return answers
+}
+
+/** The errors of an endpoint, by HTTP status. */
+export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
+  const codes = new Set<ErrorCode>([
+    ...authErrors(endpoint.auth, endpoint.access),
+    ...COMMON_ERRORS,
+    ...endpoint.errors,
+  ])
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of codes) {
+    const { status } = ERRORS[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  return new Map([...byStatus].sort(([a], [b]) => a - b))
+}
+
+function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {
+  if (auth === 'none') return []
+  return access === 'write' ? ['unauthorized', 'readonly_api_key'] : ['unauthorized']
+}
+
+/** The properties of an object schema, in the order of their declaration. */
+export function propertiesOf(schema: TSchema | undefined): { name: string; property: TSchema; required: boolean }[] {
+  const object = schema as { properties?: Record<string, TSchema>; required?: readonly string[] } | undefined
+  const required = new Set(object?.required ?? [])
+  return Object.entries(object?.properties ?? {}).map(([name, property]) => ({
+    name,
+    property,
+    required: required.has(name),
+  }))
+}

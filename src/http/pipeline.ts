@@ -1,0 +1,149 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Endpoint } from '../contract/endpoint.js'
+import { HomeportError } from '../contract/errors.js'
+import type { Authenticator, Caller } from './caller.js'
+import { type Call, isReply, type Route } from './route.js'
+import { type Checker, compileChecker } from './validation.js'
+
+/** The checkers of one endpoint, compiled once. */
+interface Checkers {
+  readonly params: Checker | undefined
+  readonly query: Checker | undefined
+  readonly body: Checker | undefined
+}
+
+/** What is known of a request before its body is read. */
+export interface Arrival {
+  /** The request target as it was on the wire. */
+  readonly target: string
+  /** `Content-Type` as it was on the wire. */
+  readonly contentType: string | undefined
+  /** The raw rest of the target, for paths that end in `{+name}`. */
+  readonly rest?: string
+}
+
+/** Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer. */
+export class Pipeline {
+  readonly #route: Route
+  readonly #restName: string | undefined
+  readonly #authenticator: Authenticator
+  readonly #checkers: Checkers
+  readonly #callers = new WeakMap<FastifyRequest, Caller>()
+
+  constructor(route: Route, restName: string | undefined, authenticator: Authenticator) {
+    this.#route = route
+    this.#restName = restName
+    this.#authenticator = authenticator
+    this.#checkers = compile(route.endpoint)
+  }
+
+  /** Refuses wrong credentials, and writes with read-only ones. */
+  authenticate(request: FastifyRequest, arrival: Arrival): void {
+    const { auth, access } = this.#route.endpoint
+    if (auth === 'none') return
+    const header = request.headers.authorization
+    const caller =
+      auth === 'basic'
+        ? this.#authenticator.basic(header, request.ip)
+        : this.#authenticator.bearer(bearerToken(header, arrival.target), request.ip)
+    if (!caller) throw new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
+    if (access === 'write' && caller.access === 'read') throw new HomeportError('readonly_api_key', {})
+    this.#callers.set(request, caller)
+  }
+
+  /** Parses, checks, calls the handler and sends its answer. */
+  async serve(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Promise<FastifyReply> {
+    if (arrival.contentType !== undefined) request.headers['content-type'] = arrival.contentType
+    const call = this.#call(request, response, arrival)
+    const answer = await this.#route.handler(call)
+    if (!isReply(answer)) return send(response, this.#route.endpoint.success.status, answer)
+    return send(response.headers(answer.headers), answer.status, answer.value)
+  }
+
+  #call(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Call {
+    const params = {
+      ...(request.params as object),
+      ...(this.#restName ? { [this.#restName]: arrival.rest ?? '' } : {}),
+    }
+    const query = { ...(request.query as object) }
+    const body = readBody(this.#route.endpoint, request.body)
+    this.#checkers.params?.(params)
+    this.#checkers.query?.(query)
+    if (body !== undefined) this.#checkers.body?.(body)
+    const caller = this.#callers.get(request)
+    return {
+      params,
+      query,
+      body,
+      get caller(): Caller {
+        if (!caller) throw new Error('this endpoint does not authenticate its callers')
+        return caller
+      },
+      ip: request.ip,
+      headers: request.headers,
+      target: arrival.target,
+      get signal(): AbortSignal {
+        return goneSignal(response)
+      },
+    }
+  }
+}
+
+function compile(endpoint: Endpoint): Checkers {
+  return {
+    params: endpoint.params && compileChecker(endpoint.params, 'path'),
+    query: endpoint.query && compileChecker(endpoint.query, 'query'),
+    body: endpoint.body.kind === 'json' ? compileChecker(endpoint.body.schema, 'body') : undefined,
+  }
+}
+
+/** The token of the header, else of the query parameter `qstash_token` (reference queue 1.1). */
+function bearerToken(header: string | undefined, target: string): string | undefined {
+  const fromHeader = header === undefined ? undefined : /^Bearer +(\S+) *$/i.exec(header)?.[1]
+  if (fromHeader !== undefined) return fromHeader
+  const start = target.indexOf('?')
+  if (start < 0) return undefined
+  return new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
+function readBody(endpoint: Endpoint, bytes: unknown): unknown {
+  const received = bytes instanceof Uint8Array ? bytes : new Uint8Array()
+  switch (endpoint.body.kind) {
+    case 'none':
+      return undefined
+    case 'raw':
+      return received
+    case 'json': {
+      const value = received.length === 0 ? null : parseJson(received)
+      if (value !== null) return value
+      return endpoint.body.optional ? undefined : {}
+    }
+  }
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(bytes))
+  } catch (error) {
+    throw new HomeportError('invalid_json', { reason: error instanceof Error ? error.message : 'it cannot be read' })
+  }
+}
+
+/** Sends bytes as they are and everything else as JSON; `undefined` is an empty body. */
+export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
+  response.code(status)
+  if (value instanceof Uint8Array) return response.send(value)
+  if (value === undefined) return response.send()
+  return response.type('application/json; charset=utf-8').send(JSON.stringify(value))
+}
+
+function goneSignal(response: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  response.raw.once('close', () => {
+    if (!response.raw.writableFinished) controller.abort()
+  })
+  return controller.signal
+}

@@ -1,0 +1,72 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Static, TSchema } from 'typebox'
+import type { BodyOf, BodyShape, Endpoint } from '../contract/endpoint.js'
+import type { Caller } from './caller.js'
+
+type StaticOr<Schema, Otherwise> = Schema extends TSchema
+  ? TSchema extends Schema
+    ? Otherwise
+    : Static<Schema>
+  : Otherwise
+
+/** What a handler gets: everything that its endpoint declares, parsed and checked, and where it came from. */
+export interface Call<Params = unknown, Query = unknown, Body = unknown> {
+  readonly params: Params
+  readonly query: Query
+  readonly body: Body
+  /** The owner of the credentials. Endpoints without authentication must not ask for it: it throws there. */
+  readonly caller: Caller
+  /** Address of the peer. */
+  readonly ip: string
+  readonly headers: IncomingHttpHeaders
+  /** The request target as it was on the wire, before any decoding. */
+  readonly target: string
+  /** Fires when the peer has gone before the answer. */
+  readonly signal: AbortSignal
+}
+
+const replies = new WeakSet<object>()
+
+/** An answer other than the declared success: another status, more headers, or a body that is not JSON. */
+export interface Reply<Value = unknown> {
+  readonly status: number
+  /** Sent as JSON, unless it is bytes, which go as they are. */
+  readonly value: Value
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Makes a reply with a status of its own. */
+export function reply<Value>(
+  status: number,
+  value: Value,
+  headers: Readonly<Record<string, string>> = {},
+): Reply<Value> {
+  const made: Reply<Value> = { status, value, headers }
+  replies.add(made)
+  return made
+}
+
+/** Tells a reply from a plain value, whatever fields that value has. */
+export function isReply(value: unknown): value is Reply {
+  return typeof value === 'object' && value !== null && replies.has(value)
+}
+
+/** An endpoint with the function that serves it. */
+export interface Route {
+  readonly endpoint: Endpoint
+  readonly handler: (call: Call) => Promise<unknown>
+}
+
+/**
+ * Joins an endpoint and its handler. The handler returns the body of the declared success, or a `reply`; what it
+ * throws is rendered from the catalogue.
+ */
+export function route<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  handler: (
+    call: Call<StaticOr<Params, Record<never, never>>, StaticOr<Query, Record<never, never>>, BodyOf<Body>>,
+  ) => Promise<Static<Answer> | Reply>,
+): Route {
+  // The server hands over a call only after it has matched the schemas that these types come from.
+  return { endpoint, handler: handler as (call: Call) => Promise<unknown> }
+}
