@@ -1,24 +1,38 @@
 import { defineConfig } from 'vitest/config'
 
 const shared = {
-  pool: 'forks',
+  pool: 'forks' as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
   setupFiles: ['test/support/setup.ts'],
-} as const
+}
+
+/** Costs nothing until a test asks for a database. */
+const postgres = 'src/store/testing/postgres-broker.ts'
+
+/** Tests under `test/` that do not need the built command. */
+const WITHOUT_BUILD = ['test/house/**/*.test.ts', 'test/support/**/*.test.ts']
 
 /** Two projects, so that only the tests which talk to `dist/` pay for building it. */
 export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { test: { ...shared, name: 'unit', include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'] } },
+      {
+        test: {
+          ...shared,
+          name: 'unit',
+          include: ['src/**/*.test.ts', ...WITHOUT_BUILD],
+          globalSetup: [postgres],
+        },
+      },
       {
         test: {
           ...shared,
           name: 'e2e',
           include: ['test/**/*.test.ts'],
-          globalSetup: ['test/support/build.ts'],
+          exclude: WITHOUT_BUILD,
+          globalSetup: ['test/support/build.ts', postgres],
           testTimeout: 60_000,
         },
       },

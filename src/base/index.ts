@@ -11,5 +11,6 @@
 export { type Clock, systemClock, type Timer } from './clock.js'
 export { formatDuration, parseDuration } from './duration.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
+export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { type Service, stopAll } from './service.js'
 export { unreachable } from './unreachable.js'

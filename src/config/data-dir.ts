@@ -1,0 +1,136 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { HomeportError } from '../contract/errors.js'
+
+/**
+ * The lock is the kernel's: an exclusive record lock on the file `lock`, taken through SQLite because Node itself has
+ * no call for one. The kernel drops it with the process, however that ends, so a SIGKILL leaves nothing stale and no
+ * process id has to be compared. It holds across users and containers that share the directory on one machine, and it
+ * is not inherited by child processes.
+ *
+ * `lock.pid` only serves the message; nobody decides by it.
+ */
+const LOCK_FILE = 'lock'
+const PID_FILE = 'lock.pid'
+
+/** Long enough for a look of `homeport doctor` to pass by, short enough to fail at once for a person. */
+const LOCK_WAIT_MS = 250
+
+/** A held lock. */
+export interface DataDirLock {
+  /** Gives the directory free. May be called twice. */
+  release(): void
+}
+
+/** What `inspectDataDir` found. */
+export type DataDirState =
+  | { readonly state: 'missing' }
+  | { readonly state: 'free'; readonly mode: number }
+  | { readonly state: 'locked'; readonly mode: number; readonly pid: number | undefined }
+  | { readonly state: 'unusable'; readonly reason: string }
+
+/**
+ * Creates the data directory (mode 0700) when it is missing and locks it for this process.
+ * @throws HomeportError `data_dir_locked` when another process has it, `data_dir_unusable` when it cannot be used.
+ */
+export function lockDataDir(directory: string): DataDirLock {
+  create(directory)
+  const lock = openLock(directory)
+  try {
+    lock.exec('BEGIN EXCLUSIVE')
+    writeFileSync(join(directory, PID_FILE), `${process.pid}\n`, { mode: 0o600 })
+  } catch (error) {
+    lock.close()
+    throw isBusy(error)
+      ? new HomeportError('data_dir_locked', { directory, pid: lockHolder(directory) })
+      : unusable(directory, error)
+  }
+  return { release: () => release(lock, directory) }
+}
+
+/** Looks at the data directory without changing anything in it. */
+export function inspectDataDir(directory: string): DataDirState {
+  try {
+    const found = statSync(directory, { throwIfNoEntry: false })
+    if (found === undefined) return { state: 'missing' }
+    if (!found.isDirectory()) return { state: 'unusable', reason: 'it is not a directory' }
+    const mode = found.mode & 0o777
+    return isLocked(directory) ? { state: 'locked', mode, pid: lockHolder(directory) } : { state: 'free', mode }
+  } catch (error) {
+    return { state: 'unusable', reason: reasonOf(error) }
+  }
+}
+
+function create(directory: string): void {
+  try {
+    const made = mkdirSync(directory, { recursive: true, mode: 0o700 })
+    // The umask may only narrow the mode above, and parents that were missing got it too.
+    if (made !== undefined) chmodSync(directory, 0o700)
+  } catch (error) {
+    throw unusable(directory, error)
+  }
+}
+
+function openLock(directory: string): Database.Database {
+  try {
+    return new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS })
+  } catch (error) {
+    throw unusable(directory, error)
+  }
+}
+
+function release(lock: Database.Database, directory: string): void {
+  if (!lock.open) return
+  rmSync(join(directory, PID_FILE), { force: true })
+  lock.close()
+}
+
+function isLocked(directory: string): boolean {
+  const path = join(directory, LOCK_FILE)
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
+  const lock = new Database(path, { readonly: true, timeout: 0 })
+  try {
+    lock.prepare('SELECT count(*) FROM sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (isBusy(error)) return true
+    throw error
+  } finally {
+    lock.close()
+  }
+}
+
+function lockHolder(directory: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(join(directory, PID_FILE), 'utf8'))
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+const isBusy = (error: unknown): boolean => codeOf(error).startsWith('SQLITE_BUSY')
+
+function unusable(directory: string, error: unknown): HomeportError {
+  return new HomeportError('data_dir_unusable', { directory, reason: reasonOf(error) }, { cause: error })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not change it',
+  EEXIST: 'there is a file of that name',
+  ENOTDIR: 'a part of the path is a file',
+  ENOSPC: 'the disk is full',
+  EROFS: 'the file system is read-only',
+  SQLITE_CANTOPEN: 'this user may not write there',
+  SQLITE_READONLY: 'this user may not write there',
+  SQLITE_FULL: 'the disk is full',
+}
+
+function reasonOf(error: unknown): string {
+  const code = codeOf(error)
+  return REASONS[code] ?? (code === '' ? String(error) : code)
+}

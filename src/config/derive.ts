@@ -1,0 +1,35 @@
+import { resolve } from 'node:path'
+import { isLoopback, isWildcard } from './hosts.js'
+import type { Settings } from './options.js'
+
+/** The options whose default follows from others; in the configuration they always have a value. */
+type Derived = 'publicApiUrl' | 'publicRestUrl' | 'publicQueueUrl' | 'redisTlsByDefault' | 'deliveryTargets'
+
+/** The configuration of a server: one frozen object, made once at start. Field names are those of the options table. */
+export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> }
+
+/** Fills in what follows from other options and makes paths absolute. */
+export function derive(settings: Settings, workingDir: string): Config {
+  const urlOf = (port: number): string => `http://${dialable(settings.host)}:${port}`
+  return freezeDeeply({
+    ...settings,
+    dataDir: resolve(workingDir, settings.dataDir),
+    plansFile: settings.plansFile === undefined ? undefined : resolve(workingDir, settings.plansFile),
+    publicApiUrl: settings.publicApiUrl ?? urlOf(settings.apiPort),
+    publicRestUrl: settings.publicRestUrl ?? urlOf(settings.restPort),
+    publicQueueUrl: settings.publicQueueUrl ?? urlOf(settings.queuePort),
+    deliveryTargets: settings.deliveryTargets ?? (isLoopback(settings.host) ? 'everything' : 'public'),
+    redisTlsByDefault: settings.redisTlsByDefault ?? !isLoopback(settings.host),
+  })
+}
+
+/** A wildcard is an address to listen on, not one to dial. */
+function dialable(host: string): string {
+  if (isWildcard(host)) return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function freezeDeeply<Value extends object>(value: Value): Value {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) freezeDeeply(part)
+  return Object.freeze(value)
+}

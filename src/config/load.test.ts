@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest'
+import { HomeportError } from '../contract/errors.js'
+import { loadConfig, OPTION_NAMES, type Sources, unknownEnvironment } from './index.js'
+
+function problemsOf(sources: Sources): readonly string[] {
+  try {
+    loadConfig(sources)
+  } catch (error) {
+    if (error instanceof HomeportError && error.code === 'invalid_config') {
+      return (error.details as { problems: readonly string[] }).problems
+    }
+    throw error
+  }
+  return []
+}
+
+const file = (content: unknown) => ({ path: '/etc/homeport.json', content })
+
+describe('where values come from', () => {
+  it('works without any source, all on loopback', () => {
+    const config = loadConfig({ workingDir: '/srv' })
+    expect(config).toMatchObject({
+      dataDir: '/srv/homeport-data',
+      host: '127.0.0.1',
+      apiPort: 8700,
+      restPort: 8701,
+      queuePort: 8702,
+      redisPorts: { from: 8800, to: 9799 },
+      store: { kind: 'sqlite' },
+      publicApiUrl: 'http://127.0.0.1:8700',
+      publicQueueUrl: 'http://127.0.0.1:8702',
+      redisTlsByDefault: false,
+      shutdownGraceMs: 10_000,
+    })
+  })
+
+  it('prefers flags to the environment, that to the file, and that to the default', () => {
+    const sources = {
+      flags: { apiPort: '9001' },
+      env: { HOMEPORT_API_PORT: '9002', HOMEPORT_REST_PORT: '9003' },
+      file: file({ apiPort: 9004, restPort: 9005, queuePort: 9006 }),
+    }
+    expect(loadConfig({ ...sources, env: { ...sources.env, HOMEPORT_REDIS_PORTS: '9100-9200' } })).toMatchObject({
+      apiPort: 9001,
+      restPort: 9003,
+      queuePort: 9006,
+    })
+  })
+
+  it('takes an empty environment variable for one that is not set', () => {
+    expect(loadConfig({ env: { HOMEPORT_API_PORT: '' } }).apiPort).toBe(8700)
+  })
+
+  it('is frozen through and through', () => {
+    const config = loadConfig()
+    expect(Object.isFrozen(config) && Object.isFrozen(config.redisPorts) && Object.isFrozen(config.store)).toBe(true)
+  })
+})
+
+describe('what values mean', () => {
+  it.each([
+    ['HOMEPORT_SHUTDOWN_GRACE_MS', '1m30s', { shutdownGraceMs: 90_000 }],
+    ['HOMEPORT_SHUTDOWN_GRACE_MS', '2500', { shutdownGraceMs: 2500 }],
+    ['HOMEPORT_QUEUE_BODY_LIMIT_BYTES', '32MiB', { queueBodyLimitBytes: 33_554_432 }],
+    ['HOMEPORT_REDIS_PORTS', '20000-20000', { redisPorts: { from: 20_000, to: 20_000 } }],
+    ['HOMEPORT_STORE', 'postgres://u:p@db/h', { store: { kind: 'postgres', url: 'postgres://u:p@db/h' } }],
+    ['HOMEPORT_PUBLIC_QUEUE_URL', 'https://q.example.com/', { publicQueueUrl: 'https://q.example.com' }],
+    ['HOMEPORT_HOST', '::1', { host: '::1', publicApiUrl: 'http://[::1]:8700' }],
+    ['HOMEPORT_DATA_DIR', '/var/lib/homeport', { dataDir: '/var/lib/homeport' }],
+    ['HOMEPORT_PROXY_TERMINATES_TLS', 'true', { proxyTerminatesTls: true }],
+  ])('%s=%s', (name, value, expected) => {
+    expect(loadConfig({ env: { [name]: value } })).toMatchObject(expected)
+  })
+
+  it('dials a wildcard host as localhost, and asks for TLS beyond loopback', () => {
+    const config = loadConfig({ flags: { host: '0.0.0.0', proxyTerminatesTls: true } })
+    expect(config).toMatchObject({ publicApiUrl: 'http://localhost:8700', redisTlsByDefault: true })
+  })
+})
+
+describe('what is refused', () => {
+  it.each([
+    ['HOMEPORT_API_PORT', '0', 'HOMEPORT_API_PORT is "0", expected a port from 1 to 65535'],
+    ['HOMEPORT_API_PORT', '80a', 'HOMEPORT_API_PORT is "80a", expected a port from 1 to 65535'],
+    ['HOMEPORT_API_PORT', '65536', 'HOMEPORT_API_PORT is "65536", expected a port from 1 to 65535'],
+    ['HOMEPORT_REDIS_PORTS', '9-8', /^HOMEPORT_REDIS_PORTS is "9-8", expected two ports such as/],
+    ['HOMEPORT_SHUTDOWN_GRACE_MS', '-1', /^HOMEPORT_SHUTDOWN_GRACE_MS is "-1", expected a time from 0/],
+    ['HOMEPORT_QUEUE_BODY_LIMIT_BYTES', '16MB', /^HOMEPORT_QUEUE_BODY_LIMIT_BYTES is "16MB", expected a size/],
+    ['HOMEPORT_HOST', 'example.com', 'HOMEPORT_HOST is "example.com", expected an IP address or localhost'],
+    ['HOMEPORT_PUBLIC_API_URL', 'ftp://x', /^HOMEPORT_PUBLIC_API_URL is "ftp:\/\/x", expected an http/],
+    ['HOMEPORT_PROXY_TERMINATES_TLS', 'yes', 'HOMEPORT_PROXY_TERMINATES_TLS is "yes", expected true or false'],
+    ['HOMEPORT_LOG_LEVEL', 'loud', /^HOMEPORT_LOG_LEVEL is "loud", expected one of trace, debug/],
+    ['HOMEPORT_PAID_ACCOUNT_DATABASES', '1e3', /^HOMEPORT_PAID_ACCOUNT_DATABASES is "1e3", expected a whole number/],
+  ])('%s=%s', (name, value, problem) => {
+    const problems = problemsOf({ env: { [name]: value } })
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(problem)
+  })
+
+  it('reports all problems at once, naming each source', () => {
+    const problems = problemsOf({
+      flags: { apiPort: 'x' },
+      env: { HOMEPORT_REST_PORT: 'y' },
+      file: file({ queuePort: 'z' }),
+    })
+    expect(problems.map((problem) => problem.split(',')[0])).toEqual([
+      '--api-port is "x"',
+      'HOMEPORT_REST_PORT is "y"',
+      'queuePort in /etc/homeport.json is "z"',
+    ])
+  })
+
+  it('never shows a value that may hold a password', () => {
+    const problems = problemsOf({ env: { HOMEPORT_STORE: 'mysql://root:hunter2@db/x' } })
+    expect(problems[0]).toContain('a value that is not shown')
+    expect(problems.join()).not.toContain('hunter2')
+  })
+
+  it('refuses unknown keys of the file with a suggestion, and values that are no scalars', () => {
+    expect(problemsOf({ file: file({ apiport: 1, quux: 3, host: ['a'], $schema: 'x' }) })).toEqual([
+      'apiport in /etc/homeport.json is not an option; did you mean apiPort?',
+      'quux in /etc/homeport.json is not an option',
+      'host in /etc/homeport.json has to be a text, a number, true or false',
+    ])
+    expect(problemsOf({ file: file([]) })).toEqual(['/etc/homeport.json has to hold a JSON object of options'])
+  })
+
+  it('refuses ports that collide, naming both options', () => {
+    expect(problemsOf({ flags: { apiPort: '9000', queuePort: '9000', redisPorts: '9500-9600' } })).toEqual([
+      'apiPort and queuePort are both 9000, expected a port of its own for each',
+    ])
+    expect(problemsOf({ flags: { restPort: '8805' } })).toEqual([
+      'restPort 8805 lies inside redisPorts 8800-9799, expected it outside',
+    ])
+  })
+
+  it('refuses a host beyond loopback when nothing terminates TLS, and says what to do', () => {
+    expect(problemsOf({ flags: { host: '0.0.0.0' } })[0]).toMatch(/set proxyTerminatesTls to true, or keep host on/)
+    expect(problemsOf({ flags: { host: '127.0.0.2' } })).toEqual([])
+  })
+})
+
+it('finds misspelt environment variables and leaves those alone that client programs read', () => {
+  const env = { HOMEPORT_API_PROT: '1', HOMEPORT_API_KEY: 'k', HOMEPORT_CONFIG: 'f', PATH: '/bin' }
+  expect(unknownEnvironment(env)).toEqual(['HOMEPORT_API_PROT; did you mean HOMEPORT_API_PORT?'])
+})
+
+it('has no option without a default that passes its own check', () => {
+  expect(OPTION_NAMES.length).toBeGreaterThan(20)
+  expect(problemsOf({})).toEqual([])
+})

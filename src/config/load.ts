@@ -1,0 +1,89 @@
+import { HomeportError } from '../contract/errors.js'
+import { type Config, derive } from './derive.js'
+import { envName, flagName, suggestion } from './names.js'
+import { OPTION_NAMES, type Option, type OptionName, optionOf, type Settings } from './options.js'
+import { relationProblems } from './relations.js'
+
+/** Raw settings by source. */
+export interface Sources {
+  /** By option name, as commander hands them over. */
+  readonly flags?: Readonly<Partial<Record<OptionName, string | true>>>
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** The parsed file and its path for messages. */
+  readonly file?: { readonly path: string; readonly content: unknown } | undefined
+  /** Relative paths count from here. Default: the working directory of the process. */
+  readonly workingDir?: string
+}
+
+interface Given {
+  readonly text: string
+  readonly place: string
+}
+
+/**
+ * Makes the configuration: flags win over the environment, which wins over the file, which wins over the defaults.
+ * @throws HomeportError `invalid_config` with every problem at once: names, values and what is expected.
+ */
+export function loadConfig(sources: Sources = {}): Config {
+  const problems: string[] = []
+  const fileEntries = readEntries(sources.file, problems)
+  const values: Partial<Record<OptionName, unknown>> = {}
+  for (const name of OPTION_NAMES) {
+    values[name] = valueFor(name, given(name, sources, fileEntries), problems)
+  }
+  // Each value came out of its own option's kind or default, which is what Settings says of it.
+  const settings = values as Settings
+  if (problems.length === 0) problems.push(...relationProblems(settings))
+  if (problems.length > 0) throw new HomeportError('invalid_config', { problems })
+  return derive(settings, sources.workingDir ?? process.cwd())
+}
+
+/** The names of `HOMEPORT_` variables that mean nothing, each with a suggestion where one is close. */
+export function unknownEnvironment(env: Readonly<Record<string, string | undefined>>): string[] {
+  const known = [...OPTION_NAMES.map(envName), 'HOMEPORT_CONFIG', ...PRINTED_NAMES]
+  const unknown = Object.keys(env).filter((name) => name.startsWith('HOMEPORT_') && !known.includes(name))
+  return unknown.map((name) => `${name}${suggestion(name, known)}`)
+}
+
+/** What `homeport env` prints for client programs; the server itself does not read these. */
+const PRINTED_NAMES = ['HOMEPORT_EMAIL', 'HOMEPORT_API_KEY', 'HOMEPORT_API_URL']
+
+function given(name: OptionName, sources: Sources, fileEntries: ReadonlyMap<string, Given>): Given | undefined {
+  const flag = sources.flags?.[name]
+  if (flag !== undefined) return { text: String(flag), place: flagName(name) }
+  const variable = sources.env?.[envName(name)]
+  // An empty variable is how shells and compose files say "not set".
+  if (variable !== undefined && variable !== '') return { text: variable, place: envName(name) }
+  return fileEntries.get(name)
+}
+
+function valueFor(name: OptionName, input: Given | undefined, problems: string[]): unknown {
+  const option: Option<unknown> = optionOf(name)
+  if (input === undefined) return option.default
+  const value = option.kind.parse(input.text)
+  if (value !== undefined) return value
+  const shown = option.kind.isSecret ? 'a value that is not shown because it may hold a password' : `"${input.text}"`
+  problems.push(`${input.place} is ${shown}, expected ${option.kind.expects}`)
+  return option.default
+}
+
+function readEntries(file: Sources['file'], problems: string[]): ReadonlyMap<string, Given> {
+  const entries = new Map<string, Given>()
+  if (file === undefined) return entries
+  if (typeof file.content !== 'object' || file.content === null || Array.isArray(file.content)) {
+    problems.push(`${file.path} has to hold a JSON object of options`)
+    return entries
+  }
+  for (const [key, value] of Object.entries(file.content)) {
+    const place = `${key} in ${file.path}`
+    if (key === '$schema') continue
+    if (!isOptionName(key)) problems.push(`${place} is not an option${suggestion(key, OPTION_NAMES)}`)
+    else if (isScalar(value)) entries.set(key, { text: String(value), place })
+    else problems.push(`${place} has to be a text, a number, true or false`)
+  }
+  return entries
+}
+
+const isOptionName = (key: string): key is OptionName => (OPTION_NAMES as readonly string[]).includes(key)
+
+const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)

@@ -1,0 +1,205 @@
+import type { Kind } from './kinds.js'
+import * as kinds from './kinds.js'
+
+/** One option: a promise to the operator. Its flag and environment name follow from its key (see `names.ts`). */
+export interface Option<Value> {
+  readonly kind: Kind<Value>
+  readonly default: NoInfer<Value>
+  /** How the documentation writes the default where the value itself would not say it. */
+  readonly defaultText?: string
+  /** What the option does, as one sentence that is kept. */
+  readonly meaning: string
+  /** How it stands to other options, or what has to be true around it. */
+  readonly relation?: string
+}
+
+const option = <Value>(entry: Option<Value>): Option<Value> => entry
+
+const MINUTE_MS = 60_000
+const MIB = 2 ** 20
+
+/** Every option of the server. The order is the order of the documentation and of `--help`. */
+export const OPTIONS = {
+  dataDir: option({
+    kind: kinds.text,
+    default: './homeport-data',
+    meaning: 'Everything that Homeport keeps lives in this directory; it is created with mode 0700.',
+    relation: 'One running server per directory. A relative path counts from the working directory.',
+  }),
+  host: option({
+    kind: kinds.hostAddress,
+    default: '127.0.0.1',
+    meaning: 'All listeners, HTTP and Redis, accept connections on this address only.',
+    relation: 'An address beyond loopback needs proxyTerminatesTls.',
+  }),
+  apiPort: option({
+    kind: kinds.port,
+    default: 8700,
+    meaning: 'The management API listens on this port.',
+    relation: 'Differs from restPort and queuePort and lies outside redisPorts.',
+  }),
+  restPort: option({
+    kind: kinds.port,
+    default: 8701,
+    meaning: 'The REST data plane of all databases listens on this port.',
+    relation: 'Differs from apiPort and queuePort and lies outside redisPorts.',
+  }),
+  queuePort: option({
+    kind: kinds.port,
+    default: 8702,
+    meaning: 'The queue and workflow service listens on this port.',
+    relation: 'Differs from apiPort and restPort and lies outside redisPorts.',
+  }),
+  redisPorts: option({
+    kind: kinds.portRange,
+    default: { from: 8800, to: 9799 },
+    defaultText: '8800-9799',
+    meaning: 'Each database takes one port of this range for the Redis protocol and keeps it for life.',
+    relation: 'The size of the range bounds the number of databases. Lies clear of the three HTTP ports.',
+  }),
+  store: option({
+    kind: kinds.storeChoice,
+    default: { kind: 'sqlite' },
+    defaultText: 'sqlite',
+    meaning: 'Durable state is kept in SQLite inside dataDir, or in the PostgreSQL database of this URL.',
+    relation:
+      'A URL with a password belongs into the environment or the file, because flags are visible in the process list.',
+  }),
+  publicApiUrl: option({
+    kind: kinds.optional(kinds.baseUrl),
+    default: undefined,
+    defaultText: 'from host and apiPort',
+    meaning: 'Clients reach the management API under this URL.',
+    relation: 'Set it when a proxy stands in front of apiPort.',
+  }),
+  publicRestUrl: option({
+    kind: kinds.optional(kinds.baseUrl),
+    default: undefined,
+    defaultText: 'from host and restPort',
+    meaning: 'The record of a database names this URL as its rest_url.',
+    relation: 'Set it when a proxy stands in front of restPort.',
+  }),
+  publicQueueUrl: option({
+    kind: kinds.optional(kinds.baseUrl),
+    default: undefined,
+    defaultText: 'from host and queuePort',
+    meaning: 'Clients and workflow endpoints reach the queue and workflow service under this URL.',
+    relation: 'Set it when a proxy stands in front of queuePort.',
+  }),
+  publicRedisHost: option({
+    kind: kinds.hostName,
+    default: 'localhost',
+    meaning: 'The record of a database names this host as its endpoint.',
+    relation: 'Must lead to host from where the clients are.',
+  }),
+  redisTlsByDefault: option({
+    kind: kinds.optional(kinds.flag),
+    default: undefined,
+    defaultText: 'false on loopback, true beyond',
+    meaning: 'A database created without a word about TLS gets this value.',
+  }),
+  proxyTerminatesTls: option({
+    kind: kinds.flag,
+    default: false,
+    meaning: 'The operator states that a proxy in front of the listeners terminates TLS.',
+    relation: 'Required when host is not a loopback address.',
+  }),
+  engineBinary: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'valkey-server, else redis-server, from PATH',
+    meaning: 'Databases run this valkey-server or redis-server binary.',
+  }),
+  engineAllowUnsafeVersion: option({
+    kind: kinds.flag,
+    default: false,
+    meaning: 'An engine version with a known remote-code-execution hole is used all the same.',
+    relation: 'Only for databases that nobody but you can reach.',
+  }),
+  plansFile: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'the built-in plans',
+    meaning: 'The plans and their limits are read from this JSON file at start; a wrong row is refused.',
+  }),
+  freeAccountDatabases: option({
+    kind: kinds.integer(0, 1_000_000),
+    default: 1,
+    meaning: 'An account of type free holds at most this many databases.',
+    relation: 'redisPorts bounds the number of databases of all accounts together.',
+  }),
+  paidAccountDatabases: option({
+    kind: kinds.integer(0, 1_000_000),
+    default: 1000,
+    meaning: 'An account of type paid holds at most this many databases.',
+    relation: 'redisPorts bounds the number of databases of all accounts together.',
+  }),
+  managementBodyLimitBytes: option({
+    kind: kinds.sizeBytes(1024, 64 * MIB),
+    default: MIB,
+    meaning: 'A request to the management API with a larger body is answered 413.',
+  }),
+  queueBodyLimitBytes: option({
+    kind: kinds.sizeBytes(1024, 256 * MIB),
+    default: 16 * MIB,
+    meaning: 'A request to the queue and workflow service with a larger body is answered 413.',
+  }),
+  deliveryConcurrency: option({
+    kind: kinds.integer(1, 10_000),
+    default: 100,
+    meaning: 'At most this many deliveries are in flight at once; further due messages wait.',
+  }),
+  deliveryTimeoutMs: option({
+    kind: kinds.durationMs(1000, 24 * 60 * MINUTE_MS),
+    default: 15 * MINUTE_MS,
+    meaning: 'A delivery whose answer is not complete after this time counts as failed.',
+    relation: 'A message may ask for less with Upstash-Timeout, never for more.',
+  }),
+  deliveryTargets: option({
+    kind: kinds.optional(kinds.oneOf(['everything', 'public'])),
+    default: undefined,
+    defaultText: 'everything on loopback, public beyond',
+    meaning:
+      'Deliveries go to every address, or to public addresses only: loopback, private, link-local and other special ' +
+      'addresses are refused then, by whatever name or spelling.',
+    relation: 'Keep it on public when others than you may publish and host is not a loopback address.',
+  }),
+  responseKeepBytes: option({
+    kind: kinds.sizeBytes(0, 64 * MIB),
+    default: MIB,
+    meaning: 'Of the answer to a delivery this much is kept for callbacks, logs and dead letters.',
+  }),
+  retentionMs: option({
+    kind: kinds.durationMs(MINUTE_MS, 3650 * 24 * 60 * MINUTE_MS),
+    default: 7 * 24 * 60 * MINUTE_MS,
+    meaning:
+      'Finished messages and workflow runs, with their logs, and dead letters are kept this long; older ones are deleted ' +
+      'in small steps that do not disturb deliveries.',
+    relation: 'What is not finished is never deleted.',
+  }),
+  shutdownGraceMs: option({
+    kind: kinds.durationMs(0, 10 * MINUTE_MS),
+    default: 10_000,
+    meaning: 'After SIGTERM work in flight gets this long to finish before it is cut off.',
+    relation: 'What supervises the server has to wait longer before it sends SIGKILL.',
+  }),
+  logLevel: option({
+    kind: kinds.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+    default: 'info',
+    meaning: 'Log lines of this level and above are written to stderr.',
+  }),
+} as const
+
+/** The name of an option, which is also its key in the file. */
+export type OptionName = keyof typeof OPTIONS
+
+/** The value of every option as given or by its fixed default, before derived defaults are filled in. */
+export type Settings = {
+  readonly [Name in OptionName]: (typeof OPTIONS)[Name] extends Option<infer Value> ? Value : never
+}
+
+/** All option names in the order of the table. */
+export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[]
+
+/** The table for code that treats all options alike. */
+export const optionOf = (name: OptionName): Option<unknown> => OPTIONS[name] as Option<unknown>

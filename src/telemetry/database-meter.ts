@@ -1,0 +1,89 @@
+import { COMMANDS } from '../contract/commands.js'
+import { LatencyHistogram } from './latency-histogram.js'
+
+/** A calendar month in UTC and what was counted in it. */
+export interface MonthCount {
+  /** Months since January of the year 0; 0 as long as nothing was counted. */
+  index: number
+  /** Requests as they are billed: a write also counts once for each read region. */
+  requests: number
+}
+
+/** How many commands of each kind were sent to an engine. Scripts that may write are `scripts`, not `writes`. */
+export interface CommandTotals {
+  readonly reads: number
+  readonly writes: number
+  readonly scripts: number
+  /** Commands that touch no key, such as PING, PUBLISH or MULTI. */
+  readonly others: number
+}
+
+const SCRIPTS: ReadonlySet<string> = new Set(['EVAL', 'EVALSHA', 'EVALSHA_RO', 'EVAL_RO', 'FCALL', 'FCALL_RO'])
+
+/** Position of each command in `COMMANDS`, and so in `DatabaseMeter.commandCounts`. */
+export const COMMAND_INDEX: ReadonlyMap<string, number> = new Map(COMMANDS.map(({ name }, index) => [name, index]))
+
+/** Whether a command runs a script or a function, given its name in upper case. */
+export function isScript(name: string): boolean {
+  return SCRIPTS.has(name)
+}
+
+/** The month that a time is in. `nowMs` is Unix milliseconds. */
+export function monthIndex(nowMs: number): number {
+  const date = new Date(nowMs)
+  return date.getUTCFullYear() * 12 + date.getUTCMonth()
+}
+
+/** When the month after that of `nowMs` begins, Unix milliseconds. */
+export function nextMonthMs(nowMs: number): number {
+  const date = new Date(nowMs)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)
+}
+
+/**
+ * What happened on one database, as plain counters that only grow, apart from `connections`, `holds` and `month`. The
+ * data plane writes them for every command, so nothing here allocates; whoever keeps series reads them now and then and
+ * works with differences.
+ *
+ * Hits and misses are not here: the engine counts them (`keyspace_hits` in INFO).
+ */
+export class DatabaseMeter {
+  /** How often each command was sent to the engine; by its position in `COMMANDS`. */
+  readonly commandCounts = new Float64Array(COMMANDS.length)
+  /** Requests as they are billed, this calendar month. Whoever keeps the books adds what earlier lives counted. */
+  readonly month: MonthCount = { index: 0, requests: 0 }
+  /** Bytes that clients sent: of the Redis protocol all, of HTTP the bodies and targets. */
+  bytesIn = 0
+  /** Bytes that clients were sent, counted alike. */
+  bytesOut = 0
+  /** Client connections at the moment. */
+  connections = 0
+  /** Client connections ever accepted. */
+  connectionsTotal = 0
+  /** From a command's departure to its reply; of commands sent together, one. */
+  readonly readLatency = new LatencyHistogram()
+  readonly writeLatency = new LatencyHistogram()
+  /** When a command last came in, Unix milliseconds; 0 before the first. */
+  lastActivityAtMs = 0
+  /** Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile. */
+  holds = 0
+
+  /** The sums of `commandCounts`. */
+  totals(): CommandTotals {
+    const totals = { reads: 0, writes: 0, scripts: 0, others: 0 }
+    COMMANDS.forEach((command, index) => {
+      const count = this.commandCounts[index] ?? 0
+      if (isScript(command.name)) totals.scripts += count
+      else if (!command.allowed || command.access === 'none') totals.others += count
+      else if (command.access === 'read') totals.reads += count
+      else totals.writes += count
+    })
+    return totals
+  }
+
+  /** Counts by name of every command that was sent at all. */
+  byCommand(): ReadonlyMap<string, number> {
+    const counts = COMMANDS.map(({ name }, index): [string, number] => [name, this.commandCounts[index] ?? 0])
+    return new Map(counts.filter(([, count]) => count > 0))
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * Telemetry listens and never steers: nothing that the server does depends on whether it is logged.
+ *
+ * `createLogger` makes the one logger of a process; the composition root hands it to the rooms, which narrow it with
+ * `child`. Lines are JSON, one a line, on stderr; on a terminal they are written for people. Log where an error is
+ * handled, not where it is passed on. ERROR means that a person must look.
+ *
+ * Fields that hold credentials are replaced by `[secret]` by name, wherever they stand within three levels. That is a
+ * net below the rule, not the rule: secrets are not handed to the logger in the first place.
+ *
+ * `DatabaseMeter` holds the counters of one database: the data plane writes them, whoever keeps series reads them.
+ */
+export {
+  COMMAND_INDEX,
+  type CommandTotals,
+  DatabaseMeter,
+  isScript,
+  type MonthCount,
+  monthIndex,
+  nextMonthMs,
+} from './database-meter.js'
+export { LatencyHistogram } from './latency-histogram.js'
+export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'

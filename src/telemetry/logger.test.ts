@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { humanLine } from './human-line.js'
+import { createLogger } from './index.js'
+
+function recorded(level: 'info' | 'silent' = 'info') {
+  const lines: string[] = []
+  const logger = createLogger({ level, destination: { write: (line) => void lines.push(line) } })
+  return { logger, lines, last: () => JSON.parse(lines.at(-1) ?? '{}') }
+}
+
+it('writes one JSON line with time, level, text and fields', () => {
+  const { logger, last } = recorded()
+  logger.child({ room: 'queue' }).info({ messageId: 'msg_1' }, 'delivered')
+  expect(last()).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    room: 'queue',
+    messageId: 'msg_1',
+    msg: 'delivered',
+  })
+})
+
+it('leaves out what lies below the level', () => {
+  const { logger, lines } = recorded()
+  logger.debug({}, 'detail')
+  recorded('silent').logger.error({}, 'nothing')
+  expect(lines).toEqual([])
+})
+
+it('hides credentials on three levels', () => {
+  const { logger, lines } = recorded()
+  const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2', apiKey: 'hunter2' }
+  logger.info(secrets, 'top')
+  logger.info({ account: secrets }, 'one down')
+  logger.info({ request: { headers: { ...secrets, 'Upstash-Signature': 'hunter2' } } }, 'two down')
+  expect(lines).toHaveLength(3)
+  expect(lines.join('')).not.toContain('hunter2')
+})
+
+it('writes an error with its stack, for machines and for people', () => {
+  const { logger, lines, last } = recorded()
+  logger.error({ error: new TypeError('no'), databaseId: 'db 1' }, 'engine failed')
+  expect(last().error).toMatchObject({ type: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError') })
+  expect(humanLine(lines[0] ?? '')).toMatch(
+    /^\d\d:\d\d:\d\d\.\d{3} ERROR engine failed databaseId="db 1"\n {2}TypeError: no\n {6}at /,
+  )
+})

@@ -1,0 +1,74 @@
+import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
+import { humanLine } from './human-line.js'
+
+/** What a line may carry besides its text. */
+export type LogFields = Readonly<Record<string, unknown>>
+
+/** The logger that rooms take. Text says what happened; fields say to what, with names that end in their unit. */
+export interface Logger {
+  trace(fields: LogFields, text: string): void
+  debug(fields: LogFields, text: string): void
+  info(fields: LogFields, text: string): void
+  /** Something to look at when there is time. */
+  warn(fields: LogFields, text: string): void
+  /** A person must look. An error under the key `error` is written with its stack. */
+  error(fields: LogFields, text: string): void
+  /** A logger whose lines all carry these fields. */
+  child(fields: LogFields): Logger
+}
+
+/** How much is written: a level and everything above it. */
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/** Fields that never appear in a log line, at the top or one or two levels down. */
+const SECRET_FIELDS = [
+  'password',
+  'apiKey',
+  'queueToken',
+  'token',
+  'restToken',
+  'readOnlyRestToken',
+  'rest_token',
+  'read_only_rest_token',
+  'signingKey',
+  'currentSigningKey',
+  'nextSigningKey',
+  'secret',
+  'authorization',
+  'Authorization',
+  'cookie',
+  'upstash-signature',
+  'Upstash-Signature',
+]
+
+const REDACTED_PATHS = SECRET_FIELDS.flatMap((field) => [`["${field}"]`, `*["${field}"]`, `*.*["${field}"]`])
+
+/** Where lines go, and how they look there. */
+export interface LoggerOptions {
+  readonly level: LogLevel
+  /** Default: stderr, as lines for people on a terminal and as JSON otherwise. */
+  readonly destination?: DestinationStream
+}
+
+/** Makes the logger of a process. Rooms ask for a `Logger`, which is the part of it that they need. */
+export function createLogger({ level, destination = standardError() }: LoggerOptions): PinoLogger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: pino.stdSerializers.err },
+      redact: { paths: REDACTED_PATHS, censor: '[secret]' },
+    },
+    destination,
+  )
+}
+
+/** A logger that writes nothing. */
+export const silentLogger: PinoLogger = createLogger({ level: 'silent' })
+
+function standardError(): DestinationStream {
+  if (!process.stderr.isTTY) return pino.destination({ dest: 2, sync: true })
+  return { write: (line) => void process.stderr.write(humanLine(line)) }
+}
