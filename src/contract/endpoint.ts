@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { Static, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.js'
 
@@ -13,13 +14,19 @@ export interface SuccessShape<Body extends TSchema = TSchema> {
   readonly description: string
   /** Schema of the JSON body. */
   readonly body: Body
+  /** What the body is where it is not JSON. */
+  readonly contentType?: string
 }
 
-/** How the body of a request is read: not at all, as JSON of a schema, or as bytes that pass through. */
+/**
+ * How the body of a request is read: not at all, as JSON of a schema, as bytes that pass through, or as a stream of
+ * bytes of any length, which the handler has to bound.
+ */
 export type BodyShape =
   | { readonly kind: 'none' }
   | { readonly kind: 'json'; readonly schema: TSchema; readonly optional?: true }
   | { readonly kind: 'raw' }
+  | { readonly kind: 'stream' }
 
 /**
  * One operation of the wire, declared once. Routing, validation, types, OpenAPI and the docs page come from it.
@@ -46,10 +53,17 @@ export interface Endpoint<
   readonly description: string
   /** Objects of texts; absent when the path has no parameters. */
   readonly params?: Params
-  /** Query parameters. A list may be given by repetition or with commas. Unknown ones are ignored unless the schema forbids them. */
+  /** Query parameters. A list is given by repetition; one value is a list of one. Unknown ones are ignored unless the schema forbids them. */
   readonly query?: Query
   readonly body: Body
+  /**
+   * `handler`: the schemas of query and body only document, and the handler judges `target` and the parsed JSON itself,
+   * because its rules say more than a schema can. Absent: both are checked before the handler is called.
+   */
+  readonly checkedBy?: 'handler'
   readonly success: SuccessShape<Answer>
+  /** Further answers that are no errors, each with a status of its own, such as 202 for work that goes on. */
+  readonly otherAnswers?: readonly SuccessShape[]
   /** The errors of the catalogue that this operation itself may answer, besides those every operation shares. */
   readonly errors: readonly ErrorCode[]
 }
@@ -75,4 +89,6 @@ export type BodyOf<Body extends BodyShape> = Body extends {
     ? Static<Schema>
     : Body extends { kind: 'raw' }
       ? Uint8Array
-      : undefined
+      : Body extends { kind: 'stream' }
+        ? Readable
+        : undefined

@@ -1,0 +1,185 @@
+/**
+ * The engine's commands as the data plane knows them. A command that does not stand here is refused, so that a newer
+ * engine never brings a command that nobody has judged.
+ *
+ * Subcommands stand as `CONTAINER|SUBCOMMAND` and their container has the state `container`. A container whose
+ * subcommands all behave alike stands as one plain command (`XGROUP`, `FUNCTION`, ...).
+ */
+
+/** What a command does to keys: `none` touches no key. */
+export type CommandAccess = 'read' | 'write' | 'none'
+
+/**
+ * What a command does to the connection that it travels on.
+ *
+ * - `stateless`: nothing; it may share a connection with other clients.
+ * - `session`: asks or tells something about the client's own connection; the gateway answers it.
+ * - `filtered`: nothing either, but its reply tells about the host and is filtered.
+ * - `transaction`: opens, watches or closes a transaction.
+ * - `blocking`: may hold the connection until something happens.
+ * - `blocking-option`: holds the connection when `BLOCK` is among its options.
+ * - `subscription`, `monitor`, `tracking`: the engine sends on its own accord from then on.
+ * - `container`: the subcommand decides.
+ */
+export type CommandState =
+  | 'stateless'
+  | 'session'
+  | 'filtered'
+  | 'transaction'
+  | 'blocking'
+  | 'blocking-option'
+  | 'subscription'
+  | 'monitor'
+  | 'tracking'
+  | 'container'
+
+/** Why a command is refused for everybody. */
+export type RefusalReason =
+  /** Stops, reconfigures or inspects the engine, or reaches files and memory of the host. */
+  | 'host'
+  /** Belongs to replication or clustering, which Homeport runs itself. */
+  | 'replication'
+  /** Reaches another database or another client. */
+  | 'others'
+
+/** A command that clients may send. `rest`: it may also be sent as a plain command over REST. */
+export interface AllowedCommand {
+  readonly name: string
+  readonly allowed: true
+  readonly access: CommandAccess
+  readonly state: CommandState
+  readonly rest: boolean
+}
+
+/** A command that nobody may send. */
+export interface RefusedCommand {
+  readonly name: string
+  readonly allowed: false
+  readonly reason: RefusalReason
+}
+
+/** One row of the command table; `name` is in upper case. */
+export type Command = AllowedCommand | RefusedCommand
+
+interface Family {
+  readonly access: CommandAccess
+  readonly state: CommandState
+  readonly rest: boolean
+  readonly names: string
+}
+
+const plain = (access: CommandAccess, names: string): Family => ({ access, state: 'stateless', rest: true, names })
+
+const socketOnly = (state: CommandState, access: CommandAccess, names: string): Family => ({
+  access,
+  state,
+  rest: false,
+  names,
+})
+
+const FAMILIES: readonly Family[] = [
+  // bitmap
+  plain('read', 'BITCOUNT BITFIELD_RO BITPOS GETBIT'),
+  plain('write', 'BITFIELD BITOP SETBIT'),
+  // connection
+  plain('none', 'ECHO PING'),
+  socketOnly('session', 'none', 'AUTH HELLO QUIT RESET SELECT'),
+  socketOnly('container', 'none', 'CLIENT'),
+  socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|LIST CLIENT|SETINFO CLIENT|SETNAME'),
+  socketOnly('tracking', 'none', 'CLIENT|TRACKING CLIENT|CACHING CLIENT|TRACKINGINFO'),
+  // functions and scripting
+  plain('read', 'FCALL_RO EVAL_RO EVALSHA_RO'),
+  plain('write', 'FCALL FUNCTION EVAL EVALSHA'),
+  { access: 'none', state: 'container', rest: true, names: 'SCRIPT' },
+  plain('none', 'SCRIPT|EXISTS SCRIPT|FLUSH SCRIPT|KILL SCRIPT|LOAD'),
+  // generic
+  plain('read', 'DUMP EXISTS EXPIRETIME KEYS OBJECT PEXPIRETIME PTTL RANDOMKEY SCAN SORT_RO TOUCH TTL TYPE'),
+  plain('write', 'COPY DEL EXPIRE EXPIREAT PERSIST PEXPIRE PEXPIREAT RENAME RENAMENX RESTORE SORT UNLINK'),
+  { access: 'read', state: 'container', rest: true, names: 'MEMORY' },
+  plain('read', 'MEMORY|USAGE'),
+  socketOnly('blocking', 'none', 'WAIT WAITAOF'),
+  // geo
+  plain('read', 'GEODIST GEOHASH GEOPOS GEORADIUS_RO GEORADIUSBYMEMBER_RO GEOSEARCH'),
+  plain('write', 'GEOADD GEORADIUS GEORADIUSBYMEMBER GEOSEARCHSTORE'),
+  // hash
+  plain(
+    'read',
+    'HEXISTS HEXPIRETIME HGET HGETALL HKEYS HLEN HMGET HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSTRLEN HTTL HVALS',
+  ),
+  plain('write', 'HDEL HEXPIRE HEXPIREAT HGETDEL HGETEX HINCRBY HINCRBYFLOAT HMSET HPERSIST HPEXPIRE HPEXPIREAT HSET'),
+  plain('write', 'HSETEX HSETNX'),
+  // hyperloglog
+  plain('read', 'PFCOUNT'),
+  plain('write', 'PFADD PFMERGE'),
+  // json, where the engine has it
+  plain(
+    'read',
+    'JSON.ARRINDEX JSON.ARRLEN JSON.DEBUG JSON.GET JSON.MGET JSON.OBJKEYS JSON.OBJLEN JSON.RESP JSON.STRLEN',
+  ),
+  plain('read', 'JSON.TYPE'),
+  plain('write', 'JSON.ARRAPPEND JSON.ARRINSERT JSON.ARRPOP JSON.ARRTRIM JSON.CLEAR JSON.DEL JSON.FORGET JSON.MERGE'),
+  plain('write', 'JSON.MSET JSON.NUMINCRBY JSON.NUMMULTBY JSON.SET JSON.STRAPPEND JSON.TOGGLE'),
+  // list
+  plain('read', 'LINDEX LLEN LPOS LRANGE'),
+  plain('write', 'LINSERT LMOVE LMPOP LPOP LPUSH LPUSHX LREM LSET LTRIM RPOP RPOPLPUSH RPUSH RPUSHX'),
+  socketOnly('blocking', 'write', 'BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH'),
+  // publish and subscribe
+  plain('none', 'PUBLISH PUBSUB SPUBLISH'),
+  socketOnly('subscription', 'none', 'PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE'),
+  // server
+  { access: 'none', state: 'container', rest: true, names: 'ACL COMMAND CONFIG' },
+  plain('none', 'ACL|CAT ACL|GENPASS ACL|WHOAMI COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|INFO COMMAND|LIST'),
+  plain('none', 'LOLWUT TIME'),
+  socketOnly('session', 'none', 'CONFIG|GET'),
+  { access: 'none', state: 'filtered', rest: true, names: 'INFO' },
+  plain('read', 'DBSIZE'),
+  plain('write', 'FLUSHALL FLUSHDB'),
+  socketOnly('monitor', 'none', 'MONITOR'),
+  // set
+  plain('read', 'SCARD SDIFF SINTER SINTERCARD SISMEMBER SMEMBERS SMISMEMBER SRANDMEMBER SSCAN SUNION'),
+  plain('write', 'SADD SDIFFSTORE SINTERSTORE SMOVE SPOP SREM SUNIONSTORE'),
+  // sorted set
+  plain('read', 'ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE'),
+  plain('read', 'ZRANK ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION'),
+  plain('write', 'ZADD ZDIFFSTORE ZINCRBY ZINTERSTORE ZMPOP ZPOPMAX ZPOPMIN ZRANGESTORE ZREM ZREMRANGEBYLEX'),
+  plain('write', 'ZREMRANGEBYRANK ZREMRANGEBYSCORE ZUNIONSTORE'),
+  socketOnly('blocking', 'write', 'BZMPOP BZPOPMAX BZPOPMIN'),
+  // streams
+  plain('read', 'XINFO XLEN XPENDING XRANGE XREVRANGE'),
+  plain('write', 'XACK XACKDEL XADD XAUTOCLAIM XCLAIM XDEL XDELEX XGROUP XSETID XTRIM'),
+  { access: 'read', state: 'blocking-option', rest: true, names: 'XREAD' },
+  { access: 'write', state: 'blocking-option', rest: true, names: 'XREADGROUP' },
+  // string
+  plain('read', 'DIGEST GET GETRANGE LCS MGET STRLEN SUBSTR'),
+  plain('write', 'APPEND DECR DECRBY DELEX GETDEL GETEX GETSET INCR INCRBY INCRBYFLOAT MSET MSETNX PSETEX SET SETEX'),
+  plain('write', 'SETNX SETRANGE'),
+  // transactions
+  socketOnly('transaction', 'none', 'DISCARD EXEC MULTI UNWATCH WATCH'),
+]
+
+const REFUSED: Readonly<Record<RefusalReason, string>> = {
+  host:
+    'ACL|DELUSER ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|SAVE ACL|SETUSER ACL|USERS BGREWRITEAOF BGSAVE ' +
+    'CONFIG|RESETSTAT CONFIG|REWRITE CONFIG|SET DEBUG LASTSAVE LATENCY MEMORY|DOCTOR MEMORY|MALLOC-STATS ' +
+    'MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG SHUTDOWN SLOWLOG',
+  replication: 'ASKING CLUSTER FAILOVER PSYNC READONLY READWRITE REPLCONF REPLICAOF ROLE SLAVEOF SYNC',
+  others:
+    'CLIENT|GETREDIR CLIENT|KILL CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|REPLY CLIENT|UNBLOCK ' +
+    'CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB',
+}
+
+function allowedCommands(): Command[] {
+  return FAMILIES.flatMap(({ names, ...family }) =>
+    names.split(' ').map((name): AllowedCommand => ({ name, allowed: true, ...family })),
+  )
+}
+
+function refusedCommands(): Command[] {
+  const reasons: readonly RefusalReason[] = ['host', 'replication', 'others']
+  return reasons.flatMap((reason) =>
+    REFUSED[reason].split(' ').map((name): RefusedCommand => ({ name, allowed: false, reason })),
+  )
+}
+
+/** Every command that the data plane knows, refused ones too (reference redis 3.5). */
+export const COMMANDS: readonly Command[] = [...allowedCommands(), ...refusedCommands()]

@@ -1,0 +1,83 @@
+import { define, type None } from './entry.js'
+
+/** Errors of teams and API keys. */
+export const accountsErrors = {
+  team_not_found: define<{ teamId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ teamId }) =>
+      `team not found: you are not a member of a team with the id "${teamId}". GET /v2/teams lists your teams.`,
+  }),
+  team_forbidden: define<{ role: string; allowed: string }>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ role, allowed }) => `Your role in this team is ${role}, and this takes ${allowed}. Ask one of them.`,
+  }),
+  team_key_refused: define<None>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'A key of a team cannot make or delete teams. Use a key of your own account.',
+  }),
+  team_limit: define<{ limit: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit }) => `You own ${limit} teams already, which is the limit. Delete one first.`,
+  }),
+  team_not_empty: define<{ databases: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ databases }) =>
+      `The team still has ${databases} database${databases === 1 ? '' : 's'}. Delete them or move them to another team first.`,
+  }),
+  member_exists: define<{ email: string; role: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ email, role }) =>
+      `${email} is a member of this team already, as ${role}. To change the role, remove the member and add them again.`,
+  }),
+  member_not_found: define<{ email: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ email }) =>
+      `member not found: ${email} is not a member of this team. GET /v2/teams/{id} lists its members.`,
+  }),
+  team_owner_stays: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'The owner of a team cannot be removed from it. Delete the team instead.',
+  }),
+  api_key_not_found: define<{ keyId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ keyId }) =>
+      `API key not found: this account has no key with the id "${keyId}". GET /v2/apikeys lists all of them.`,
+  }),
+  api_key_limit: define<{ limit: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit }) => `This account has ${limit} API keys already, which is the limit. Delete one first.`,
+  }),
+  api_key_name_taken: define<{ name: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) =>
+      `An API key with the name "${name}" exists already. Send another name, or delete that key first.`,
+  }),
+  last_api_key: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'This is the last API key of the account that may write. Make another one before you delete it.',
+  }),
+} as const

@@ -1,0 +1,126 @@
+import { define, type None } from './entry.js'
+
+/** Errors of the data plane; `resp` is the first word of their text on both protocols. */
+export const dataPlaneErrors = {
+  data_unauthorized: define<None>({
+    status: 401,
+    resp: 'WRONGPASS',
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'invalid or missing auth token',
+  }),
+  command_not_available: define<{ name: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) => `Command is not available: '${name}'`,
+  }),
+  command_not_for_rest: define<{ name: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) => `Command "${name}" is not allowed in REST or it has a special context path`,
+  }),
+  command_malformed: define<{ problem: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  request_too_large: define<{ limitBytes: number; actualBytes: number }>({
+    status: 413,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes, actualBytes }) =>
+      `max request size exceeded. Limit: ${limitBytes} bytes, Actual: ${actualBytes} bytes`,
+  }),
+  address_not_allowed: define<{ address: string }>({
+    status: 403,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ address }) =>
+      `address ${address} is not in the allow list of this database. Its owner can add it: POST /v2/redis/update-allowlist/{id}.`,
+  }),
+  key_too_large: define<{ limitBytes: number; actualBytes: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes, actualBytes }) =>
+      `max key size exceeded. Limit: ${limitBytes} bytes, Actual: ${actualBytes} bytes`,
+  }),
+  entry_too_large: define<{ limitBytes: number; actualBytes: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes, actualBytes }) =>
+      `max single record size exceeded. Limit: ${limitBytes} bytes, Actual: ${actualBytes} bytes`,
+  }),
+  data_too_large: define<{ thresholdBytes: number; usageBytes: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ thresholdBytes, usageBytes }) =>
+      `DB capacity quota exceeded. Threshold: ${thresholdBytes} bytes, Usage: ${usageBytes} bytes`,
+  }),
+  request_limit: define<{ limit: number; usage: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ limit, usage }) => `max requests limit exceeded. Limit: ${limit}, Usage: ${usage}`,
+  }),
+  script_credits: define<{ limitMs: number; usedMs: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ limitMs, usedMs }) =>
+      `max script time exceeded. Limit: ${limitMs} ms per minute, Usage: ${usedMs} ms. Scripts run again in the next minute`,
+  }),
+  budget_exceeded: define<None>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: () =>
+      'This database has been suspended for exceeding the defined budget limit. Please increase budget or switch to a Fixed plan',
+  }),
+  too_many_clients: define<None>({
+    status: 429,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: () => 'max concurrent connections exceeded',
+  }),
+  engine_failed: define<{ reason: string }>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'homeport',
+    retry: 'later',
+    text: ({ reason }) =>
+      `The engine of this database is not available: ${reason}. Try again in a moment; the server's log has the details.`,
+  }),
+  engine_lost: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'homeport',
+    retry: 'later',
+    text: () =>
+      'The engine of this database went away before it answered. The command may or may not have been applied: look, or repeat it if that is safe.',
+  }),
+  engine_unavailable: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'homeport',
+    retry: 'later',
+    text: () => 'The engine of this database cannot be reached. Nothing was applied; try again in a moment.',
+  }),
+} as const

@@ -1,0 +1,22 @@
+/**
+ * The catalogue of errors: every error that a caller can meet stands here once, with everything that any listener
+ * needs to render it. A text says what is wrong, what was found and what to do, in one or two sentences.
+ *
+ * - `status`: the HTTP status.
+ * - `resp`: the first word of the error on the Redis protocol and, for the data plane, in REST texts too.
+ * - `blame`: who has to act: the `caller`, the `operator` of the server, or `homeport` itself.
+ * - `retry`: `never` (the same request fails again), `later` (it may succeed after a wait).
+ */
+export interface ErrorEntry<Details> {
+  readonly status: number
+  readonly resp?: string
+  readonly blame: 'caller' | 'operator' | 'homeport'
+  readonly retry: 'never' | 'later'
+  readonly text: (details: Details) => string
+}
+
+/** Declares an entry; the identity function, for its inference. */
+export const define = <Details>(entry: ErrorEntry<Details>): ErrorEntry<Details> => entry
+
+/** Details of an error that has nothing to add. */
+export type None = Record<string, never>

@@ -1,0 +1,64 @@
+import { define, type None } from './entry.js'
+
+/** Errors that every HTTP listener may answer. */
+export const httpErrors = {
+  invalid_json: define<{ reason: string }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ reason }) => `The request body is not valid JSON (${reason}). Send a JSON body in UTF-8.`,
+  }),
+  invalid_request: define<{ problem: string }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  unauthorized: define<{ scheme: 'Basic' | 'Bearer' }>({
+    status: 401,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ scheme }) =>
+      scheme === 'Basic'
+        ? 'Unauthorized: the e-mail and API key of the Authorization header are missing or not valid. Send "Basic " and the base64 of <e-mail>:<API key>; `homeport env` prints both.'
+        : 'Unauthorized: the token is missing or not valid. Send the header "Authorization: Bearer <QSTASH_TOKEN>"; `homeport env` prints the token.',
+  }),
+  readonly_api_key: define<None>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'Readonly API key: this key may read but not change anything. Use a key with write access.',
+  }),
+  unknown_route: define<{ method: string; path: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ method, path }) =>
+      `There is no operation ${method} ${path}. The page /docs of this listener lists all of them.`,
+  }),
+  wrong_method: define<{ method: string; path: string; allowed: readonly string[] }>({
+    status: 405,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ method, path, allowed }) => `${path} does not take ${method}. Use ${allowed.join(' or ')}.`,
+  }),
+  body_too_large: define<{ limitBytes: number }>({
+    status: 413,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes. Send less.`,
+  }),
+  internal: define<{ reference: string }>({
+    status: 500,
+    blame: 'homeport',
+    retry: 'later',
+    text: ({ reference }) =>
+      `Something went wrong on our side. The server's log has the details under the reference ${reference}.`,
+  }),
+  starting: define<None>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: () => 'The service is starting or stopping. Try again in a moment.',
+  }),
+} as const

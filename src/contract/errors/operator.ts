@@ -1,0 +1,74 @@
+import { define } from './entry.js'
+
+/** Errors that stop the server or a command from starting: the configuration, the data directory, the engine program. */
+export const operatorErrors = {
+  invalid_config: define<{ problems: readonly string[] }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problems }) =>
+      `The configuration is not valid: ${problems.join('; ')}. \`homeport start --help\` lists the options.`,
+  }),
+  cli_failed: define<{ problem: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  data_dir_locked: define<{ directory: string; pid?: number | undefined }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ directory, pid }) =>
+      `Another Homeport${pid === undefined ? '' : ` (process ${pid})`} already uses the data directory ${directory}. Stop it first, or start this one with another --data-dir.`,
+  }),
+  data_dir_unusable: define<{ directory: string; reason: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ directory, reason }) =>
+      `The data directory ${directory} cannot be used: ${reason}. Correct that, or choose another one with --data-dir.`,
+  }),
+  foreign_data_dir: define<{ directory: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ directory }) =>
+      `The data directory ${directory} belongs to another store. Start with the store it was made with (see --store), or give this store a data directory of its own with --data-dir.`,
+  }),
+  credentials_unusable: define<{ path: string; reason: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ path, reason }) =>
+      `The credentials file ${path} cannot be used: ${reason}. Put the right file back, or move it away to go on without it.`,
+  }),
+  engine_missing: define<{ looked: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ looked }) =>
+      `No engine was found (looked for ${looked}). Install one, for example with "apt-get install redis-server" or "brew install valkey", or name its program with --engine-binary.`,
+  }),
+  engine_unsafe_version: define<{ problem: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) =>
+      `The engine is refused: ${problem} Update it, or accept the risk with --engine-allow-unsafe-version.`,
+  }),
+  tls_not_configured: define<{ databaseId: string }>({
+    status: 412,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'never',
+    text: ({ databaseId }) =>
+      `The database ${databaseId} wants TLS, but this server has no certificate. Configure one, or create the database without TLS.`,
+  }),
+  port_taken: define<{ port: number }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ port }) => `Port ${port} is in use by another program. End that program, or choose other ports.`,
+  }),
+} as const

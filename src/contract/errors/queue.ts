@@ -1,0 +1,50 @@
+import { define } from './entry.js'
+
+/** Errors of the queue. */
+export const queueErrors = {
+  setting_limit: define<{ setting: string; found: string; limit: string }>({
+    status: 412,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ setting, found, limit }) =>
+      `${setting} is "${found}", which is more than this server allows. Send at most ${limit}.`,
+  }),
+  url_group_not_found: define<{ name: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) =>
+      `There is no URL group "${name}". Add endpoints to it with POST /v2/topics/${name}/endpoints, or send a destination that begins with http:// or https://.`,
+  }),
+  queue_not_found: define<{ name: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) => `There is no queue "${name}". It is made by POST /v2/queues, or by the first message in it.`,
+  }),
+  schedule_not_found: define<{ scheduleId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ scheduleId }) => `There is no schedule "${scheduleId}". GET /v2/schedules lists all of them.`,
+  }),
+  flow_key_not_found: define<{ key: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ key }) => `There is no flow-control key "${key}". It is made by the first message that names it.`,
+  }),
+  message_not_found: define<{ messageId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ messageId }) =>
+      `There is no message "${messageId}" that waits for delivery. GET /v2/events tells what became of finished ones.`,
+  }),
+  dead_letter_not_found: define<{ dlqId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ dlqId }) => `There is no dead letter "${dlqId}". GET /v2/dlq lists all of them.`,
+  }),
+} as const

@@ -1,0 +1,67 @@
+import { define } from './entry.js'
+
+/** Errors of workflow runs and bulk actions. */
+export const workflowErrors = {
+  run_ended: define<{ runId: string; state: string }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, state }) =>
+      `The workflow run "${runId}" has ended (${state}), so nothing can be added to it. Trigger a new run instead.`,
+  }),
+  run_unknown: define<{ runId: string }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId }) =>
+      `There is no workflow run "${runId}" that something could be added to. Trigger it first, or check the id.`,
+  }),
+  step_refused: define<{ problem: string }>({
+    // Not 400: SDKs take that for the end of the run and say nothing. With 412 the run fails, and shows this text.
+    status: 412,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  run_not_found: define<{ runId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId }) => `There is no workflow run "${runId}". GET /v2/workflows/logs lists the runs of this account.`,
+  }),
+  run_not_going_on: define<{ runId: string; state: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, state }) =>
+      `The workflow run "${runId}" has ended (${state}), so it has no steps to go on from. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
+  }),
+  run_not_cancelable: define<{ runId: string; state: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, state }) =>
+      `The workflow run "${runId}" has already ended (${state}) and cannot be canceled any more. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
+  }),
+  callback_refused: define<{ runId: string; state: string; needed: string }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, state, needed }) =>
+      `The failure function of the workflow run "${runId}" stands at ${state}; this needs ${needed}. GET /v2/workflows/logs?workflowRunId=${runId} shows how it is getting on.`,
+  }),
+  bulk_action_not_found: define<{ actionId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ actionId }) =>
+      `There is no bulk action ${actionId}. GET /v2/workflows/bulkActions lists the bulk actions of this account.`,
+  }),
+  bulk_action_interrupted: define<{ actionId: string; reason: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ actionId, reason }) =>
+      `The bulk action ${actionId} has begun and will be finished by itself, but not right now: ${reason} Follow it at GET /v2/workflows/bulkActions/${actionId}.`,
+  }),
+} as const

@@ -1,0 +1,108 @@
+import Type from 'typebox'
+import { endpoint } from './endpoint.js'
+import { ms, runId } from './workflow.js'
+
+/** The wire of events: runs wait for them, others notify, webhooks turn requests into them. */
+
+const Waiter = Type.Object({
+  url: Type.String(),
+  deadline: Type.Integer({ description: 'Unix seconds.' }),
+  headers: Type.Record(Type.String(), Type.Array(Type.String())),
+  timeoutUrl: Type.String(),
+  timeoutBody: Type.Null(),
+  timeoutHeaders: Type.Record(Type.String(), Type.Array(Type.String())),
+})
+
+/** Registers that a run waits for an event. */
+export const waitForEvent = endpoint({
+  id: 'waitForEvent',
+  service: 'queue',
+  method: 'POST',
+  path: '/v2/wait/{+eventId}',
+  auth: 'bearer',
+  access: 'write',
+  summary: 'Let a run wait for an event',
+  description: 'Sent by SDKs. The run goes on when the event comes or the timeout has passed.',
+  params: Type.Object({ eventId: Type.String() }),
+  body: {
+    kind: 'json',
+    schema: Type.Object({
+      url: Type.String({ minLength: 1 }),
+      timeout: Type.Optional(Type.String({ description: 'A duration such as 7d. Default 7d.' })),
+      timeoutUrl: Type.Optional(Type.String()),
+      timeoutHeaders: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+      step: Type.Record(Type.String(), Type.Unknown(), { description: 'The step that the event completes.' }),
+    }),
+  },
+  success: { status: 200, description: 'The wait is stored.', body: Type.Object({ messageId: Type.String() }) },
+  errors: ['invalid_request', 'run_ended', 'run_unknown'],
+})
+
+/** Lets the runs that wait for an event go on. */
+export const notifyEvent = endpoint({
+  id: 'notifyEvent',
+  service: 'queue',
+  method: 'POST',
+  path: '/v2/notify/{+event}',
+  auth: 'bearer',
+  access: 'write',
+  summary: 'Notify runs of an event',
+  description:
+    'Every run that waits for the event goes on, with the request body as the data of the event. `/v2/notify/{workflowRunId}/{eventId}` means one run only, and the event is kept until that run waits for it.',
+  params: Type.Object({ event: Type.String({ description: '`{eventId}` or `{workflowRunId}/{eventId}`.' }) }),
+  body: { kind: 'raw' },
+  success: {
+    status: 201,
+    description: 'The waits that have ended; empty when nobody waited.',
+    body: Type.Array(
+      Type.Object({
+        waiter: Waiter,
+        messageId: Type.String(),
+        deduplicated: Type.Boolean(),
+        workflowRunId: Type.String(),
+        workflowCreatedAt: ms('When the run was made'),
+      }),
+    ),
+  },
+  errors: [],
+})
+
+/** Who waits for an event. */
+export const listWaiters = endpoint({
+  id: 'listWaiters',
+  service: 'queue',
+  method: 'GET',
+  path: '/v2/waiters/{+eventId}',
+  auth: 'bearer',
+  access: 'read',
+  summary: 'Runs that wait for an event',
+  description: 'The waits for an event, oldest first.',
+  params: Type.Object({ eventId: Type.String() }),
+  body: { kind: 'none' },
+  success: { status: 200, description: 'Who waits.', body: Type.Array(Waiter) },
+  errors: [],
+})
+
+const hook = (method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE') =>
+  endpoint({
+    id: `callWebhook${method.charAt(0)}${method.slice(1).toLowerCase()}`,
+    service: 'queue',
+    method,
+    path: '/v2/workflows/hooks/{userId}/{workflowRunId}/{+eventId}',
+    auth: 'none',
+    access: 'write',
+    summary: `Call a webhook of a run with ${method}`,
+    description:
+      'The address that `context.createWebhook` makes. The whole request goes to the run that waits for it, or is kept until the run waits. Needs no credentials: whoever knows the address may call it.',
+    params: Type.Object({ userId: Type.String(), workflowRunId: runId, eventId: Type.String() }),
+    body: { kind: 'raw' },
+    success: {
+      status: 200,
+      description: 'The run has the request, or will get it.',
+      body: Type.Object({ received: Type.Literal(true) }),
+    },
+    errors: ['run_not_found'],
+  })
+
+/** Webhooks take any method. */
+export const webhooks = (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map(hook)
