@@ -1,11 +1,16 @@
+import type { TeamRole } from '../contract/accounts.js'
+
 /** Who makes a request, as the credentials prove. */
 export interface Caller {
+  /** The account or team that the credentials act for. */
   readonly accountId: string
   readonly email: string
   readonly accountType: 'free' | 'paid'
   /** For the audit log: `API_KEY - <name>` or `QUEUE_TOKEN`. Never a secret. */
   readonly source: string
   readonly access: 'read' | 'write'
+  /** With a key of a team, whose account is the team: what the member with this e-mail is to it. */
+  readonly role?: TeamRole
   /** Address of the peer. */
   readonly ip: string
 }

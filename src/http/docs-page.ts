@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import type { AuthScheme, Endpoint } from '../contract/endpoint.js'
+import type { AuthScheme, Endpoint, SuccessShape } from '../contract/endpoint.js'
 import { type Described, errorsByStatus, propertiesOf, SERVICE_TITLES } from './openapi.js'
 
 const STYLE = `
@@ -45,11 +45,14 @@ function section(endpoint: Endpoint): string {
     fieldTable('Path', endpoint.params),
     fieldTable('Query', endpoint.query),
     bodyPart(endpoint),
-    `<h3>Answer ${endpoint.success.status}</h3><p>${escapeHtml(endpoint.success.description)}</p>`,
-    fieldTable('Fields of the answer', endpoint.success.body),
+    ...[endpoint.success, ...(endpoint.otherAnswers ?? [])].map(answerPart),
     `<p class="quiet">Errors: ${[...errorsByStatus(endpoint)].map(([status, codes]) => `${status} (${codes.join(', ')})`).join(', ')}.</p>`,
   ]
   return parts.join('\n')
+}
+
+function answerPart({ status, description, body }: SuccessShape): string {
+  return `<h3>Answer ${status}</h3><p>${escapeHtml(description)}</p>${fieldTable('Fields of the answer', body)}`
 }
 
 function bodyPart(endpoint: Endpoint): string {
@@ -57,6 +60,7 @@ function bodyPart(endpoint: Endpoint): string {
     case 'none':
       return ''
     case 'raw':
+    case 'stream':
       return '<h3>Body</h3><p>Any bytes; they pass through as they are.</p>'
     case 'json':
       return fieldTable('Body (JSON)', endpoint.body.schema)

@@ -16,7 +16,8 @@
  * it has its own, faster listener in the gateway.
  */
 export type { Authenticator, Caller } from './caller.js'
+export { discardBody } from './discard-body.js'
 export { nearest } from './nearest.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
-export { HttpServer, type HttpSettings } from './server.js'
+export { HttpServer, type HttpSettings, refuseSocket } from './server.js'
 export { type Checker, compileChecker } from './validation.js'

@@ -24,9 +24,11 @@ const JSON_BODY = 'application/json'
 /** The OpenAPI 3.1 description of a service. */
 export function openApi(described: Described): object {
   const paths: Record<string, Record<string, object>> = {}
+  const named = new Map<string, string>()
   for (const endpoint of described.endpoints) {
-    const path = endpoint.path.replace('{+', '{')
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) }
+    const own = endpoint.path.replace('{+', '{')
+    const path = firstWithShape(named, own)
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, renaming(own, path)) }
   }
   return {
     openapi: '3.1.0',
@@ -40,21 +42,42 @@ export function openApi(described: Described): object {
   }
 }
 
-function operation(endpoint: Endpoint): object {
+const PARAMETER = /\{(\w+)\}/g
+
+/** Paths that differ only in the names of their parameters are one path to OpenAPI: the first one stands for all. */
+function firstWithShape(named: Map<string, string>, path: string): string {
+  const shape = path.replace(PARAMETER, '{}')
+  const first = named.get(shape) ?? path
+  named.set(shape, first)
+  return first
+}
+
+/** What the parameters of a path are called in another one of the same shape. */
+function renaming(own: string, path: string): ReadonlyMap<string, string> {
+  const names = (text: string): string[] => [...text.matchAll(PARAMETER)].map((match) => match[1] ?? '')
+  const others = names(path)
+  return new Map(names(own).map((name, index) => [name, others[index] ?? name]))
+}
+
+function operation(endpoint: Endpoint, names: ReadonlyMap<string, string>): object {
   return {
     operationId: endpoint.id,
     summary: endpoint.summary,
     description: endpoint.description,
     security: endpoint.auth === 'none' ? [] : [{ [endpoint.auth]: [] }],
-    parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
+    parameters: [...parameters(endpoint.params, 'path', names), ...parameters(endpoint.query, 'query')],
     ...requestBody(endpoint),
     responses: responses(endpoint),
   }
 }
 
-function parameters(schema: TSchema | undefined, place: 'path' | 'query'): object[] {
+function parameters(
+  schema: TSchema | undefined,
+  place: 'path' | 'query',
+  names: ReadonlyMap<string, string> = new Map(),
+): object[] {
   return propertiesOf(schema).map(({ name, property, required }) => ({
-    name,
+    name: names.get(name) ?? name,
     in: place,
     required: place === 'path' || required,
     schema: property,
@@ -66,6 +89,7 @@ function requestBody(endpoint: Endpoint): object {
     case 'none':
       return {}
     case 'raw':
+    case 'stream':
       return { requestBody: { required: false, content: { '*/*': { schema: {} } } } }
     case 'json':
       return {
@@ -75,9 +99,9 @@ function requestBody(endpoint: Endpoint): object {
 }
 
 function responses(endpoint: Endpoint): Record<string, object> {
-  const { success } = endpoint
-  const answers: Record<string, object> = {
-    [success.status]: { description: success.description, content: { [JSON_BODY]: { schema: success.body } } },
+  const answers: Record<string, object> = {}
+  for (const { status, description, body, contentType } of [endpoint.success, ...(endpoint.otherAnswers ?? [])]) {
+    answers[status] = { description, content: { [contentType ?? JSON_BODY]: { schema: body } } }
   }
   for (const [status, texts] of errorsByStatus(endpoint)) {
     answers[status] = {
@@ -93,6 +117,7 @@ export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
   const codes = new Set<ErrorCode>([
     ...authErrors(endpoint.auth, endpoint.access),
     ...COMMON_ERRORS,
+    ...bodyErrors(endpoint),
     ...endpoint.errors,
   ])
   const byStatus = new Map<number, ErrorCode[]>()
@@ -101,6 +126,12 @@ export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   return new Map([...byStatus].sort(([a], [b]) => a - b))
+}
+
+/** Only requests with GET have no body that is read. */
+function bodyErrors({ method, body }: Endpoint): ErrorCode[] {
+  if (method === 'GET') return []
+  return body.kind === 'json' ? ['invalid_json', 'body_too_large'] : ['body_too_large']
 }
 
 function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {

@@ -1,7 +1,9 @@
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors.js'
 import type { Authenticator, Caller } from './caller.js'
+import { nestsDeeperThan } from './nesting.js'
 import { type Call, isReply, type Route } from './route.js'
 import { type Checker, compileChecker } from './validation.js'
 
@@ -55,9 +57,18 @@ export class Pipeline {
   async serve(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Promise<FastifyReply> {
     if (arrival.contentType !== undefined) request.headers['content-type'] = arrival.contentType
     const call = this.#call(request, response, arrival)
-    const answer = await this.#route.handler(call)
+    const answer = await this.#handle(call, request, response)
     if (!isReply(answer)) return send(response, this.#route.endpoint.success.status, answer)
     return send(response.headers(answer.headers), answer.status, answer.value)
+  }
+
+  async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {
+    try {
+      return await this.#route.handler(call)
+    } finally {
+      // What is left of a stream that nobody has read to its end would be taken for the next request.
+      if (this.#route.endpoint.body.kind === 'stream' && !request.raw.complete) response.header('connection', 'close')
+    }
   }
 
   #call(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Call {
@@ -65,7 +76,9 @@ export class Pipeline {
       ...(request.params as object),
       ...(this.#restName ? { [this.#restName]: arrival.rest ?? '' } : {}),
     }
-    const query = { ...(request.query as object) }
+    const query: Record<string, unknown> = { ...(request.query as object) }
+    // It has proved who calls and is no parameter of any operation.
+    delete query.qstash_token
     const body = readBody(this.#route.endpoint, request.body)
     this.#checkers.params?.(params)
     this.#checkers.query?.(query)
@@ -90,8 +103,10 @@ export class Pipeline {
 }
 
 function compile(endpoint: Endpoint): Checkers {
+  const params = endpoint.params && compileChecker(endpoint.params, 'path')
+  if (endpoint.checkedBy === 'handler') return { params, query: undefined, body: undefined }
   return {
-    params: endpoint.params && compileChecker(endpoint.params, 'path'),
+    params,
     query: endpoint.query && compileChecker(endpoint.query, 'query'),
     body: endpoint.body.kind === 'json' ? compileChecker(endpoint.body.schema, 'body') : undefined,
   }
@@ -110,6 +125,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
 function readBody(endpoint: Endpoint, bytes: unknown): unknown {
+  if (endpoint.body.kind === 'stream') return bytes instanceof Readable ? bytes : Readable.from([])
   const received = bytes instanceof Uint8Array ? bytes : new Uint8Array()
   switch (endpoint.body.kind) {
     case 'none':
@@ -124,7 +140,15 @@ function readBody(endpoint: Endpoint, bytes: unknown): unknown {
   }
 }
 
+/** Far more than any request needs, and far less than what a recursive function can stand. */
+const MOST_LEVELS = 64
+
 function parseJson(bytes: Uint8Array): unknown {
+  if (nestsDeeperThan(bytes, MOST_LEVELS)) {
+    throw new HomeportError('invalid_request', {
+      problem: `The request body nests lists and objects more than ${MOST_LEVELS} levels deep. Send a flatter one.`,
+    })
+  }
   try {
     return JSON.parse(decoder.decode(bytes))
   } catch (error) {
@@ -132,10 +156,10 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Sends bytes as they are and everything else as JSON; `undefined` is an empty body. */
+/** Sends bytes and streams of them as they are and everything else as JSON; `undefined` is an empty body. */
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
   response.code(status)
-  if (value instanceof Uint8Array) return response.send(value)
+  if (value instanceof Uint8Array || value instanceof Readable) return response.send(value)
   if (value === undefined) return response.send()
   return response.type('application/json; charset=utf-8').send(JSON.stringify(value))
 }

@@ -77,7 +77,7 @@ const failing = endpoint({
 })
 
 const internalErrors: unknown[] = []
-const server = new HttpServer({
+const settings = {
   service: 'queue',
   host: '127.0.0.1',
   port: 0,
@@ -85,7 +85,10 @@ const server = new HttpServer({
   authenticator,
   version: '1.2.3',
   publicUrl: 'http://localhost:8702',
-  onInternalError: (error) => internalErrors.push(error),
+  onInternalError: (error: unknown) => internalErrors.push(error),
+} as const
+const server = new HttpServer({
+  ...settings,
   routes: [
     route(create, async ({ body, query, caller }) => ({ body, query, account: caller.accountId })),
     route(strict, async ({ body }) => ({ got: body ?? 'nothing' })),
@@ -152,6 +155,7 @@ describe('a declared endpoint', () => {
     ['{"name":"x","platform":"aws","size":-1}', '`size` must be at least 0; found -1.'],
     ['{"name":"x","platform":"aws","size":1e300}', '`size` must be at most 10; found 1e+300.'],
     ['[]', 'The request body must be an object; found [].'],
+    [`{"name":${'['.repeat(64)}${']'.repeat(64)}}`, 'more than 64 levels deep'],
   ])('refuses the body %s', async (body, problem) => {
     const answer = await ask('POST', '/v2/things', body)
     expect(answer.status).toBe(400)
@@ -242,8 +246,10 @@ describe('what is not there', () => {
   })
 
   it('answers 413 for a body over the limit', async () => {
-    const answer = await ask('POST', '/v2/things', 'x'.repeat(1_001))
-    expect(answer).toMatchObject({ status: 413, json: { error: expect.stringContaining('1000 bytes') } })
+    for (const length of [1_001, 20_000_000]) {
+      const answer = await ask('POST', '/v2/things', 'x'.repeat(length))
+      expect(answer).toMatchObject({ status: 413, json: { error: expect.stringContaining('1000 bytes') } })
+    }
   })
 
   it('answers 400 in JSON to bytes that are not HTTP and to paths that cannot be decoded', async () => {
@@ -278,5 +284,46 @@ describe('the pages that come by themselves', () => {
     expect(json.paths['/v2/things'].post.responses['401'].content['application/json'].schema.$ref).toMatch(/Error$/)
     const page = await (await fetch(`${base}/docs`)).text()
     for (const id of ['create', 'strict', 'publish', 'failing']) expect(page).toContain(`<h2 id="${id}">`)
+  })
+})
+
+describe('a server that stops', () => {
+  /** A server whose only operation never ends. */
+  async function endless(): Promise<{ stopping: HttpServer; begun: Promise<void> }> {
+    let begin = (): void => undefined
+    const begun = new Promise<void>((resolve) => (begin = resolve))
+    const never = route(strict, () => {
+      begin()
+      return new Promise(() => undefined)
+    })
+    const stopping = new HttpServer({ ...settings, routes: [never], stopGraceMs: 1 })
+    await stopping.start()
+    return { stopping, begun }
+  }
+
+  /** Opens a connection and sends the beginning of a request; resolves when it is closed. */
+  function sendTo(to: HttpServer, bytes: string): Promise<void> {
+    const socket = connect(to.port, '127.0.0.1', () => socket.write(bytes))
+    socket.on('error', () => undefined)
+    return new Promise((resolve) => socket.once('close', () => resolve()))
+  }
+
+  const head = (length: number) =>
+    `DELETE /v2/strict HTTP/1.1\r\nHost: x\r\nAuthorization: Basic good\r\nContent-Length: ${length}\r\n\r\n`
+
+  it('does not wait for a request that does not come whole', async () => {
+    const { stopping } = await endless()
+    const closed = sendTo(stopping, `${head(100)}{`)
+    await fetch(`http://127.0.0.1:${stopping.port}/health`)
+    await stopping.stop()
+    await closed
+  })
+
+  it('waits for requests in flight as long as its grace lasts', async () => {
+    const { stopping, begun } = await endless()
+    const closed = sendTo(stopping, `${head(2)}{}`)
+    await begun
+    await stopping.stop()
+    await closed
   })
 })

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { randomSecret, type Service } from '../base/index.js'
+import { randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError } from '../contract/errors.js'
 import type { Authenticator } from './caller.js'
+import { discardBody } from './discard-body.js'
 import { docsPage } from './docs-page.js'
 import { openApi } from './openapi.js'
 import { type PathPattern, parsePath } from './path.js'
@@ -14,6 +16,9 @@ import type { Route } from './route.js'
 /** Long enough for ids and names of any client; the router's own default is 100. */
 const LONGEST_PARAMETER = 2_048
 const RETRY_AFTER_SECONDS = '1'
+const STOP_GRACE_MS = 10_000
+/** The framework's name for a body above the limit. */
+const BODY_TOO_LARGE = 'FST_ERR_CTP_BODY_TOO_LARGE'
 
 /** How one HTTP listener is to be. */
 export interface HttpSettings {
@@ -31,6 +36,8 @@ export interface HttpSettings {
   readonly publicUrl: string
   /** Told of errors that are our fault; the reference stands in the answer too. */
   readonly onInternalError: (error: unknown, reference: string) => void
+  /** How long requests in flight may take to be answered once the server stops. Default 10,000. */
+  readonly stopGraceMs?: number
 }
 
 interface Mounted {
@@ -44,6 +51,7 @@ export class HttpServer implements Service {
   readonly #settings: HttpSettings
   readonly #mounted: readonly Mounted[]
   readonly #arrivals = new WeakMap<IncomingMessage, Arrival>()
+  readonly #inFlight = new Set<IncomingMessage>()
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
 
@@ -68,10 +76,15 @@ export class HttpServer implements Service {
     this.#phase = 'serving'
   }
 
-  /** Lets requests in flight finish; new ones get 503. */
+  /** Lets requests in flight finish, as long as the grace lasts; new ones get 503. */
   async stop(): Promise<void> {
     this.#phase = 'stopping'
+    // What has not come whole cannot be work that was taken on; its sender may never go on.
+    for (const request of this.#inFlight) if (!request.complete) request.destroy()
+    const { stopGraceMs = STOP_GRACE_MS } = this.#settings
+    const timer = systemClock.after(stopGraceMs, () => this.#app.server.closeAllConnections())
     await this.#app.close()
+    timer.cancel()
   }
 
   /** The port it listens on. */
@@ -82,10 +95,13 @@ export class HttpServer implements Service {
 
   /** Notes a request as it came and gives the router one that it can match. */
   #arrive(request: IncomingMessage): string {
+    this.#inFlight.add(request)
+    request.once('close', () => this.#inFlight.delete(request))
     const target = request.url ?? '/'
     const contentType = hideContentType(request)
-    for (const { path } of this.#mounted) {
-      const found = path.rest?.find(target)
+    for (const { path, route } of this.#mounted) {
+      // Another method may know the same path by its parts: POST takes a destination where GET takes an id.
+      const found = route.endpoint.method === request.method ? path.rest?.find(target) : undefined
       if (found === undefined) continue
       this.#arrivals.set(request, { target, contentType, rest: found.rest })
       return found.routerTarget
@@ -104,7 +120,11 @@ export class HttpServer implements Service {
     this.#app.removeAllContentTypeParsers()
     // Content types are never refused: bytes come in, the endpoint says what they are.
     this.#app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-    this.#app.setErrorHandler((error: FastifyError, request, response) => this.#renderError(error, request, response))
+    this.#app.setErrorHandler(async (error: FastifyError, request, response) => {
+      // Whoever still sends would not get to read the answer.
+      if (error.code === BODY_TOO_LARGE && (await discardBody(request.raw))) response.removeHeader('connection')
+      return this.#renderError(error, request, response)
+    })
     this.#app.setNotFoundHandler((request, response) => this.#renderError(this.#notFound(request), request, response))
     for (const mounted of this.#mounted) this.#mount(mounted)
     this.#mountPages()
@@ -112,11 +132,18 @@ export class HttpServer implements Service {
 
   #mount({ route, path }: Mounted): void {
     const pipeline = new Pipeline(route, path.rest?.name, this.#settings.authenticator)
-    this.#app.route({
-      method: route.endpoint.method,
-      url: path.routerPath,
-      onRequest: async (request) => pipeline.authenticate(request, this.#arrivalOf(request)),
-      handler: (request, response) => pipeline.serve(request, response, this.#arrivalOf(request)),
+    const add = (app: FastifyInstance): unknown =>
+      app.route({
+        method: route.endpoint.method,
+        url: path.routerPath,
+        onRequest: async (request) => pipeline.authenticate(request, this.#arrivalOf(request)),
+        handler: (request, response) => pipeline.serve(request, response, this.#arrivalOf(request)),
+      })
+    if (route.endpoint.body.kind !== 'stream') return void add(this.#app)
+    this.#app.register(async (app) => {
+      app.removeAllContentTypeParsers()
+      app.addContentTypeParser('*', (_request, body, done) => done(null, body))
+      add(app)
     })
   }
 
@@ -147,14 +174,16 @@ export class HttpServer implements Service {
     const known = this.#catalogued(error)
     if (known.status === 405)
       response.header('allow', (known.details as { allowed: readonly string[] }).allowed.join(', '))
-    if (known.status === 503 || known.status === 429) response.header('retry-after', RETRY_AFTER_SECONDS)
+    if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
+      response.header('retry-after', RETRY_AFTER_SECONDS)
+    }
     return send(response, known.status, { error: known.message })
   }
 
   #catalogued(error: unknown): HomeportError {
     if (error instanceof HomeportError) return error
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    if (code === BODY_TOO_LARGE) {
       return new HomeportError('body_too_large', { limitBytes: this.#settings.bodyLimitBytes })
     }
     if (code === 'FST_ERR_BAD_URL') {
@@ -181,8 +210,8 @@ function hideContentType(request: IncomingMessage): string | undefined {
   return original
 }
 
-/** Answers bytes that are not HTTP. */
-function refuseSocket(socket: Socket): void {
+/** Answers bytes that are not HTTP, and closes. */
+export function refuseSocket(socket: Duplex): void {
   if (!socket.writable) return
   const body = JSON.stringify({ error: ERRORS.invalid_request.text({ problem: 'The request is not valid HTTP/1.1.' }) })
   socket.end(
