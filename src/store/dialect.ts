@@ -34,9 +34,11 @@ export interface Dialect {
   /** `column` is one of the texts of a list parameter. */
   inTexts(column: string, list: readonly string[]): RawBuilder<boolean>
   /** The text in `column` contains `part`, case-sensitive. */
-  contains(column: string, part: string): RawBuilder<boolean>
+  contains(column: string, part: string | Expression<string>): RawBuilder<boolean>
   /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
-  startsWith(column: string, prefix: string): RawBuilder<boolean>
+  startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
+  /** `test` holds for at least one of the texts of a list parameter. */
+  someText(list: readonly string[], test: (item: Expression<string>) => RawBuilder<boolean>): RawBuilder<boolean>
   /** Locks the selected rows until the transaction ends, where transactions run side by side. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
 }
@@ -44,6 +46,9 @@ export interface Dialect {
 function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
   return sql<boolean>`substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix}`
 }
+
+/** One text of the list that `someText` goes through. */
+const ITEM = sql.ref<string>('item.value')
 
 /** SQLite runs write transactions one after the other, so nothing needs a row lock. Lists travel as JSON texts. */
 export const sqliteDialect: Dialect = {
@@ -61,6 +66,7 @@ export const sqliteDialect: Dialect = {
   inTexts: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
+  someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
   forUpdate: (builder) => builder,
 }
 
@@ -86,6 +92,8 @@ export const postgresDialect: Dialect = {
   inTexts: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::text[])`,
   contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
+  someText: (list, test) =>
+    sql<boolean>`exists (select 1 from unnest(${list}::text[]) as item (value) where ${test(ITEM)})`,
   forUpdate: (builder) => builder.forUpdate(),
 }
 

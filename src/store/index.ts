@@ -13,10 +13,16 @@
  * - `operation.ts`: what a transaction is and how its body asks for rows.
  * - `dialect.ts`: everything in which the two databases differ, as small named capabilities.
  *
- * Promises: a resolved write survives SIGKILL and a power cut; operations of one caller run in the order in which
- * they were asked for when the caller awaits them; a reading operation sees one snapshot. The store never retries a
- * write whose commit may have happened, and never decides anything: that is the caller's room.
+ * Promises: a resolved write survives SIGKILL and a power cut; a rejected one has changed nothing, unless it was
+ * rejected with `store_outcome_unknown`; operations of one caller run in the order in which they were asked for when
+ * the caller awaits them; a reading operation sees one snapshot; an operation that is refused does no harm to those
+ * that share its commit. A full disk (`store_full`) and a PostgreSQL server that is away (`store_unavailable`) pass;
+ * when the store can never work again, `onFailure` is called and the process has to end.
+ *
+ * The store never retries a write whose commit may have happened, and never decides anything: that is the caller's
+ * room. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
  */
-export * as operations from './operations/index.js'
+
 export { openStore } from './open.js'
+export * as operations from './operations/index.js'
 export type { Store, StoreDescription } from './types.js'

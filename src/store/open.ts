@@ -9,12 +9,21 @@ export interface StoreSettings {
   readonly location: string
   /** Holds the SQLite file; must exist. */
   readonly dataDir: string
+  /**
+   * URLs of modules with operations besides those of `operations/`; store threads load them as well. For tests and
+   * benchmarks.
+   */
+  readonly modules?: readonly string[]
   /** Called when an open store can no longer work; what was acknowledged is safe. */
   readonly onFailure: (error: Error) => void
 }
 
-/** Opens the store that the settings name, with its schema brought up to date. */
+/**
+ * Opens the store that the settings name, with its schema brought up to date.
+ * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
+ */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  if (settings.location === 'sqlite') return openSqliteStore(join(settings.dataDir, 'homeport.sqlite'), settings.onFailure)
+  if (settings.location === 'sqlite')
+    return openSqliteStore(join(settings.dataDir, 'homeport.sqlite'), settings.modules ?? [], settings.onFailure)
   return openPostgresStore(settings.location, settings.onFailure)
 }

@@ -1,4 +1,4 @@
-import { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors.js'
 import type { Query } from './query.js'
 import type { Tables } from './schema/index.js'
 
@@ -61,7 +61,10 @@ export function* all<Params extends object, Row>(query: Query<Params, Row>, para
 }
 
 /** The first row of a query, or `undefined`. */
-export function* first<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row | undefined> {
+export function* first<Params extends object, Row>(
+  query: Query<Params, Row>,
+  params: Params,
+): Transaction<Row | undefined> {
   return (yield* all(query, params))[0]
 }
 
@@ -78,7 +81,10 @@ export function* change<Params extends object>(query: Query<Params, unknown>, pa
 }
 
 /** Inserts rows as they are. All rows must have the same columns. No rows is no statement. */
-export function* insertAll<Table extends keyof Tables>(table: Table, rows: readonly InsertRow<Table>[]): Transaction<void> {
+export function* insertAll<Table extends keyof Tables>(
+  table: Table,
+  rows: readonly InsertRow<Table>[],
+): Transaction<void> {
   if (rows.length > 0) yield { kind: 'insert', table, rows }
 }
 

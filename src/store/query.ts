@@ -1,4 +1,5 @@
 import type { Compilable, Kysely } from 'kysely'
+import { HomeportError } from '../contract/errors.js'
 import type { Dialect } from './dialect.js'
 import type { Tables } from './schema/index.js'
 
@@ -29,6 +30,8 @@ export type Slot = { readonly value: unknown } | { readonly parameter: string }
 
 /** A query compiled for one dialect. */
 export interface Compiled {
+  /** Short and unique in this process, for servers that keep prepared statements by name. */
+  readonly name: string
   readonly sql: string
   readonly slots: readonly Slot[]
 }
@@ -40,6 +43,8 @@ export interface Query<Params, Row> {
   /** Types only; never set. */
   readonly __types?: { params: Params; row: Row }
 }
+
+let compilations = 0
 
 const parameterNames: object = new Proxy({}, { get: (_target, name) => new Parameter(String(name)) })
 
@@ -55,9 +60,15 @@ export function query<Params extends object, Row = unknown>(
     compile(dialect) {
       let compiled = byDialect.get(dialect)
       if (!compiled) {
-        const { sql, parameters } = build({ db: dialect.db, p: parameterNames as Required<Params>, d: dialect }).compile()
-        const slots = parameters.map((value): Slot => (value instanceof Parameter ? { parameter: value.name } : { value }))
-        compiled = { sql, slots }
+        const { sql, parameters } = build({
+          db: dialect.db,
+          p: parameterNames as Required<Params>,
+          d: dialect,
+        }).compile()
+        const slots = parameters.map(
+          (value): Slot => (value instanceof Parameter ? { parameter: value.name } : { value }),
+        )
+        compiled = { name: `q${++compilations}`, sql, slots }
         byDialect.set(dialect, compiled)
       }
       return compiled
@@ -68,5 +79,37 @@ export function query<Params extends object, Row = unknown>(
 /** Fills the slots of a compiled query with the parameters of one call. */
 export function bind(compiled: Compiled, params: object): unknown[] {
   const values: Record<string, unknown> = { ...params }
-  return compiled.slots.map((slot) => ('value' in slot ? slot.value : (values[slot.parameter] ?? null)))
+  return compiled.slots.map((slot) => storable('value' in slot ? slot.value : values[slot.parameter]))
+}
+
+/**
+ * Holds a parameter to what both databases keep alike: texts without U+0000, integers of 53 bits, bytes, NULL, and
+ * lists of texts or of integers. Of anything else one database would keep something slightly different.
+ * @throws HomeportError `invalid_request` for U+0000 in a text, because texts come from callers.
+ * @throws TypeError for everything else, because the rest comes from us.
+ */
+export function storable(value: unknown): unknown {
+  if (value === undefined || value === null) return null
+  if (typeof value === 'string') return withoutNul(value)
+  if (Number.isSafeInteger(value) || value instanceof Uint8Array) return value
+  if (!Array.isArray(value)) throw new TypeError(`the store does not keep a ${typeof value} such as ${String(value)}`)
+  for (const item of value) storable(item)
+  return value
+}
+
+function withoutNul(text: string): string {
+  if (!text.includes('\0')) return text
+  throw new HomeportError('invalid_request', { problem: 'A text holds the character U+0000. Leave it out.' })
+}
+
+/** The values of rows that are inserted together, each in the order of the first one's columns. */
+export function valuesOf(rows: readonly object[]): unknown[][] {
+  const columns = Object.keys(rows[0] ?? {})
+  return rows.map((row, index) => Object.values(index === 0 ? row : ordered(row, columns)).map(storable))
+}
+
+function ordered(row: object, columns: readonly string[]): object {
+  const values: Record<string, unknown> = { ...row }
+  if (Object.keys(values).length !== columns.length) throw new TypeError('rows of one insert differ in their columns')
+  return columns.map((column) => values[column])
 }

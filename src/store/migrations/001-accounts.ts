@@ -6,6 +6,11 @@ export const accounts: Migration = {
   name: 'accounts',
   breaking: true,
   statements: (t) => [
+    `CREATE TABLE installation (
+      place ${t.integer} PRIMARY KEY CHECK (place = 1),
+      installation_id ${t.text} NOT NULL,
+      created_at ${t.integer} NOT NULL
+    )`,
     `CREATE TABLE accounts (
       account_id ${t.text} PRIMARY KEY,
       email ${t.text} NOT NULL UNIQUE,

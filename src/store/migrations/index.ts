@@ -1,5 +1,14 @@
+import { HomeportError } from '../../contract/errors.js'
 import type { ColumnTypes } from '../dialect.js'
 import { accounts } from './001-accounts.js'
+import { databases } from './002-databases.js'
+import { messages } from './003-messages.js'
+import { runs } from './004-runs.js'
+import { bulk } from './005-bulk.js'
+import { changes } from './006-changes.js'
+import { backups } from './007-backups.js'
+import { queues } from './008-queues.js'
+import { deadRuns } from './009-dead-runs.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -14,7 +23,17 @@ export interface Migration {
 }
 
 /** All steps in order. */
-export const MIGRATIONS: readonly Migration[] = [accounts]
+export const MIGRATIONS: readonly Migration[] = [
+  accounts,
+  databases,
+  messages,
+  runs,
+  bulk,
+  changes,
+  backups,
+  queues,
+  deadRuns,
+]
 
 /** The table that remembers which steps a store has. It is made before the first step. */
 export function ledgerStatement(types: ColumnTypes): string {
@@ -35,16 +54,12 @@ export interface AppliedMigration {
 
 /**
  * Which steps are still to run on a store that has `applied`.
- * @throws when the store was changed by a newer Homeport in a way that this one does not understand.
+ * @throws HomeportError `store_newer` when the store was changed by a newer Homeport in a way that this one does not understand.
  */
 export function pendingMigrations(applied: readonly AppliedMigration[]): readonly Migration[] {
   const known = new Set(MIGRATIONS.map((migration) => migration.number))
   const foreign = applied.find((row) => !known.has(row.number) && row.breaking === 1)
-  if (foreign) {
-    throw new Error(
-      `The store has the schema step ${foreign.number} (${foreign.name}) of a newer Homeport, which this version cannot work with. Start the newer version.`,
-    )
-  }
+  if (foreign) throw new HomeportError('store_newer', { number: foreign.number, name: foreign.name })
   const done = new Set(applied.map((row) => row.number))
   return MIGRATIONS.filter((migration) => !done.has(migration.number))
 }

@@ -1,7 +1,7 @@
 import type { Insertable, Selectable } from 'kysely'
 import { all, change, first, insertAll, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
-import type { AccountsTable, ApiKeysTable, AuditLogTable } from '../schema/accounts.js'
+import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../schema/accounts.js'
 
 /** An account as it is stored. */
 export type AccountRow = Selectable<AccountsTable>
@@ -12,12 +12,33 @@ export type AuditRow = Selectable<AuditLogTable>
 /** An entry of the audit log before it has a place in it. */
 export type NewAuditRow = Insertable<AuditLogTable>
 
+const installation = query<object, { installation_id: string }>(({ db }) =>
+  db.selectFrom('installation').select('installation_id'),
+)
+
+/** The identity of this store. A store that has none yet takes the given one. */
+export const identify = write(
+  'accounts.identify',
+  function* (args: { freshId: string; at: number }): Transaction<string> {
+    const row = yield* first(installation, {})
+    if (row) return row.installation_id
+    yield* insertAll('installation', [{ place: 1, installation_id: args.freshId, created_at: args.at }])
+    return args.freshId
+  },
+)
+
 const allAccounts = query<object, AccountRow>(({ db }) => db.selectFrom('accounts').selectAll().orderBy('created_at'))
 const allKeys = query<object, ApiKeyRow>(({ db }) => db.selectFrom('api_keys').selectAll().orderBy('created_at'))
 
-/** All accounts and keys; they are few and held in memory. */
-export const load = read('accounts.load', function* (_: object): Transaction<{ accounts: AccountRow[]; keys: ApiKeyRow[] }> {
-  return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}) }
+const allMembers = query<object, Selectable<TeamMembersTable>>(({ db }) => db.selectFrom('team_members').selectAll())
+
+/** All accounts, keys and members of teams; they are few and held in memory. */
+export const load = read('accounts.load', function* (_: object): Transaction<{
+  accounts: AccountRow[]
+  keys: ApiKeyRow[]
+  members: Selectable<TeamMembersTable>[]
+}> {
+  return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}), members: yield* all(allMembers, {}) }
 })
 
 /** Makes an account with its first key. Refused by the store when the e-mail is taken. */
@@ -30,7 +51,10 @@ export const create = write(
 )
 
 const setSigningKeys = query<{ accountId: string; current: string; next: string }>(({ db, p }) =>
-  db.updateTable('accounts').set({ signing_current: p.current, signing_next: p.next }).where('account_id', '=', p.accountId),
+  db
+    .updateTable('accounts')
+    .set({ signing_current: p.current, signing_next: p.next })
+    .where('account_id', '=', p.accountId),
 )
 const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('accounts').select('signing_next').where('account_id', '=', p.accountId)),
@@ -39,13 +63,21 @@ const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db
 /** The next signing key becomes the current one and `fresh` the next. Answers the new pair; `undefined` for no account. */
 export const rotateSigningKeys = write(
   'accounts.rotateSigningKeys',
-  function* (args: { accountId: string; fresh: string }): Transaction<{ current: string; next: string } | undefined> {
+  function* (args: {
+    accountId: string
+    fresh: string
+    audit: NewAuditRow | undefined
+  }): Transaction<{ current: string; next: string } | undefined> {
     const row = yield* first(signingKeys, { accountId: args.accountId })
     if (!row) return undefined
     yield* change(setSigningKeys, { accountId: args.accountId, current: row.signing_next, next: args.fresh })
+    if (args.audit) yield* recordAudit(args.audit)
     return { current: row.signing_next, next: args.fresh }
   },
 )
+
+/** Comes after every entry of the audit log. */
+const NEWEST = Number.MAX_SAFE_INTEGER
 
 /** Writes an entry of the audit log; other rooms' transactions call it so that act and entry stand or fall together. */
 export function* recordAudit(entry: NewAuditRow): Transaction<void> {
@@ -55,11 +87,29 @@ export function* recordAudit(entry: NewAuditRow): Transaction<void> {
 /** Writes an entry of the audit log on its own. */
 export const audit = write('accounts.audit', recordAudit)
 
-const auditEntries = query<{ accountId: string; limit: number }, AuditRow>(({ db, p }) =>
-  db.selectFrom('audit_log').selectAll().where('account_id', '=', p.accountId).orderBy('seq', 'desc').limit(p.limit),
+const auditEntries = query<{ accountId: string; limit: number; before: number }, AuditRow>(({ db, p }) =>
+  db
+    .selectFrom('audit_log')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+const auditPlace = query<{ accountId: string; logId: string }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('audit_log').select('seq').where('account_id', '=', p.accountId).where('log_id', '=', p.logId),
 )
 
-/** The latest entries of an account, newest first. */
-export const auditLog = read('accounts.auditLog', function* (args: { accountId: string; limit: number }): Transaction<AuditRow[]> {
-  return yield* all(auditEntries, args)
-})
+/**
+ * The latest entries of an account, newest first.
+ * @param args.before `log_id`: only entries older than this one; none when the account has no such entry.
+ */
+export const auditLog = read(
+  'accounts.auditLog',
+  function* (args: { accountId: string; limit: number; before?: string | undefined }): Transaction<AuditRow[]> {
+    const { accountId, limit } = args
+    if (args.before === undefined) return yield* all(auditEntries, { accountId, limit, before: NEWEST })
+    const place = yield* first(auditPlace, { accountId, logId: args.before })
+    return place ? yield* all(auditEntries, { accountId, limit, before: place.seq }) : []
+  },
+)

@@ -27,6 +27,28 @@ export interface ApiKeysTable {
   key_hash: string
   read_only: Flag
   created_at: number
+  /** For a key of a team: e-mail of the member that it belongs to, lower case. NULL: the account's own key. */
+  holder: string | null
+}
+
+/** A team. It is an account of its own (its id is that account's id), so that it owns things as an account does. */
+export interface TeamsTable {
+  team_id: string
+  name: string
+  /** Whether the team was to take over its maker's way to pay; kept and shown, without effect here. */
+  copy_cc: Flag
+  created_at: number
+}
+
+/** A member of a team, by e-mail; whoever has that e-mail need not have an account yet. */
+export interface TeamMembersTable {
+  team_id: string
+  /** The e-mail in lower case. */
+  email_key: string
+  /** The e-mail as it was given. */
+  email: string
+  role: 'owner' | 'admin' | 'dev' | 'finance'
+  created_at: number
 }
 
 /** Who did what, for ever or until retention. */
@@ -48,9 +70,20 @@ export interface AuditLogTable {
   at: number
 }
 
+/** The store's own identity, one row: data directories remember it, so that none is used with a foreign store. */
+export interface InstallationTable {
+  /** Always 1: there is one row. */
+  place: number
+  installation_id: string
+  created_at: number
+}
+
 /** Tables of the accounts room. */
 export interface AccountTables {
+  installation: InstallationTable
   accounts: AccountsTable
   api_keys: ApiKeysTable
   audit_log: AuditLogTable
+  teams: TeamsTable
+  team_members: TeamMembersTable
 }

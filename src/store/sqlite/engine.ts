@@ -1,64 +1,104 @@
 import Database from 'better-sqlite3'
 import { sqliteDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
+import { type AppliedMigration, ledgerStatement, type Migration, pendingMigrations } from '../migrations/index.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
-import { bind, type Compiled } from '../query.js'
+import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 
-/** Runs an operation synchronously on a SQLite connection, inside whatever transaction is open there. */
+const BUSY_TIMEOUT_MS = 5_000
+/** SQLite counts a negative size in KiB. */
+const CACHE_KIB = 65_536
+/** The write-ahead log is folded into the file when it is this long: rarely enough to cost little, in 16 MB. */
+const CHECKPOINT_PAGES = 4_000
+
+/** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {
   readonly #db: Database.Database
   readonly #prepared = new Map<string, Database.Statement>()
 
   /** @param path of the database file; @param access a `read` connection cannot change anything. */
   constructor(path: string, access: 'read' | 'write') {
-    this.#db = new Database(path, { readonly: access === 'read' })
-    this.#db.pragma('busy_timeout = 5000')
+    this.#db = new Database(path, { readonly: access === 'read', timeout: BUSY_TIMEOUT_MS })
     this.#db.pragma('temp_store = MEMORY')
-    this.#db.pragma('cache_size = -65536')
+    this.#db.pragma(`cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
     this.#db.pragma('journal_mode = WAL')
     // FULL makes every commit wait for the disk: an answer sent after it survives a power cut.
     this.#db.pragma('synchronous = FULL')
     this.#db.pragma('foreign_keys = ON')
-    this.#db.pragma('wal_autocheckpoint = 4000')
+    this.#db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   }
 
-  /** Brings the schema up to date. */
+  /** Brings the schema up to date, each step in a transaction of its own. */
   migrate(nowMs: number): void {
-    this.#db.exec(ledgerStatement(sqliteDialect.types))
-    const applied = this.#db.prepare('SELECT number, name, breaking FROM schema_migrations').all() as AppliedMigration[]
-    for (const migration of pendingMigrations(applied)) {
+    this.inTransaction(() => this.#db.exec(ledgerStatement(sqliteDialect.types)))
+    for (const { number } of this.#pendingMigrations()) {
       this.inTransaction(() => {
-        const record = this.#db.prepare('INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (?, ?, ?, ?)')
-        record.run(migration.number, migration.name, migration.breaking ? 1 : 0, nowMs)
-        for (const statement of migration.statements(sqliteDialect.types)) this.#db.exec(statement)
+        // Another starter may have taken the step since; it is looked up again under the write lock.
+        const migration = this.#pendingMigrations().find((pending) => pending.number === number)
+        if (migration) this.#apply(migration, nowMs)
       })
     }
   }
 
+  #pendingMigrations(): readonly Migration[] {
+    return pendingMigrations(
+      this.#prepare('SELECT number, name, breaking FROM schema_migrations').all() as AppliedMigration[],
+    )
+  }
+
+  #apply(migration: Migration, nowMs: number): void {
+    const record = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (?, ?, ?, ?)'
+    this.#prepare(record).run(migration.number, migration.name, migration.breaking ? 1 : 0, nowMs)
+    for (const statement of migration.statements(sqliteDialect.types)) this.#db.exec(statement)
+  }
+
   /** Runs `work` between BEGIN and COMMIT; anything thrown rolls all of it back. */
   inTransaction<T>(work: () => T): T {
-    this.#db.exec('BEGIN IMMEDIATE')
+    this.#prepare('BEGIN IMMEDIATE').run()
     return this.#settle(work)
   }
 
   /** Runs `work` on one snapshot. */
   inSnapshot<T>(work: () => T): T {
-    this.#db.exec('BEGIN DEFERRED')
+    this.#prepare('BEGIN DEFERRED').run()
     return this.#settle(work)
   }
 
   #settle<T>(work: () => T): T {
     try {
       const result = work()
-      this.#db.exec('COMMIT')
+      this.#prepare('COMMIT').run()
       return result
     } catch (error) {
       // SQLite itself has already rolled back after some errors, a full disk among them.
-      if (this.#db.inTransaction) this.#db.exec('ROLLBACK')
+      if (this.#db.inTransaction) this.#prepare('ROLLBACK').run()
       throw error
     }
+  }
+
+  /**
+   * Runs `work` inside the open transaction so that anything thrown takes back only what `work` did.
+   * When SQLite has rolled the whole transaction back, `isTransactionLost` answers true afterwards.
+   */
+  inSavepoint<T>(work: () => T): T {
+    this.#prepare('SAVEPOINT operation').run()
+    try {
+      const result = work()
+      this.#prepare('RELEASE operation').run()
+      return result
+    } catch (error) {
+      if (this.#db.inTransaction) {
+        this.#prepare('ROLLBACK TO operation').run()
+        this.#prepare('RELEASE operation').run()
+      }
+      throw error
+    }
+  }
+
+  /** Whether no transaction is open, within `inTransaction` because an error has ended it. */
+  get isTransactionLost(): boolean {
+    return !this.#db.inTransaction
   }
 
   /** Drives the generator of an operation to its end. */
@@ -70,26 +110,18 @@ export class SqliteEngine {
   }
 
   #execute(statement: Statement): unknown {
-    switch (statement.kind) {
-      case 'all': {
-        const compiled = statement.query.compile(sqliteDialect)
-        return this.#prepare(compiled.sql).all(...parameters(compiled, statement.params))
-      }
-      case 'change': {
-        const compiled = statement.query.compile(sqliteDialect)
-        return this.#prepare(compiled.sql).run(...parameters(compiled, statement.params)).changes
-      }
-      case 'insert':
-        return this.#insert(statement.table, statement.rows)
-    }
+    if (statement.kind === 'insert') return this.#insert(statement.table, statement.rows)
+    const compiled = statement.query.compile(sqliteDialect)
+    const values = bind(compiled, statement.params).map(asParameter)
+    const prepared = this.#prepare(compiled.sql)
+    return statement.kind === 'all' ? prepared.all(...values) : prepared.run(...values).changes
   }
 
   #insert(table: keyof Tables, rows: readonly object[]): void {
     const columns = Object.keys(rows[0] ?? {})
-    const statement = this.#prepare(
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
-    )
-    for (const row of rows) statement.run(...Object.values(row).map(storable))
+    const placeholders = columns.map(() => '?').join(', ')
+    const statement = this.#prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders})`)
+    for (const values of valuesOf(rows)) statement.run(...values)
   }
 
   #prepare(sql: string): Database.Statement {
@@ -101,19 +133,13 @@ export class SqliteEngine {
     return statement
   }
 
-  /** Closes the file after folding the write-ahead log into it. */
+  /** Closes the file; the last connection to it folds the write-ahead log into it. */
   close(): void {
     this.#db.close()
   }
 }
 
-function parameters(compiled: Compiled, params: object): unknown[] {
-  return bind(compiled, params).map(storable)
-}
-
 /** Lists travel as JSON texts, which `json_each` takes apart again. */
-function storable(value: unknown): unknown {
-  if (Array.isArray(value)) return JSON.stringify(value)
-  return value === undefined ? null : value
+function asParameter(value: unknown): unknown {
+  return Array.isArray(value) ? JSON.stringify(value) : value
 }
-

@@ -1,11 +1,19 @@
 import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { HomeportError } from '../../contract/errors.js'
-import { type Call, type FromThread, type Outcome, type ThreadSettings, type ToThread, toError } from './protocol.js'
+import {
+  type Call,
+  type Failure,
+  type FromThread,
+  LARGEST_BATCH,
+  type Outcome,
+  type ThreadSettings,
+  type ToThread,
+  toError,
+} from './protocol.js'
+import { startThread } from './start-thread.js'
 
-/** A larger batch would make its first caller wait for its last. */
-const LARGEST_BATCH = 1_000
-
+/** A caller who has no answer yet. */
 interface Waiting {
   readonly call: Call
   readonly resolve: (value: unknown) => void
@@ -13,64 +21,77 @@ interface Waiting {
 }
 
 /**
- * The way to one store thread. Calls of one tick go together; calls that come while the thread works wait and then go
- * together, so the busier the store is, the more operations share one wait for the disk.
- *
- * States: `open` (a batch may or may not be under way) and `closed` (with the reason that callers get).
+ * `open` → `closing` (no further calls are taken) → `ended`; or `open` → `ended` when the thread ends by itself. Who
+ * calls later gets the refusal.
  */
+type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; readonly refusal: HomeportError }
+
+/** The way to one store thread: calls of one tick go together, answers come back in the order of the calls. */
 export class Lane {
   readonly #worker: Worker
+  readonly #access: ThreadSettings['access']
   readonly #onFailure: (error: Error) => void
-  #waiting: Waiting[] = []
-  #underWay: Waiting[] = []
-  #flushPlanned = false
-  #closed: Error | undefined
+  #state: State = { kind: 'open' }
+  /** Asked for in this tick. */
+  #unsent: Waiting[] = []
+  /** Given to the thread, in order. */
+  #sent: Waiting[] = []
 
-  private constructor(worker: Worker, onFailure: (error: Error) => void) {
+  private constructor(worker: Worker, access: ThreadSettings['access'], onFailure: (error: Error) => void) {
     this.#worker = worker
+    this.#access = access
     this.#onFailure = onFailure
     worker.on('message', (message: FromThread) => this.#receive(message))
-    worker.on('error', (error: unknown) => this.#fail(error instanceof Error ? error : new Error(String(error))))
-    worker.on('exit', () => this.#fail(new Error('the store thread has ended')))
+    worker.on('error', (error: Error) => this.#end(error))
+    worker.on('exit', () => this.#end(new Error('the store thread has ended')))
   }
 
-  /** Starts a thread and resolves when it has opened the file and, for the writer, brought the schema up to date. */
+  /**
+   * Starts a thread and resolves when it works: the writer has then brought the schema up to date.
+   * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
+   */
   static async open(settings: ThreadSettings, onFailure: (error: Error) => void): Promise<Lane> {
     const worker = startThread(settings)
-    await once(worker, 'message')
-    return new Lane(worker, onFailure)
+    // Rejects when the thread ends with an error instead.
+    const [message]: FromThread[] = await once(worker, 'message')
+    if (message?.kind === 'failed') throw openingError(message.failure, settings.path)
+    return new Lane(worker, settings.access, onFailure)
   }
 
   /** Runs one operation on the thread. */
   run(name: string, args: unknown): Promise<unknown> {
-    if (this.#closed) return Promise.reject(this.#closed)
+    if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ call: { name, args }, resolve, reject })
-      this.#planFlush()
+      if (this.#unsent.length === 0) setImmediate(() => this.#send())
+      this.#unsent.push({ call: { name, args }, resolve, reject })
     })
   }
 
-  /** Waits for what is under way and ends the thread. */
+  /** Waits for what is under way and ends the thread. May be called more than once. */
   async close(): Promise<void> {
-    if (this.#closed) return
-    while (this.#waiting.length > 0 || this.#underWay.length > 0) await new Promise((resolve) => setImmediate(resolve))
-    this.#closed = new HomeportError('starting', {})
+    if (this.#state.kind === 'ended') return
     const ended = once(this.#worker, 'exit')
-    this.#tell({ kind: 'close' })
+    if (this.#state.kind === 'open') {
+      this.#send()
+      this.#state = { kind: 'closing', refusal: new HomeportError('starting', {}) }
+      this.#tell({ kind: 'close' })
+    }
     await ended
   }
 
-  #planFlush(): void {
-    if (this.#flushPlanned || this.#underWay.length > 0) return
-    this.#flushPlanned = true
-    setImmediate(() => this.#flush())
+  #send(): void {
+    while (this.#unsent.length > 0) this.#sendBatch(this.#unsent.splice(0, LARGEST_BATCH))
   }
 
-  #flush(): void {
-    this.#flushPlanned = false
-    if (this.#underWay.length > 0 || this.#waiting.length === 0) return
-    this.#underWay = this.#waiting.splice(0, LARGEST_BATCH)
-    this.#tell({ kind: 'run', calls: this.#underWay.map((waiting) => waiting.call) })
+  #sendBatch(batch: readonly Waiting[]): void {
+    try {
+      this.#tell({ kind: 'run', calls: batch.map((waiting) => waiting.call) })
+      this.#sent.push(...batch)
+    } catch (error) {
+      // Arguments that cannot cross the thread boundary: a mistake of one caller, who alone gets to know.
+      if (batch.length > 1) for (const waiting of batch) this.#sendBatch([waiting])
+      else for (const { call, reject } of batch) reject(new TypeError(`arguments of ${call.name}: ${String(error)}`))
+    }
   }
 
   #tell(message: ToThread): void {
@@ -78,34 +99,31 @@ export class Lane {
   }
 
   #receive(message: FromThread): void {
-    if (message.kind === 'ready') return
-    const batch = this.#underWay
-    this.#underWay = []
-    this.#flush()
-    batch.forEach((waiting, index) => settle(waiting, message.outcomes[index]))
+    if (message.kind !== 'done') return
+    const answered = this.#sent.splice(0, message.outcomes.length)
+    for (const [index, waiting] of answered.entries()) settle(waiting, message.outcomes[index])
   }
 
-  #fail(error: Error): void {
-    if (this.#closed) return
-    this.#closed = new HomeportError('store_unavailable', {}, { cause: error })
-    const lost = [...this.#underWay, ...this.#waiting]
-    this.#underWay = []
-    this.#waiting = []
-    for (const waiting of lost) waiting.reject(this.#closed)
-    this.#onFailure(error)
+  /** The thread is gone, because it was told to or because something broke. */
+  #end(cause: Error): void {
+    if (this.#state.kind === 'ended') return
+    const wasTold = this.#state.kind === 'closing' && this.#sent.length === 0
+    const unavailable = new HomeportError('store_unavailable', {}, { cause })
+    const unknown = new HomeportError('store_outcome_unknown', {}, { cause })
+    this.#state = { kind: 'ended', refusal: this.#state.kind === 'closing' ? this.#state.refusal : unavailable }
+    for (const waiting of this.#sent.splice(0)) waiting.reject(this.#access === 'write' ? unknown : unavailable)
+    for (const waiting of this.#unsent.splice(0)) waiting.reject(unavailable)
+    if (!wasTold) this.#onFailure(cause)
   }
-}
-
-/** Compiled code runs as it is; sources, in tests and while developing, through a loader that the thread must set up. */
-function startThread(workerData: ThreadSettings): Worker {
-  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./thread.js', import.meta.url), { workerData })
-  const thread = new URL('./thread.ts', import.meta.url).href
-  const loading = `import('tsx/esm/api').then((tsx) => { tsx.register(); return import(${JSON.stringify(thread)}) })`
-  return new Worker(loading, { workerData, eval: true })
 }
 
 function settle(waiting: Waiting, outcome: Outcome | undefined): void {
   if (!outcome) waiting.reject(new Error(`store operation ${waiting.call.name} got no outcome`))
   else if ('value' in outcome) waiting.resolve(outcome.value)
   else waiting.reject(toError(outcome.failure, waiting.call.name))
+}
+
+function openingError(failure: Failure, path: string): Error {
+  if (failure.code !== undefined) return toError(failure, 'open')
+  return new HomeportError('store_not_opened', { where: path, reason: failure.message })
 }

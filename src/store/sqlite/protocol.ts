@@ -2,8 +2,11 @@ import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors.js'
 
 /** What a store thread is started with. */
 export interface ThreadSettings {
+  /** Of the database file. */
   readonly path: string
   readonly access: 'read' | 'write'
+  /** URLs of modules that declare operations. */
+  readonly modules: readonly string[]
 }
 
 /** One operation on its way to a store thread. */
@@ -22,21 +25,39 @@ export interface Failure {
 /** The outcome of one operation. */
 export type Outcome = { readonly value: unknown } | { readonly failure: Failure }
 
-/** What a store thread says: it is ready, or the outcomes of the batch it was given, in order. */
-export type FromThread = { readonly kind: 'ready' } | { readonly kind: 'done'; readonly outcomes: readonly Outcome[] }
+/**
+ * What a store thread says: `ready` or `failed` once, at its start; then the outcomes of calls, in the order in which
+ * it was given them.
+ */
+export type FromThread =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'done'; readonly outcomes: readonly Outcome[] }
 
-/** What a store thread is told. */
+/** Calls are sent, and run in one transaction, up to about this many: the first of them waits for the last. */
+export const LARGEST_BATCH = 1_000
+
+/** What a store thread is told. `close` is the last message; what came before is finished first. */
 export type ToThread = { readonly kind: 'run'; readonly calls: readonly Call[] } | { readonly kind: 'close' }
 
-/** SQLite's codes for a disk that has no room. */
-const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_FSYNC'])
+/** SQLite's codes for a disk that has no room, or none for this user. */
+const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])
+/** After these nothing that the connection says can be trusted. */
+const BEYOND_TRUST = /^SQLITE_(?:CORRUPT|NOTADB|IOERR)/
+
+/** The code that SQLite gave an error, or an empty text. */
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** Whether the file or the disk is broken, so that the thread must not go on. */
+export function isBeyondTrust(error: unknown): boolean {
+  return BEYOND_TRUST.test(codeOf(error)) && !FULL_DISK.has(codeOf(error))
+}
 
 /** Makes an error ready to cross the thread boundary. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof HomeportError) return { code: error.code, details: error.details, message: error.message }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (FULL_DISK.has(code)) return { code: 'store_full', details: {}, message: ERRORS.store_full.text({}) }
-  return { message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) }
+  if (FULL_DISK.has(codeOf(error))) return { code: 'store_full', details: {}, message: ERRORS.store_full.text({}) }
+  return { message: error instanceof Error ? error.message : String(error) }
 }
 
 /** Makes the error again on this side of the thread boundary. */

@@ -1,15 +1,28 @@
 import type { Operation } from '../operation.js'
 import type { Store, StoreDescription } from '../types.js'
 import { Lane } from './lane.js'
+import type { ThreadSettings } from './protocol.js'
+
+/** The module that declares the operations of all rooms. */
+const OPERATIONS = new URL(`../operations/index${import.meta.url.slice(-3)}`, import.meta.url).href
 
 /**
  * Opens the store in a SQLite file, making it when it is not there.
+ * @param modules URLs of modules that declare further operations.
  * @param onFailure called when the store can no longer work; the process should end, the file is safe.
+ * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
  */
-export async function openSqliteStore(path: string, onFailure: (error: Error) => void): Promise<Store> {
-  const writer = await Lane.open({ path, access: 'write' }, onFailure)
-  const reader = await Lane.open({ path, access: 'read' }, onFailure)
-  return new SqliteStore(writer, reader)
+export async function openSqliteStore(
+  path: string,
+  modules: readonly string[],
+  onFailure: (error: Error) => void,
+): Promise<Store> {
+  const open = (access: ThreadSettings['access']): Promise<Lane> =>
+    Lane.open({ path, access, modules: [OPERATIONS, ...modules] }, onFailure)
+  const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
+  if (writer.status === 'fulfilled' && reader.status === 'fulfilled') return new SqliteStore(writer.value, reader.value)
+  for (const lane of [writer, reader]) if (lane.status === 'fulfilled') await lane.value.close()
+  throw writer.status === 'rejected' ? writer.reason : (reader as PromiseRejectedResult).reason
 }
 
 /** Two threads on one file: one writes, in group commits; one reads, never in the writer's way. */
@@ -32,6 +45,7 @@ class SqliteStore implements Store {
     return { kind: 'sqlite', durability: 'write-ahead log, every commit waits for the disk (synchronous=FULL)' }
   }
 
+  /** The writer is the last to leave, so that it folds the write-ahead log into the file. */
   async close(): Promise<void> {
     await this.#reader.close()
     await this.#writer.close()

@@ -1,54 +1,87 @@
-import { parentPort, workerData } from 'node:worker_threads'
-import '../operations/index.js'
-import { operationNamed } from '../operation.js'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { readBatch, writeBatch } from './batch.js'
 import { SqliteEngine } from './engine.js'
-import { type Call, type FromThread, type Outcome, type ThreadSettings, type ToThread, toFailure } from './protocol.js'
+import {
+  type Call,
+  type FromThread,
+  LARGEST_BATCH,
+  type Outcome,
+  type ThreadSettings,
+  type ToThread,
+  toFailure,
+} from './protocol.js'
 
 /**
- * A thread with one connection. The writer runs a whole batch of operations in one transaction, so that one wait for
- * the disk makes all of them durable; the reader runs each on a snapshot of its own.
+ * A thread with one connection. While it works, calls pile up in its port; then it takes all of them together, and
+ * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
+ * store is, the more operations share a commit.
+ *
+ * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
  */
 const port = parentPort
 if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
-const engine = new SqliteEngine(settings.path, settings.access)
-if (settings.access === 'write') engine.migrate(Date.now())
+let engine: SqliteEngine | undefined
 
-const runOne = (call: Call): Outcome => ({ value: engine.run(operationNamed(call.name), call.args) })
+/** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
+function open(): SqliteEngine {
+  engine ??= new SqliteEngine(settings.path, settings.access)
+  return engine
+}
 
-function alone(call: Call, within: (work: () => Outcome) => Outcome): Outcome {
+async function prepare(): Promise<FromThread> {
   try {
-    return within(() => runOne(call))
+    for (const module of settings.modules) await import(module)
+    if (settings.access === 'write') open().migrate(Date.now())
+    return { kind: 'ready' }
+  } catch (error) {
+    return { kind: 'failed', failure: toFailure(error) }
+  }
+}
+
+function receive(first: ToThread): void {
+  const calls: Call[] = []
+  let message: ToThread | undefined = first
+  while (message?.kind === 'run') {
+    calls.push(...message.calls)
+    message = calls.length < LARGEST_BATCH ? nextMessage() : undefined
+  }
+  if (calls.length > 0) answer(settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls))
+  if (message?.kind === 'close') close()
+}
+
+function nextMessage(): ToThread | undefined {
+  return port ? receiveMessageOnPort(port)?.message : undefined
+}
+
+function answer(outcomes: readonly Outcome[]): void {
+  try {
+    say({ kind: 'done', outcomes })
+  } catch {
+    say({ kind: 'done', outcomes: outcomes.map(passable) })
+  }
+}
+
+/** A result that cannot cross the thread boundary is a mistake in the operation; its neighbours must not suffer. */
+function passable(outcome: Outcome): Outcome {
+  try {
+    return structuredClone(outcome)
   } catch (error) {
     return { failure: toFailure(error) }
   }
 }
 
-/**
- * All or nothing first, because refusals are rare. When one operation throws, nothing of the batch is kept and each
- * runs again in a transaction of its own: the refused one fails alone.
- */
-function writeBatch(calls: readonly Call[]): Outcome[] {
-  try {
-    return engine.inTransaction(() => calls.map(runOne))
-  } catch (error) {
-    if (calls.length === 1) return [{ failure: toFailure(error) }]
-    return calls.map((call) => alone(call, (work) => engine.inTransaction(work)))
-  }
+function say(message: FromThread): void {
+  port?.postMessage(message)
 }
 
-function readBatch(calls: readonly Call[]): Outcome[] {
-  return calls.map((call) => alone(call, (work) => engine.inSnapshot(work)))
+function close(): void {
+  engine?.close()
+  port?.close()
 }
 
-const say = (message: FromThread): void => port.postMessage(message)
-
-port.on('message', (message: ToThread) => {
-  if (message.kind === 'close') {
-    engine.close()
-    port.close()
-    return
-  }
-  say({ kind: 'done', outcomes: settings.access === 'write' ? writeBatch(message.calls) : readBatch(message.calls) })
+void prepare().then((message) => {
+  say(message)
+  if (message.kind === 'ready') port.on('message', receive)
+  else close()
 })
-say({ kind: 'ready' })

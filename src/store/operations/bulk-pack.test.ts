@@ -1,0 +1,24 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { OUTCOMES, outcomeByte, outcomeOf, packSeqs, unpackSeqs } from './bulk-pack.js'
+
+it('unpacks what was packed, whatever the distances', () => {
+  const ascending = fc
+    .uniqueArray(fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })))
+    .map((seqs) => seqs.sort((a, b) => a - b))
+  fc.assert(
+    fc.property(ascending, (seqs) => {
+      expect(unpackSeqs(packSeqs(seqs))).toEqual(seqs)
+    }),
+  )
+})
+
+it('takes one byte for each of a row of neighbours', () => {
+  const seqs = Array.from({ length: 1_000 }, (_, index) => 1_000_000 + index)
+  expect(packSeqs(seqs).length).toBeLessThan(1_005)
+})
+
+it('knows every outcome by its byte, and a byte that is not there as pending', () => {
+  for (const outcome of OUTCOMES) expect(outcomeOf(outcomeByte(outcome))).toBe(outcome)
+  expect(outcomeOf(undefined)).toBe('pending')
+})

@@ -1,0 +1,50 @@
+/**
+ * How the fixed set of a bulk action lies on disk. A million runs are about a megabyte: the ascending numbers of a
+ * chunk are kept as differences, seven bits a byte, the highest bit saying that more bytes follow.
+ */
+
+const MORE = 0x80
+const LOW_BITS = 0x7f
+
+/** What became of an item. The position in this list is its byte on disk. */
+export const OUTCOMES = ['pending', 'cancelled', 'alreadyFinished', 'alreadyCancelled', 'notFound', 'failed'] as const
+
+/** What became of an item of a bulk action. */
+export type ItemOutcome = (typeof OUTCOMES)[number]
+
+/** The byte of an outcome. */
+export function outcomeByte(outcome: ItemOutcome): number {
+  return OUTCOMES.indexOf(outcome)
+}
+
+/** The outcome of a byte. */
+export function outcomeOf(byte: number | undefined): ItemOutcome {
+  return OUTCOMES[byte ?? 0] ?? 'pending'
+}
+
+/** Packs ascending whole numbers below 2^53. */
+export function packSeqs(seqs: readonly number[]): Uint8Array {
+  const bytes: number[] = []
+  let previous = 0
+  for (const seq of seqs) {
+    let rest = seq - previous
+    // Division instead of shifts: differences may exceed 32 bits.
+    for (; rest > LOW_BITS; rest = Math.floor(rest / MORE)) bytes.push((rest % MORE) | MORE)
+    bytes.push(rest)
+    previous = seq
+  }
+  return Uint8Array.from(bytes)
+}
+
+/** Takes packed numbers apart again. */
+export function unpackSeqs(bytes: Uint8Array): number[] {
+  const seqs: number[] = []
+  let seq = 0
+  let scale = 1
+  for (const byte of bytes) {
+    seq += (byte & LOW_BITS) * scale
+    scale = byte & MORE ? scale * MORE : 1
+    if (scale === 1) seqs.push(seq)
+  }
+  return seqs
+}

@@ -1,0 +1,168 @@
+import { all, first, read, type Transaction } from '../operation.js'
+import { query } from '../query.js'
+import type { RunState } from '../schema/runs.js'
+import type { BulkActionRow } from './bulk.js'
+import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
+
+/** What is read of bulk actions: their progress, their outcomes page by page, and what a start has to take up again. */
+
+const actionById = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p }) =>
+  db.selectFrom('bulk_actions').selectAll().where('account_id', '=', p.accountId).where('action_id', '=', p.actionId),
+)
+
+/** An action of an account; `undefined` when the account has none of this id. */
+export const action = read('bulk.action', function* (args: { accountId: string; actionId: string }): Transaction<
+  BulkActionRow | undefined
+> {
+  return yield* first(actionById, args)
+})
+
+const actionsBefore = query<{ accountId: string; before: number; limit: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_actions')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+
+/** Actions of an account, newest first, from before the number `before`. */
+export const actions = read(
+  'bulk.actions',
+  function* (args: { accountId: string; before: number; limit: number }): Transaction<BulkActionRow[]> {
+    return yield* all(actionsBefore, args)
+  },
+)
+
+const runningActions = query<object, BulkActionRow>(({ db }) =>
+  db.selectFrom('bulk_actions').selectAll().where('state', '=', 'running').orderBy('seq'),
+)
+
+/** Every action that is not finished, oldest first. */
+export const running = read('bulk.running', function* (_: object): Transaction<BulkActionRow[]> {
+  return yield* all(runningActions, {})
+})
+
+/** A chunk that has items without an outcome. */
+export interface OpenChunkRow {
+  readonly chunk: number
+  readonly items: number
+}
+
+const chunksToDo = query<{ actionSeq: number; from: number; limit: number }, OpenChunkRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_chunks')
+    .select(['chunk', 'items'])
+    .where('action_seq', '=', p.actionSeq)
+    .where('pending', '>', 0)
+    .where('chunk', '>=', p.from)
+    .orderBy('chunk')
+    .limit(p.limit),
+)
+
+/** The next chunks of an action that are still to be worked on. */
+export const openChunks = read(
+  'bulk.openChunks',
+  function* (args: { actionSeq: number; from: number; limit: number }): Transaction<OpenChunkRow[]> {
+    return yield* all(chunksToDo, args)
+  },
+)
+
+/** What became of one item, and the run it is about as far as that is still known. */
+export interface ItemRow {
+  readonly outcome: ItemOutcome
+  /** `undefined` once the run itself has been removed from the store. */
+  readonly runId: string | undefined
+  readonly state: RunState | undefined
+}
+
+/** A place in the items of an action. */
+export interface ItemPlace {
+  readonly chunk: number
+  readonly position: number
+}
+
+/** Items from a place on, and the place after them; `undefined` when they were the last. */
+export interface ItemPage {
+  readonly items: readonly ItemRow[]
+  readonly next: ItemPlace | undefined
+}
+
+interface ChunkRow {
+  readonly chunk: number
+  readonly items: number
+  readonly seqs: Uint8Array | null
+  readonly absent: string | null
+  readonly outcomes: Uint8Array | null
+}
+
+const chunkFrom = query<{ actionSeq: number; chunk: number }, ChunkRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_chunks')
+    .select(['chunk', 'items', 'seqs', 'absent', 'outcomes'])
+    .where('action_seq', '=', p.actionSeq)
+    .where('chunk', '>=', p.chunk)
+    .orderBy('chunk')
+    .limit(1),
+)
+
+interface RunRow {
+  readonly seq: number
+  readonly run_id: string
+  readonly state: RunState
+}
+
+const runsOf = query<{ seqs: readonly number[] }, RunRow>(({ db, p, d }) =>
+  db.selectFrom('runs').select(['seq', 'run_id', 'state']).where(d.inNumbers('seq', p.seqs)),
+)
+
+/** A position of a chunk that a page shows. */
+interface Shown {
+  readonly position: number
+  readonly outcome: ItemOutcome
+}
+
+function* describeRuns(row: ChunkRow, shown: readonly Shown[]): Transaction<ItemRow[]> {
+  const seqs = unpackSeqs(row.seqs ?? new Uint8Array())
+  const wanted = shown.map(({ position }) => seqs[position] ?? 0)
+  const runs = new Map((yield* all(runsOf, { seqs: wanted })).map((run) => [run.seq, run]))
+  return shown.map(({ outcome }, index) => {
+    const run = runs.get(wanted[index] ?? 0)
+    return { outcome, runId: run?.run_id, state: run?.state }
+  })
+}
+
+function* describeItems(row: ChunkRow, shown: readonly Shown[]): Transaction<ItemRow[]> {
+  if (shown.length === 0) return []
+  if (row.absent === null) return yield* describeRuns(row, shown)
+  const ids: string[] = JSON.parse(row.absent)
+  return shown.map(({ position, outcome }) => ({ outcome, runId: ids[position], state: undefined }))
+}
+
+/** Asks for items of an action. */
+export interface ItemPageArgs {
+  readonly actionSeq: number
+  readonly from: ItemPlace
+  readonly limit: number
+  /** Only items with one of these outcomes. */
+  readonly outcomes: readonly ItemOutcome[]
+}
+
+/**
+ * Items in order, from a place on. A page looks at one chunk at most, so it may hold fewer items than `limit`, even
+ * none, although more follow: `next` tells.
+ */
+export const items = read('bulk.items', function* (args: ItemPageArgs): Transaction<ItemPage> {
+  const row = yield* first(chunkFrom, { actionSeq: args.actionSeq, chunk: args.from.chunk })
+  if (!row) return { items: [], next: undefined }
+  const start = row.chunk === args.from.chunk ? args.from.position : 0
+  const shown: Shown[] = []
+  let position = start
+  for (; position < row.items && shown.length < args.limit; position++) {
+    const outcome = outcomeOf(row.outcomes?.[position])
+    if (args.outcomes.includes(outcome)) shown.push({ position, outcome })
+  }
+  const next = position < row.items ? { chunk: row.chunk, position } : { chunk: row.chunk + 1, position: 0 }
+  return { items: yield* describeItems(row, shown), next }
+})

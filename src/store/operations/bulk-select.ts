@@ -1,0 +1,215 @@
+import type { RawBuilder } from 'kysely'
+import { sql } from 'kysely'
+import type { Dialect } from '../dialect.js'
+import { all, only, read, type Transaction } from '../operation.js'
+import { type Query, query } from '../query.js'
+import type { RunState } from '../schema/runs.js'
+import { packSeqs } from './bulk-pack.js'
+
+/**
+ * What a bulk action selects from: the unfinished runs of an account, in the order of their creation. The set is
+ * walked in pages that look at a bounded number of runs each, however few of them match, so that no reader of the
+ * store waits long for its turn.
+ */
+
+/** Which runs match: all that is given must hold; of a list, any element. Texts compare case-sensitively. */
+export interface RunFilter {
+  readonly urlPrefix?: readonly string[]
+  readonly url?: readonly string[]
+  readonly label?: readonly string[]
+  readonly host?: readonly string[]
+  readonly path?: readonly string[]
+  readonly callerIp?: readonly string[]
+  readonly flowKey?: readonly string[]
+  /** Created strictly after, Unix milliseconds. */
+  readonly createdAfter?: number
+  /** Created strictly before, Unix milliseconds. */
+  readonly createdBefore?: number
+}
+
+/** A packed part of a set. */
+export interface PackedSeqs {
+  readonly items: number
+  /** See `bulk-pack.ts`. */
+  readonly seqs: Uint8Array
+}
+
+/** A page of the walk. */
+export interface SelectedPage {
+  readonly chunks: readonly PackedSeqs[]
+  /** How many runs of the page match. */
+  readonly matched: number
+  /** The first few ids that match, where they were asked for. */
+  readonly sample: readonly string[]
+  /** Where the next page begins; `undefined` when nothing is left. */
+  readonly next: number | undefined
+}
+
+/** Asks for a page of the walk. */
+export interface SelectPageArgs {
+  readonly accountId: string
+  readonly filter: RunFilter
+  /** The last `runs.seq` of the page before; 0 at first. */
+  readonly after: number
+  /** The newest run that may be selected: `runs.seq`. */
+  readonly bound: number
+  /** At most this many runs are looked at. */
+  readonly scan: number
+  /** At most this many runs match. */
+  readonly most: number
+  /** Largest number of items in a chunk. */
+  readonly chunkItems: number
+  /** How many ids to show. */
+  readonly sample: number
+}
+
+const newestRun = query<object, { seq: number }>(({ db }) =>
+  db.selectFrom('runs').select((eb) => eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('seq')),
+)
+
+/** The newest run of the store, as the upper bound of a set: whatever is triggered later has a larger number. */
+export const newest = read('bulk.newestRun', function* (_: object): Transaction<number> {
+  return (yield* only(newestRun, {})).seq
+})
+
+const window = query<{ accountId: string; after: number; bound: number; scan: number }, { seen: number; last: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom((eb) =>
+        eb
+          .selectFrom('runs')
+          .select('seq')
+          .where('account_id', '=', p.accountId)
+          .where('state', '=', sql.lit('RUN_STARTED'))
+          .where('seq', '>', p.after)
+          .where('seq', '<=', p.bound)
+          .orderBy('seq')
+          .limit(p.scan)
+          .as('candidates'),
+      )
+      .select((eb) => [
+        eb.fn.countAll<number>().as('seen'),
+        eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last'),
+      ]),
+)
+
+/**
+ * Parameters of the matching query. A prefix or a label that stands alone is compared with directly: going through a
+ * list for each run would cost more than the rest of the query.
+ */
+interface MatchParams extends RunFilter {
+  readonly accountId: string
+  readonly after: number
+  readonly last: number
+  readonly most: number
+  readonly onePrefix?: string | undefined
+  readonly oneLabel?: string | undefined
+}
+
+type Condition = (d: Dialect, p: Required<MatchParams>) => RawBuilder<boolean>
+
+const CONDITIONS = {
+  onePrefix: (d, p) => d.startsWith('url', p.onePrefix ?? ''),
+  urlPrefix: (d, p) => d.someText(p.urlPrefix, (item) => d.startsWith('url', item)),
+  url: (d, p) => d.inTexts('url', p.url),
+  oneLabel: (d, p) => d.contains('labels', p.oneLabel ?? ''),
+  label: (d, p) => d.someText(p.label, (item) => d.contains('labels', item)),
+  host: (d, p) => d.inTexts('host', p.host),
+  path: (d, p) => d.inTexts('path', p.path),
+  callerIp: (d, p) => d.inTexts('caller_ip', p.callerIp),
+  flowKey: (d, p) => d.inTexts('flow_key', p.flowKey),
+  createdAfter: (_, p) => sql<boolean>`created_at > ${p.createdAfter}`,
+  createdBefore: (_, p) => sql<boolean>`created_at < ${p.createdBefore}`,
+} satisfies Record<string, Condition>
+
+/** The conditions of a query; its text depends on nothing else. */
+type Shape = readonly (keyof typeof CONDITIONS)[]
+
+function buildMatching(shape: Shape): Query<MatchParams, { seq: number }> {
+  return query<MatchParams, { seq: number }>(({ db, p, d }) => {
+    let matching = db
+      .selectFrom('runs')
+      .select('seq')
+      .where('account_id', '=', p.accountId)
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .where('seq', '>', p.after)
+      .where('seq', '<=', p.last)
+    for (const condition of shape) matching = matching.where(CONDITIONS[condition](d, p))
+    return matching.orderBy('seq').limit(p.most)
+  })
+}
+
+const matchingByShape = new Map<string, Query<MatchParams, { seq: number }>>()
+
+/** The query with these conditions; there are few combinations, and each is built once. */
+function matching(shape: Shape): Query<MatchParams, { seq: number }> {
+  const key = shape.join()
+  const known = matchingByShape.get(key) ?? buildMatching(shape)
+  matchingByShape.set(key, known)
+  return known
+}
+
+const single = (list: readonly string[] | undefined): string | undefined => (list?.length === 1 ? list[0] : undefined)
+
+function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]> {
+  // Labels lie between bars in their column, so that a whole one is found by searching for it with its bars.
+  const label = args.filter.label?.map((text) => `|${text}|`)
+  const filter = { ...args.filter, label, onePrefix: single(args.filter.urlPrefix), oneLabel: single(label) }
+  const given = {
+    ...filter,
+    urlPrefix: filter.onePrefix === undefined ? filter.urlPrefix : undefined,
+    label: filter.oneLabel === undefined ? label : undefined,
+  }
+  const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
+  const shape = names.filter((name) => given[name] !== undefined)
+  const { accountId, after, most } = args
+  return (yield* all(matching(shape), { ...given, accountId, after, last, most })).map((row) => row.seq)
+}
+
+const idsOf = query<{ seqs: readonly number[] }, { run_id: string }>(({ db, p, d }) =>
+  db.selectFrom('runs').select('run_id').where(d.inNumbers('seq', p.seqs)).orderBy('seq'),
+)
+
+/** Cuts ascending `runs.seq` into packed chunks. */
+export function packChunks(seqs: readonly number[], chunkItems: number): PackedSeqs[] {
+  const chunks: PackedSeqs[] = []
+  for (let start = 0; start < seqs.length; start += chunkItems) {
+    const part = seqs.slice(start, start + chunkItems)
+    chunks.push({ items: part.length, seqs: packSeqs(part) })
+  }
+  return chunks
+}
+
+/** Selects the next page of unfinished runs that match, oldest first, on one snapshot. */
+export const selectPage = read('bulk.selectPage', function* (args: SelectPageArgs): Transaction<SelectedPage> {
+  const { seen, last } = yield* only(window, args)
+  const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
+  const shown = seqs.slice(0, args.sample)
+  const sample = shown.length > 0 ? (yield* all(idsOf, { seqs: shown })).map((row) => row.run_id) : []
+  const next = seen < args.scan ? undefined : last
+  return { chunks: packChunks(seqs, args.chunkItems), matched: seqs.length, sample, next }
+})
+
+/** A run that an id names. */
+export interface NamedRun {
+  readonly seq: number
+  readonly run_id: string
+  readonly state: RunState
+}
+
+const named = query<{ accountId: string; ids: readonly string[]; bound: number }, NamedRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id', 'state'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('run_id', p.ids))
+    .where('seq', '<=', p.bound),
+)
+
+/** The runs of an account that these ids name, in no order, finished ones too. */
+export const selectNamed = read(
+  'bulk.selectNamed',
+  function* (args: { accountId: string; ids: readonly string[]; bound: number }): Transaction<NamedRun[]> {
+    return yield* all(named, args)
+  },
+)

@@ -1,0 +1,194 @@
+import { sql } from 'kysely'
+import { all, change, read, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { MessageRow, NewMessage, PendingRow } from './messages.js'
+import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { acceptMessages, offersOf } from './queue-turns.js'
+
+/** Which dead letters of an account are meant: those with these ids, else those that pass the filter. */
+export interface DeadSelector {
+  readonly accountId: string
+  readonly kind: string
+  /** `undefined`: by the filter. */
+  readonly dlqIds: readonly string[] | undefined
+  /** Dates hold for the time of the failure. */
+  readonly filter: MessageFilter
+  readonly order: DeadOrder
+  /** The page begins after this dead letter. */
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+/** A page of dead letters and the id to go on after, when there are more. */
+export interface DeadPage {
+  readonly letters: readonly MessageRow[]
+  readonly cursor: string | undefined
+}
+
+type DeadQuery = FilterParams & { accountId: string; kind: string; afterAt: number; afterSeq: number; limit: number }
+
+type DeadOrder = 'earliestFirst' | 'latestFirst'
+
+const deadQuery = (order: DeadOrder) =>
+  query<DeadQuery, MessageRow>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .selectAll()
+      .where('dlq_id', 'is not', null)
+      .where('account_id', '=', p.accountId)
+      .where('kind', '=', p.kind)
+      .where(
+        sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`,
+      )
+      .where(passes(p, d, 'finished_at'))
+      .orderBy('finished_at', order === 'earliestFirst' ? 'asc' : 'desc')
+      .orderBy('seq', order === 'earliestFirst' ? 'asc' : 'desc')
+      .limit(p.limit),
+  )
+
+const BY_FILTER = { earliestFirst: deadQuery('earliestFirst'), latestFirst: deadQuery('latestFirst') }
+
+interface DeadIdsQuery {
+  accountId: string
+  kind: string
+  seqs: readonly number[]
+  ids: readonly string[]
+}
+
+const byIds = query<DeadIdsQuery, MessageRow>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .selectAll()
+    .where(d.inNumbers('seq', p.seqs))
+    .where(d.inTexts('dlq_id', p.ids))
+    // Written so that the rows are looked up by number: an index on the account leads through all its dead letters.
+    .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
+    .where('kind', '=', p.kind)
+    .orderBy('finished_at')
+    .orderBy('seq'),
+)
+
+/** The place of a dead letter in time, from its id `<finished_at>-<seq>`. */
+function placeOf(dlqId: string): { afterAt: number; afterSeq: number } {
+  const [at, seq] = dlqId.split('-')
+  return { afterAt: Number(at), afterSeq: Number(seq) }
+}
+
+/** Ids that cannot be one are like ids that name nothing. */
+function* lettersById({ accountId, kind }: DeadSelector, dlqIds: readonly string[]): Transaction<DeadPage> {
+  const seqs = dlqIds.map((dlqId) => placeOf(dlqId).afterSeq).filter((seq) => Number.isSafeInteger(seq))
+  return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds }), cursor: undefined }
+}
+
+/** Selects one more than a page holds, to know whether there is another page. */
+function* page(selector: DeadSelector): Transaction<DeadPage> {
+  const { accountId, kind, dlqIds, order, after } = selector
+  if (dlqIds) return yield* lettersById(selector, dlqIds)
+  const end = { afterAt: order === 'earliestFirst' ? 0 : Number.MAX_SAFE_INTEGER, afterSeq: 0 }
+  const place = after === undefined ? end : placeOf(after)
+  const params = { ...filterParams(selector.filter), ...place, accountId, kind, limit: selector.limit + 1 }
+  const rows = yield* all(BY_FILTER[order], params)
+  const letters = rows.slice(0, selector.limit)
+  return { letters, cursor: rows.length > letters.length ? (letters.at(-1)?.dlq_id ?? undefined) : undefined }
+}
+
+/** A page of dead letters. A cursor must have the form `<number>-<number>`. */
+export const deadLetters = read('messages.deadLetters', page)
+
+const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db.selectFrom('messages').select('seq').where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+  ),
+)
+
+/** A page that this transaction alone acts on: what another one has just taken is left to that. */
+function* takePage(selector: DeadSelector): Transaction<DeadPage> {
+  const { letters, cursor } = yield* page(selector)
+  const rows = letters.length > 0 ? yield* all(stillDead, { seqs: letters.map((letter) => letter.seq) }) : []
+  const mine = new Set(rows.map((row) => row.seq))
+  return { letters: letters.filter((letter) => mine.has(letter.seq)), cursor }
+}
+
+const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('messages').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+)
+
+/** How many dead letters were deleted, and where to go on. */
+export interface DeadDeletion {
+  readonly deleted: number
+  readonly cursor: string | undefined
+}
+
+/** Takes a page of messages out of the dead letter queue; they stay in the logs as failed. */
+export const deleteDeadLetters = write(
+  'messages.deleteDeadLetters',
+  function* (selector: DeadSelector): Transaction<DeadDeletion> {
+    const { letters, cursor } = yield* takePage(selector)
+    if (letters.length === 0) return { deleted: 0, cursor }
+    return { deleted: yield* change(bury, { seqs: letters.map((letter) => letter.seq) }), cursor }
+  },
+)
+
+/** What a retry changes of the messages that it sends again. */
+export interface Revision {
+  readonly nextAt: number
+  readonly maxRetries: number | undefined
+  /** JSON of members that replace those of the stored configuration. */
+  readonly config: string
+  readonly flowKey: string | undefined
+  readonly labels: string | undefined
+}
+
+/** Dead letters to send again. */
+export interface RetryArgs {
+  readonly selector: DeadSelector
+  /** A fresh message id for each letter that a page may hold. */
+  readonly ids: readonly string[]
+  readonly at: number
+  readonly revision: Revision
+}
+
+function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {
+  const { account_id, kind, group_key, url, method, headers, body, caller_ip, host, path } = letter
+  const { topic, endpoint, queue, schedule_id } = letter
+  return {
+    message_id: messageId,
+    account_id,
+    kind,
+    group_key,
+    url,
+    method,
+    headers,
+    body,
+    config: JSON.stringify({ ...JSON.parse(letter.config), ...JSON.parse(revision.config) }),
+    max_retries: revision.maxRetries ?? letter.max_retries,
+    next_at: revision.nextAt,
+    created_at: at,
+    labels: revision.labels ?? letter.labels,
+    flow_key: revision.flowKey ?? letter.flow_key,
+    caller_ip,
+    host,
+    path,
+    topic,
+    endpoint,
+    queue,
+    schedule_id,
+  }
+}
+
+/**
+ * Sends a page of dead letters again, as new messages with the original content; the letters leave the queue. Answers
+ * the ids of the new messages in the order of the letters.
+ */
+export const retryDeadLetters = write('messages.retryDeadLetters', function* (args: RetryArgs): Transaction<{
+  messageIds: string[]
+  offers: PendingRow[]
+  cursor: string | undefined
+}> {
+  const { letters, cursor } = yield* takePage(args.selector)
+  if (letters.length === 0) return { messageIds: [], offers: [], cursor }
+  yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
+  const fresh = letters.map((letter, index) => revive(letter, args.ids[index] ?? '', args.at, args.revision))
+  const messageIds = fresh.map((message) => message.message_id)
+  return { messageIds, offers: offersOf(fresh, yield* acceptMessages(fresh, args.at)), cursor }
+})

@@ -1,0 +1,80 @@
+import { all, change, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { NewMessage } from './messages.js'
+import { type Accepted, acceptMessages } from './queue-turns.js'
+
+/** A message to publish. */
+export interface PublishEntry {
+  readonly message: NewMessage
+  /** Two entries of an account with the same key within its window are one message. */
+  readonly dedup: { readonly key: string; readonly expiresAt: number } | null
+}
+
+/** What became of the entries. */
+export interface Published extends Accepted {
+  /** In the order of the entries: the message that a duplicate is one with, `undefined` for what was stored. */
+  readonly duplicateOf: readonly (string | undefined)[]
+}
+
+interface KeyClaim {
+  accountId: string
+  key: string
+  messageId: string
+  expiresAt: number
+  now: number
+}
+
+/** Takes a key that is free or has expired; changes nothing otherwise. */
+const claimKey = query<KeyClaim>(({ db, p }) =>
+  db
+    .insertInto('message_keys')
+    .values({ account_id: p.accountId, dedup_key: p.key, message_id: p.messageId, expires_at: p.expiresAt })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['account_id', 'dedup_key'])
+        .doUpdateSet({ message_id: p.messageId, expires_at: p.expiresAt })
+        .where('message_keys.expires_at', '<=', p.now),
+    ),
+)
+
+const keyHolder = query<{ accountId: string; key: string }, { message_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('message_keys')
+    .select('message_id')
+    .where('account_id', '=', p.accountId)
+    .where('dedup_key', '=', p.key),
+)
+
+/** The message that already holds the key of an entry, or `undefined` when the entry has just taken it. */
+function* holderOf(entry: PublishEntry, now: number): Transaction<string | undefined> {
+  if (!entry.dedup) return undefined
+  const { account_id: accountId, message_id: messageId } = entry.message
+  const { key, expiresAt } = entry.dedup
+  if ((yield* change(claimKey, { accountId, key, messageId, expiresAt, now })) === 1) return undefined
+  return (yield* all(keyHolder, { accountId, key }))[0]?.message_id
+}
+
+/** Stores messages, each once for its deduplication key, as part of another transaction. */
+export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
+  const duplicateOf: (string | undefined)[] = []
+  for (const entry of entries) duplicateOf.push(yield* holderOf(entry, now))
+  const fresh = freshOf(entries, duplicateOf)
+  const { seqs, turns } = yield* acceptMessages(fresh, now)
+  return { duplicateOf, seqs, turns }
+}
+
+/** The messages that were stored; `seqs` has their numbers. */
+export function freshOf(
+  entries: readonly PublishEntry[],
+  duplicateOf: readonly (string | undefined)[],
+): readonly NewMessage[] {
+  return entries.filter((_, index) => duplicateOf[index] === undefined).map((entry) => entry.message)
+}
+
+/** Stores messages, each once for its deduplication key. */
+export const publish = write(
+  'messages.publish',
+  function* (args: { entries: readonly PublishEntry[]; now: number }): Transaction<Published> {
+    return yield* publishEntries(args.entries, args.now)
+  },
+)

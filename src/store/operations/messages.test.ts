@@ -1,0 +1,218 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { operations, type Store } from '../index.js'
+import { describeOnEveryStore } from '../testing/index.js'
+import type { NewMessage } from './messages.js'
+import { FIRST_DUE, type PendingSelector } from './messages-cancel.js'
+import { ANY_MESSAGE } from './messages-filter.js'
+import type { SettleArgs } from './messages-settle.js'
+
+const T = 1_700_000_000_000
+
+describeOnEveryStore('message operations', (openStore) => {
+  let store: Store
+  let accountId = ''
+  let ids = 0
+
+  beforeAll(async () => {
+    store = await openStore()
+  })
+  beforeEach(() => {
+    accountId = `acc_${++ids}`
+  })
+
+  const make = (more: Partial<NewMessage> = {}): NewMessage => ({
+    message_id: `msg_${String(++ids).padStart(8, '0')}`,
+    account_id: accountId,
+    kind: 'http',
+    group_key: null,
+    url: 'http://x.test/a',
+    method: 'POST',
+    headers: '{}',
+    body: new Uint8Array([1, 2, 3]),
+    config: '{}',
+    max_retries: 3,
+    next_at: T,
+    created_at: T,
+    labels: '',
+    flow_key: null,
+    caller_ip: null,
+    host: 'x.test',
+    path: '/a',
+    ...more,
+  })
+  const insert = (...messages: NewMessage[]) => store.run(operations.messages.insert, messages)
+  const attempt = { startedAt: T, status: 500, headers: '{}', body: null, error: null }
+  const settling = (seq: number, end: SettleArgs['end'], retried = 0): SettleArgs => ({
+    seq,
+    retried,
+    at: T + 5,
+    attempt,
+    end,
+    follow: [],
+  })
+  const settle = (args: SettleArgs) => store.run(operations.messagesSettle.settle, args)
+  const cancel = async (more: Partial<PendingSelector> = {}): Promise<number[]> => {
+    const all = {
+      accountId,
+      kind: 'http',
+      state: 'pending' as const,
+      filter: ANY_MESSAGE,
+      createdUpTo: T,
+      after: FIRST_DUE,
+      limit: 100,
+    }
+    const places = await store.run(operations.messagesCancel.selectPending, { ...all, ...more })
+    const { seqs } = await store.run(operations.messagesCancel.cancel, {
+      seqs: places.map((place) => place.seq),
+      at: T,
+    })
+    return [...seqs]
+  }
+
+  it('numbers messages in the order in which they were given, few and many', async () => {
+    const few = await insert(make(), make())
+    const many = await insert(...Array.from({ length: 20 }, () => make()))
+    const all = [...few, ...many]
+    expect(all).toEqual([...all].sort((a, b) => a - b))
+    expect(new Set(all).size).toBe(22)
+  })
+
+  it('writes the outcome of an attempt once', async () => {
+    const [seq = 0] = await insert(make())
+    expect(await settle(settling(seq, { kind: 'retry', nextAt: T + 100 }))).toMatchObject({ kind: 'settled' })
+    expect(await settle(settling(seq, { kind: 'retry', nextAt: T + 100 }))).toEqual({ kind: 'gone' })
+    expect(await settle(settling(seq, { kind: 'delivered', keep: true }, 1))).toMatchObject({ kind: 'settled' })
+    expect(await settle(settling(seq, { kind: 'delivered', keep: true }, 1))).toEqual({ kind: 'gone' })
+  })
+
+  it('stores what follows from an outcome with it, and not when the message is gone', async () => {
+    const [seq = 0] = await insert(make())
+    const follow = [make({ url: 'http://follow.test/' })]
+    const args = { ...settling(seq, { kind: 'failed', dlqId: `${T}-${seq}` }), follow }
+    const result = await settle(args)
+    expect(result).toMatchObject({ kind: 'settled', followSeqs: [expect.any(Number)] })
+    expect(await settle({ ...args, follow: [make()] })).toEqual({ kind: 'gone' })
+    const history = await store.run(operations.messagesRead.history, {
+      accountId,
+      kind: 'http',
+      filter: ANY_MESSAGE,
+      order: 'newestFirst',
+      after: undefined,
+      limit: 10,
+    })
+    expect(history.map(({ message }) => message.url)).toEqual(['http://follow.test/', 'http://x.test/a'])
+  })
+
+  it('deletes a delivered message whose owner keeps no log here, with its attempts', async () => {
+    const message = make({ kind: 'other' })
+    const [seq = 0] = await insert(message)
+    await settle(settling(seq, { kind: 'retry', nextAt: T }))
+    expect(await settle(settling(seq, { kind: 'delivered', keep: false }, 1))).toMatchObject({ kind: 'settled' })
+    const id = { accountId, kind: 'other', messageId: message.message_id }
+    expect(await store.run(operations.messagesRead.message, id)).toBeUndefined()
+  })
+
+  it('ignores the outcome of a canceled message', async () => {
+    const [seq = 0] = await insert(make())
+    expect(await cancel()).toEqual([seq])
+    expect(await settle(settling(seq, { kind: 'delivered', keep: true }))).toEqual({ kind: 'gone' })
+    expect(await cancel()).toEqual([])
+  })
+
+  it('cancels only what is pending, plain, old enough and of the account, soonest due first', async () => {
+    const [first = 0] = await insert(make())
+    await insert(make({ kind: 'workflow' }), make({ created_at: T + 1 }), make({ account_id: 'another' }))
+    const [last = 0] = await insert(make())
+    expect(await cancel({ limit: 1 })).toEqual([first])
+    expect(await cancel()).toEqual([last])
+  })
+
+  it.each([
+    ['urls', ['http://x.test/a'], ['http://x.test/']],
+    ['hosts', ['x.test'], ['X.test']],
+    ['paths', ['/b', '/a'], ['/']],
+    ['labels', ['one', 'none'], ['on', 'e|t', '%']],
+    ['flowKeys', ['flow'], ['flo']],
+    ['callerIps', ['10.0.0.1'], ['10.0.0.']],
+  ] as const)('filters by %s exactly', async (member, matching, foreign) => {
+    const [seq = 0] = await insert(make({ labels: '|one|two|', flow_key: 'flow', caller_ip: '10.0.0.1' }))
+    expect(await cancel({ filter: { ...ANY_MESSAGE, [member]: foreign } })).toEqual([])
+    expect(await cancel({ filter: { ...ANY_MESSAGE, [member]: matching } })).toEqual([seq])
+  })
+
+  it('requires all members of a filter, with dates inclusive', async () => {
+    const [seq = 0] = await insert(make({ labels: '|a|' }))
+    expect(await cancel({ filter: { ...ANY_MESSAGE, labels: ['a'], hosts: ['y.test'] } })).toEqual([])
+    expect(await cancel({ filter: { ...ANY_MESSAGE, fromDate: T + 1 } })).toEqual([])
+    expect(await cancel({ filter: { ...ANY_MESSAGE, labels: ['a'], fromDate: T, toDate: T } })).toEqual([seq])
+  })
+
+  it('gives pending messages in the order of falling due, with small bodies only', async () => {
+    const host = `h${ids}.test`
+    const place = { nextAt: T + 1_000, seq: 0 }
+    const large = make({ host, next_at: T + 1_002, body: new Uint8Array(50) })
+    const [a, b, c] = await insert(make({ host, next_at: T + 1_001 }), make({ host, next_at: T + 1_001 }), large)
+    const args = {
+      after: place,
+      until: { nextAt: T + 1_002, seq: Number.MAX_SAFE_INTEGER },
+      limit: 10,
+      largestBody: 10,
+      host,
+    }
+    const rows = await store.run(operations.messages.pendingOfHost, args)
+    expect(rows.map((row) => [row.seq, row.body?.length ?? null, row.body_bytes])).toEqual([
+      [a, 3, 3],
+      [b, 3, 3],
+      [c, null, 50],
+    ])
+    const rest = await store.run(operations.messages.pendingOfHost, {
+      ...args,
+      after: { nextAt: T + 1_001, seq: a ?? 0 },
+    })
+    expect(rest.map((row) => row.seq)).toEqual([b, c])
+    const others = { after: place, until: T + 1_002, limit: 10, largestBody: 10, exceptHosts: [host] }
+    expect((await store.run(operations.messages.pending, others)).map((row) => row.seq)).toEqual([])
+    expect((await store.run(operations.messages.body, { seq: c ?? 0 }))?.body).toHaveLength(50)
+  })
+
+  describe('deduplication', () => {
+    const publish = (key: string, now: number, message = make()) =>
+      store.run(operations.messagesPublish.publish, {
+        entries: [{ message, dedup: { key, expiresAt: now + 100 } }],
+        now,
+      })
+
+    it('answers the first message until the window is over', async () => {
+      const first = make()
+      expect(await publish('k', T, first)).toMatchObject({ duplicateOf: [undefined] })
+      expect(await publish('k', T + 99)).toEqual({ duplicateOf: [first.message_id], seqs: [], turns: [] })
+      expect(await publish('k', T + 100)).toMatchObject({ duplicateOf: [undefined] })
+    })
+
+    it('counts equal keys within one request as one', async () => {
+      const entries = [1, 2].map(() => ({ message: make(), dedup: { key: 'same', expiresAt: T + 1 } }))
+      const published = await store.run(operations.messagesPublish.publish, { entries, now: T })
+      expect(published.duplicateOf).toEqual([undefined, entries[0]?.message.message_id])
+      expect(published.seqs).toHaveLength(1)
+    })
+  })
+
+  it('sweeps what ended long enough ago, in steps, and never what is pending', async () => {
+    const seqs = await insert(make(), make(), make(), make())
+    await settle(settling(seqs[0] ?? 0, { kind: 'delivered', keep: true }))
+    await settle(settling(seqs[2] ?? 0, { kind: 'failed', dlqId: `${T}-1` }))
+    const args = { finishedBefore: T + 6, now: T, limit: 2 }
+    for (let after: number | undefined = (seqs[0] ?? 0) - 1; after !== undefined; ) {
+      after = await store.run(operations.messagesRetention.sweep, { ...args, after })
+    }
+    const left = await store.run(operations.messagesRead.history, {
+      accountId,
+      kind: 'http',
+      filter: ANY_MESSAGE,
+      order: 'oldestFirst',
+      after: undefined,
+      limit: 10,
+    })
+    expect(left.map(({ message }) => message.seq)).toEqual([seqs[1], seqs[3]])
+  })
+})

@@ -1,0 +1,181 @@
+import { all, change, first, insertAll, only, type Transaction } from '../operation.js'
+import { query } from '../query.js'
+import {
+  bodyBytes,
+  bodyUpTo,
+  insertMessages,
+  type NewMessage,
+  PENDING_COLUMNS,
+  type PendingRow,
+  toPendingRow,
+} from './messages.js'
+
+/**
+ * Messages of a queue take turns. A message is `held` until its turn comes: then it is `pending` like any other, and
+ * the turn is a row of `queue_turns`, which stays until the message and every callback of it have ended. A queue has
+ * never more turns than its parallelism.
+ *
+ * Turns are given within the transactions that make room for them: storing a message, ending one, changing the queue.
+ * So nothing has to look for queues that stand still, and a crash leaves none behind.
+ */
+
+/** Bodies up to this size go along to the engine; larger ones it reads when it sends them. */
+const LARGEST_BODY = 8 * 1024
+
+interface OfQueue {
+  accountId: string
+  name: string
+}
+
+const ensure = query<OfQueue & { now: number }>(({ db, p }) =>
+  db
+    .insertInto('queues')
+    .values({
+      account_id: p.accountId,
+      name: p.name,
+      parallelism: 1,
+      paused: 0,
+      created_at: p.now,
+      updated_at: p.now,
+    })
+    .onConflict((conflict) => conflict.columns(['account_id', 'name']).doNothing()),
+)
+
+const lockQueue = query<OfQueue, { parallelism: number; paused: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('queues')
+      .select(['parallelism', 'paused'])
+      .where('account_id', '=', p.accountId)
+      .where('name', '=', p.name),
+  ),
+)
+
+const countTurns = query<OfQueue, { turns: number }>(({ db, p }) =>
+  db
+    .selectFrom('queue_turns')
+    .select((q) => q.fn.countAll<number>().as('turns'))
+    .where('account_id', '=', p.accountId)
+    .where('queue', '=', p.name),
+)
+
+const nextHeld = query<OfQueue & { limit: number }, PendingRow>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(PENDING_COLUMNS)
+    .select([bodyBytes, bodyUpTo(LARGEST_BODY)])
+    .where('account_id', '=', p.accountId)
+    .where('queue', '=', p.name)
+    .where('finished_at', 'is', null)
+    .where('state', '=', 'held')
+    .orderBy('seq')
+    .limit(p.limit),
+)
+
+const begin = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('messages').set({ state: 'pending' }).where(d.inNumbers('seq', p.seqs)).where('state', '=', 'held'),
+)
+
+/** Gives the next messages of a queue their turns, as far as it has room. Answers those messages. */
+export function* advanceQueue(queue: OfQueue): Transaction<PendingRow[]> {
+  const found = yield* first(lockQueue, queue)
+  if (!found || found.paused === 1) return []
+  const limit = found.parallelism - (yield* only(countTurns, queue)).turns
+  const rows = limit > 0 ? yield* all(nextHeld, { ...queue, limit }) : []
+  if (rows.length === 0) return []
+  yield* change(begin, { seqs: rows.map((row) => row.seq) })
+  const { accountId: account_id, name } = queue
+  yield* insertAll(
+    'queue_turns',
+    rows.map((row) => ({ message_seq: row.seq, account_id, queue: name })),
+  )
+  return rows
+}
+
+interface TurnQueue {
+  readonly account_id: string
+  readonly queue: string
+}
+
+/** Two callbacks of one message may end side by side: the later one has to see the end of the other. */
+const lockTurns = query<{ seqs: readonly number[] }, { message_seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db.selectFrom('queue_turns').select('message_seq').where(d.inNumbers('message_seq', p.seqs)).orderBy('message_seq'),
+  ),
+)
+
+const stillOpen = query<{ seqs: readonly number[] }, { turn: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select('seq as turn')
+    .where(d.inNumbers('seq', p.seqs))
+    .where('finished_at', 'is', null)
+    .union(
+      db
+        .selectFrom('messages')
+        .select('slot_seq as turn')
+        .where(d.inNumbers('slot_seq', p.seqs))
+        .where('finished_at', 'is', null)
+        .$narrowType<{ turn: number }>(),
+    ),
+)
+
+const removeTurns = query<{ seqs: readonly number[] }, TurnQueue>(({ db, p, d }) =>
+  db.deleteFrom('queue_turns').where(d.inNumbers('message_seq', p.seqs)).returning(['account_id', 'queue']),
+)
+
+/**
+ * Something of these turns has ended: turns of which nothing is left are over, and the next messages of their queues
+ * get theirs. Answers those messages.
+ */
+export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
+  if (seqs.length === 0) return []
+  const turns = (yield* all(lockTurns, { seqs })).map((row) => row.message_seq)
+  if (turns.length === 0) return []
+  const open = new Set((yield* all(stillOpen, { seqs: turns })).map((row) => row.turn))
+  const over = turns.filter((seq) => !open.has(seq))
+  const freed = over.length > 0 ? yield* all(removeTurns, { seqs: over }) : []
+  return yield* advanceQueues(freed.map(({ account_id, queue }) => ({ accountId: account_id, name: queue })))
+}
+
+function* advanceQueues(queues: readonly OfQueue[]): Transaction<PendingRow[]> {
+  const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))
+  const rows: PendingRow[] = []
+  // In one order everywhere, so that transactions over several queues do not wait for each other in a circle.
+  for (const key of [...distinct.keys()].sort()) {
+    const queue = distinct.get(key)
+    if (queue) rows.push(...(yield* advanceQueue(queue)))
+  }
+  return rows
+}
+
+/** What storing new messages brought. */
+export interface Accepted {
+  /** The numbers of the messages, in order. */
+  readonly seqs: readonly number[]
+  /** Messages of queues whose turn has come. */
+  readonly turns: readonly PendingRow[]
+}
+
+/**
+ * Stores new messages as part of another transaction: those of queues take their places there, and queues that nobody
+ * has made before are made.
+ */
+export function* acceptMessages(messages: readonly NewMessage[], now: number): Transaction<Accepted> {
+  const seqs = messages.length > 0 ? yield* insertMessages(messages) : []
+  const queues = new Map<string, OfQueue>()
+  for (const { account_id: accountId, queue: name } of messages) {
+    if (name) queues.set(`${accountId}/${name}`, { accountId, name })
+  }
+  if (queues.size === 0) return { seqs, turns: [] }
+  for (const queue of queues.values()) yield* change(ensure, { ...queue, now })
+  return { seqs, turns: yield* advanceQueues([...queues.values()]) }
+}
+
+/** Of messages that were accepted, those that the engine may have now. Bodies need not travel for it. */
+export function offersOf(messages: readonly NewMessage[], { seqs, turns }: Accepted): PendingRow[] {
+  const free = messages.flatMap((message, index) =>
+    message.queue ? [] : [toPendingRow(message, seqs[index] ?? Number.NaN)],
+  )
+  return turns.length === 0 ? free : [...free, ...turns]
+}

@@ -1,0 +1,142 @@
+import type { Selectable } from 'kysely'
+import { all, change, first, read, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { QueuesTable } from '../schema/queues.js'
+import type { PendingRow } from './messages.js'
+import { advanceQueue } from './queue-turns.js'
+
+/** A queue with the number of its messages that are not finished. */
+export type QueueRow = Selectable<QueuesTable> & { readonly lag: number }
+
+interface Writing {
+  accountId: string
+  name: string
+  parallelism: number
+  paused: number
+  now: number
+}
+
+const put = query<Writing>(({ db, p }) =>
+  db
+    .insertInto('queues')
+    .values({
+      account_id: p.accountId,
+      name: p.name,
+      parallelism: p.parallelism,
+      paused: p.paused,
+      created_at: p.now,
+      updated_at: p.now,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['account_id', 'name'])
+        .doUpdateSet({ parallelism: p.parallelism, paused: p.paused, updated_at: p.now }),
+    ),
+)
+
+/** Makes a queue or changes it. Answers the messages whose turn comes by that. */
+export const upsert = write('queues.upsert', function* (args: Writing): Transaction<PendingRow[]> {
+  yield* change(put, args)
+  return yield* advanceQueue(args)
+})
+
+const pause = query<{ accountId: string; name: string; paused: number; now: number }>(({ db, p }) =>
+  db
+    .updateTable('queues')
+    .set({ paused: p.paused, updated_at: p.now })
+    .where('account_id', '=', p.accountId)
+    .where('name', '=', p.name),
+)
+
+/** Pauses a queue or lets it go on; `undefined` when there is none. Answers the messages whose turn comes by that. */
+export const setPaused = write(
+  'queues.setPaused',
+  function* (args: {
+    accountId: string
+    name: string
+    paused: 0 | 1
+    now: number
+  }): Transaction<PendingRow[] | undefined> {
+    if ((yield* change(pause, args)) === 0) return undefined
+    return yield* advanceQueue(args)
+  },
+)
+
+const COLUMNS = ['account_id', 'name', 'parallelism', 'paused', 'created_at', 'updated_at'] as const
+
+const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) =>
+  db
+    .selectFrom('queues')
+    .select(COLUMNS)
+    .select((q) =>
+      q
+        .selectFrom('messages')
+        .select((m) => m.fn.countAll<number>().as('waiting'))
+        .whereRef('messages.account_id', '=', 'queues.account_id')
+        .whereRef('messages.queue', '=', 'queues.name')
+        .where('messages.finished_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('lag'),
+    )
+    .where('account_id', '=', p.accountId)
+    .orderBy('name'),
+)
+
+const oneQueue = query<{ accountId: string; name: string }, QueueRow>(({ db, p }) =>
+  db
+    .selectFrom('queues')
+    .select(COLUMNS)
+    .select((q) =>
+      q
+        .selectFrom('messages')
+        .select((m) => m.fn.countAll<number>().as('waiting'))
+        .whereRef('messages.account_id', '=', 'queues.account_id')
+        .whereRef('messages.queue', '=', 'queues.name')
+        .where('messages.finished_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('lag'),
+    )
+    .where('account_id', '=', p.accountId)
+    .where('name', '=', p.name),
+)
+
+/** All queues of an account, by name. */
+export const list = read('queues.list', function* (args: { accountId: string }): Transaction<QueueRow[]> {
+  return yield* all(everyQueue, args)
+})
+
+/** One queue. */
+export const get = read('queues.get', function* (args: { accountId: string; name: string }): Transaction<
+  QueueRow | undefined
+> {
+  return yield* first(oneQueue, args)
+})
+
+const anyLeft = query<{ accountId: string; name: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('queue', '=', p.name)
+    .where('finished_at', 'is', null)
+    .limit(1),
+)
+const removeQueue = query<{ accountId: string; name: string }>(({ db, p }) =>
+  db.deleteFrom('queues').where('account_id', '=', p.accountId).where('name', '=', p.name),
+)
+const removeTurns = query<{ accountId: string; name: string }>(({ db, p }) =>
+  db.deleteFrom('queue_turns').where('account_id', '=', p.accountId).where('queue', '=', p.name),
+)
+
+/** Deletes a queue that has no message left. Answers whether it is gone. */
+export const removeEmpty = write(
+  'queues.removeEmpty',
+  function* (args: { accountId: string; name: string }): Transaction<boolean> {
+    if (yield* first(anyLeft, args)) return false
+    yield* change(removeTurns, args)
+    yield* change(removeQueue, args)
+    return true
+  },
+)

@@ -1,0 +1,198 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Dialect } from '../dialect.js'
+import { all, change, read, type Transaction, write } from '../operation.js'
+import { type Query, query } from '../query.js'
+import type { FailureState } from '../schema/runs.js'
+import { deletePendingOfGroups, type PendingRow } from './messages.js'
+import { deliverElements } from './runs-append.js'
+import { dropRemains } from './runs-remains.js'
+import type { ElementMeta, ElementRow, RunRow } from './runs-rows.js'
+
+/** Which dead letters are meant: all that is given must hold; of a list, any element. Dates include their ends. */
+export interface DeadRunFilter {
+  readonly dlqIds?: readonly string[]
+  /** Beginnings of run ids. */
+  readonly runIdPrefixes?: readonly string[]
+  readonly urls?: readonly string[]
+  readonly labels?: readonly string[]
+  readonly callerIps?: readonly string[]
+  readonly flowKeys?: readonly string[]
+  /** Statuses of the answer that failed the run. */
+  readonly statuses?: readonly number[]
+  readonly failureStates?: readonly FailureState[]
+  /** The very time at which the run was made. */
+  readonly createdAt?: number
+  /** When the run failed. */
+  readonly from?: number
+  readonly to?: number
+}
+
+/** By the time of the failure. */
+export type DeadRunOrder = 'earliestFirst' | 'latestFirst'
+
+/** The place of a dead letter in the order of failures. */
+export interface DeadRunPlace {
+  readonly at: number
+  readonly seq: number
+}
+
+/** A page of dead letters of one account. */
+export interface DeadRunSelector {
+  readonly accountId: string
+  readonly filter: DeadRunFilter
+  readonly order: DeadRunOrder
+  /** The page begins after this one. */
+  readonly after?: DeadRunPlace
+  readonly limit: number
+}
+
+/** Runs in the dead letter queue; `more` when there are others after them. */
+export interface DeadRunPage {
+  readonly runs: readonly RunRow[]
+  readonly more: boolean
+}
+
+type Params = DeadRunFilter & { accountId: string; afterAt: number; afterSeq: number; limit: number }
+type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
+
+const CONDITIONS = {
+  dlqIds: (d, p) => d.inTexts('dlq_id', p.dlqIds),
+  runIdPrefixes: (d, p) => d.someText(p.runIdPrefixes, (prefix) => d.startsWith('run_id', prefix)),
+  urls: (d, p) => d.inTexts('url', p.urls),
+  labels: (d, p) => d.someText(p.labels, (label) => d.contains('labels', label)),
+  callerIps: (d, p) => d.inTexts('caller_ip', p.callerIps),
+  flowKeys: (d, p) => d.inTexts('flow_key', p.flowKeys),
+  statuses: (d, p) => d.inNumbers('failure_status', p.statuses),
+  failureStates: (d, p) => d.inTexts('failure_state', p.failureStates),
+  createdAt: (_, p) => sql<boolean>`created_at = ${p.createdAt}`,
+  from: (_, p) => sql<boolean>`finished_at >= ${p.from}`,
+  to: (_, p) => sql<boolean>`finished_at <= ${p.to}`,
+} satisfies Record<keyof DeadRunFilter, Condition>
+
+type ConditionName = keyof typeof CONDITIONS
+// Every key of the table, which declares them all.
+const NAMES = Object.keys(CONDITIONS) as ConditionName[]
+
+const byShape = new Map<string, Query<Params, RunRow>>()
+
+type Access = 'reading' | 'locking'
+
+/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
+function matching(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
+  const key = `${access}:${order}:${shape.join()}`
+  const known = byShape.get(key) ?? build(order, shape, access)
+  byShape.set(key, known)
+  return known
+}
+
+function build(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
+  const forward = order === 'earliestFirst'
+  return query<Params, RunRow>(({ db, p, d }) => {
+    let runs = db
+      .selectFrom('runs')
+      .selectAll()
+      .where('dlq_id', 'is not', null)
+      .where('account_id', '=', p.accountId)
+      .where(sql<boolean>`(finished_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
+    for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
+    const direction = forward ? 'asc' : 'desc'
+    const page = runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
+    return access === 'locking' ? d.forUpdate(page) : page
+  })
+}
+
+/** Selects one more than a page holds, to know whether there is another page. */
+export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
+  const { accountId, filter, order, limit } = selector
+  const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
+  const { at: afterAt, seq: afterSeq } = selector.after ?? start
+  const labels = filter.labels?.map((label) => `|${label}|`)
+  const params = { ...filter, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
+  const shape = NAMES.filter((name) => filter[name] !== undefined)
+  const rows = yield* all(matching(order, shape, access), params)
+  return { runs: rows.slice(0, limit), more: rows.length > limit }
+}
+
+/** A page of dead letters. */
+export const deadRuns = read('runs.dead', (selector: DeadRunSelector) => selectDead(selector, 'reading'))
+
+const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+)
+
+/** Takes runs out of the dead letter queue, as part of another transaction. */
+export function* buryRuns(seqs: readonly number[]): Transaction<void> {
+  if (seqs.length > 0) yield* change(bury, { seqs })
+}
+
+/** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */
+export const deleteDeadRuns = write('runs.deleteDead', function* (selector: DeadRunSelector): Transaction<DeadRunPage> {
+  const page = yield* selectDead(selector, 'locking')
+  const seqs = page.runs.map((run) => run.seq)
+  yield* buryRuns(seqs)
+  yield* dropRemains(seqs)
+  return page
+})
+
+/** Names a dead letter. */
+export interface OneDeadRun {
+  readonly accountId: string
+  readonly dlqId: string
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** `refused`: the callback is not in the state that this takes. */
+export type CallbackChange =
+  | { readonly kind: 'changed'; readonly run: RunRow; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'refused'; readonly run: RunRow }
+  | { readonly kind: 'missing' }
+
+const setCallback = query<{ seq: number; state: FailureState }>(({ db, p }) =>
+  db.updateTable('runs').set({ failure_state: p.state }).where('seq', '=', p.seq),
+)
+const callbackElement = query<{ seq: number }, ElementRow>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .selectAll()
+    .where('run_seq', '=', p.seq)
+    .where('kind', '=', 'failureCall')
+    .orderBy('position', 'desc')
+    .limit(1),
+)
+
+function* changeCallback(
+  { accountId, dlqId }: OneDeadRun,
+  from: FailureState,
+  to: FailureState,
+): Transaction<CallbackChange> {
+  const selector: DeadRunSelector = { accountId, filter: { dlqIds: [dlqId] }, order: 'earliestFirst', limit: 1 }
+  const { runs } = yield* selectDead(selector, 'locking')
+  const [run] = runs
+  if (!run) return { kind: 'missing' }
+  if (run.failure_state !== from) return { kind: 'refused', run }
+  yield* change(setCallback, { seq: run.seq, state: to })
+  return { kind: 'changed', run, offers: [] }
+}
+
+/** Calls the failure function of a run again, after it has failed for good. */
+export const retryCallback = write('runs.retryCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
+  const changed = yield* changeCallback(args, 'CALLBACK_FAIL', 'CALLBACK_INPROGRESS')
+  if (changed.kind !== 'changed') return changed
+  const { run } = changed
+  const [row] = yield* all(callbackElement, { seq: run.seq })
+  // Written by the workflow room when the run failed.
+  const { delivery } = JSON.parse(row?.meta ?? '{}') as ElementMeta
+  if (!row || !delivery) throw new Error(`run ${run.seq} has no failure callback that could be sent again`)
+  const { message_id: messageId, kind, body, meta } = row
+  const element = { kind, messageId, body, meta, dueAt: args.at, delivery }
+  const offers = yield* deliverElements([{ accountId: args.accountId, runSeq: run.seq, element }], args.at)
+  return { kind: 'changed', run, offers }
+})
+
+/** Gives up a failure callback that is under way; the caller hands the run to `queue.drop` after the commit. */
+export const cancelCallback = write('runs.cancelCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
+  const changed = yield* changeCallback(args, 'CALLBACK_INPROGRESS', 'CALLBACK_CANCELED')
+  if (changed.kind === 'changed') yield* deletePendingOfGroups([changed.run.seq])
+  return changed
+})

@@ -1,0 +1,179 @@
+import { all, first, insertAll, read, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { PendingRow } from './messages.js'
+import { type Appending, insertElements } from './runs-append.js'
+import { answeredStep, type WaitRecord, type WaitRow } from './runs-wait.js'
+
+/** An event for those who wait for it. */
+export interface NotifyArgs {
+  readonly accountId: string
+  readonly eventId: string
+  /** Only this run is meant, and the event is kept until it waits. */
+  readonly runId?: string
+  readonly data: Uint8Array
+  readonly at: number
+}
+
+/** A wait that an event has ended. */
+export interface Released {
+  readonly wait: WaitRow
+  readonly runId: string
+  readonly createdAt: number
+}
+
+/** Who was notified. `drop` and `offers` are for the queue, in this order, after the commit. */
+export interface NotifyResult {
+  readonly released: readonly Released[]
+  readonly drop: readonly number[]
+  readonly offers: readonly PendingRow[]
+  /** `unknown-run`: the run that was meant has ended or never was. */
+  readonly kind: 'notified' | 'kept' | 'unknown-run'
+}
+
+interface Run {
+  seq: number
+  run_id: string
+  created_at: number
+}
+
+const startedRun = query<{ accountId: string; runId: string }, Run>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at'])
+      .where('account_id', '=', p.accountId)
+      .where('run_id', '=', p.runId)
+      .where('state', '=', 'RUN_STARTED'),
+  ),
+)
+const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at'])
+      .where(d.inNumbers('seq', p.seqs))
+      .where('state', '=', 'RUN_STARTED'),
+  ),
+)
+const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .orderBy('seq'),
+)
+const claimWaits = query<{ eventId: string; runs: readonly number[] }, WaitRow>(({ db, p, d }) =>
+  db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.runs)).where('event_id', '=', p.eventId).returningAll(),
+)
+const claimDeadline = query<{ runSeq: number; messageId: string }, WaitRow>(({ db, p }) =>
+  db.deleteFrom('run_waits').where('run_seq', '=', p.runSeq).where('message_id', '=', p.messageId).returningAll(),
+)
+const bringForward = query<{ groups: readonly number[]; messageIds: readonly string[]; at: number }, PendingRow>(
+  ({ db, p, d }) =>
+    db
+      .updateTable('messages')
+      .set({ next_at: p.at })
+      .where(d.inNumbers('group_key', p.groups))
+      .where(d.inTexts('message_id', p.messageIds))
+      .where('state', '=', 'pending')
+      .returning((q) => [
+        'seq',
+        'message_id',
+        'account_id',
+        'kind',
+        'group_key',
+        'url',
+        'method',
+        'headers',
+        'config',
+        'max_retries',
+        'retried',
+        'next_at',
+        'created_at',
+        'labels',
+        'flow_key',
+        'caller_ip',
+        'host',
+        'body',
+        q.lit(0).as('body_bytes'),
+      ]),
+)
+
+/** Ends every wait for an event, and keeps the event for a named run that does not wait for it yet. */
+export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
+  const runs = yield* runsMeant(args)
+  const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
+  const released = waits
+    .sort((a, b) => a.seq - b.seq)
+    .flatMap((wait): Released[] => {
+      const run = runs.find(({ seq }) => seq === wait.run_seq)
+      return run ? [{ wait, runId: run.run_id, createdAt: run.created_at }] : []
+    })
+  const kind = yield* keptFor(args, runs, released)
+  return { released, kind, ...(yield* release(released, args)) }
+})
+
+function* runsMeant({ accountId, eventId, runId }: NotifyArgs): Transaction<Run[]> {
+  if (runId !== undefined) return yield* all(startedRun, { accountId, runId })
+  const waits = yield* all(waiting, { accountId, eventId })
+  return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
+}
+
+function* keptFor(
+  args: NotifyArgs,
+  runs: readonly Run[],
+  released: readonly Released[],
+): Transaction<NotifyResult['kind']> {
+  if (args.runId === undefined || released.length > 0) return 'notified'
+  const [run] = runs
+  if (!run) return 'unknown-run'
+  yield* insertAll('run_events', [{ run_seq: run.seq, event_id: args.eventId, data: args.data, created_at: args.at }])
+  return 'kept'
+}
+
+/** The steps join the lists; the messages that stood for the deadlines carry them, now. */
+function* release(
+  released: readonly Released[],
+  args: NotifyArgs,
+): Transaction<{ drop: number[]; offers: PendingRow[] }> {
+  if (released.length === 0) return { drop: [], offers: [] }
+  const steps = released.map(({ wait }) =>
+    stepOf(wait, answeredStep(recordOf(wait), wait.event_id, args.data), args.at),
+  )
+  yield* insertElements(steps, args.at)
+  const groups = released.map(({ wait }) => wait.run_seq)
+  const messageIds = released.map(({ wait }) => wait.message_id)
+  const offers = yield* all(bringForward, { groups, messageIds, at: args.at })
+  return { drop: offers.map((offer) => offer.seq), offers }
+}
+
+function stepOf(wait: WaitRow, body: Uint8Array, at: number): Appending {
+  const element = { kind: 'step' as const, messageId: wait.message_id, body, meta: null, dueAt: at }
+  return { accountId: wait.account_id, runSeq: wait.run_seq, element }
+}
+
+function recordOf(wait: WaitRow): WaitRecord {
+  // Written by the workflow room when the run began to wait.
+  return JSON.parse(wait.wait) as WaitRecord
+}
+
+/** The deadline of a wait has come. `false`: the wait is over already, or its run. */
+export const expireWait = write(
+  'runs.expireWait',
+  function* (args: { runSeq: number; messageId: string; at: number }): Transaction<boolean> {
+    if ((yield* all(startedRuns, { seqs: [args.runSeq] })).length === 0) return false
+    const wait = yield* first(claimDeadline, { runSeq: args.runSeq, messageId: args.messageId })
+    if (!wait) return false
+    const step = { ...recordOf(wait).step, waitEventId: wait.event_id, waitTimeout: true }
+    yield* insertElements([stepOf(wait, Buffer.from(JSON.stringify(step)), args.at)], args.at)
+    return true
+  },
+)
+
+/** Who waits for an event. */
+export const waiters = read('runs.waiters', function* (args: { accountId: string; eventId: string }): Transaction<
+  WaitRow[]
+> {
+  return yield* all(waiting, args)
+})

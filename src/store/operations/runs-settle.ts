@@ -1,0 +1,182 @@
+import { all, change, first, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { FailureState, RunContact, RunState } from '../schema/runs.js'
+import { deletePendingOfGroups, type PendingRow } from './messages.js'
+import { type SettleArgs, settleMessage } from './messages-settle.js'
+import { appendElements } from './runs-append.js'
+import { dropWaitsOf } from './runs-cancel.js'
+import { type EndedChild, tellParents } from './runs-parents.js'
+import { keepRemains, remainsToKeep } from './runs-remains.js'
+import type { NewElement } from './runs-rows.js'
+
+/** How a run fails. */
+export interface RunFailing {
+  /** JSON of what failed; the failed attempts before the last one are added to it as `attempts`. */
+  readonly failure: Readonly<Record<string, unknown>> & { readonly status: number }
+  readonly dlqId: string
+  /** The element that calls the failure function, if there is one. */
+  readonly callback?: NewElement
+}
+
+/** What follows for a run from the outcome of a delivery. */
+export type RunEffect =
+  /** The run fails, unless it has ended. */
+  | { readonly kind: 'fail'; readonly failing: RunFailing }
+  /** The run fails if its program has still not answered the first contact. */
+  | { readonly kind: 'fail-unless-confirmed'; readonly failing: RunFailing }
+  /** Something joins the list, unless the run has ended. */
+  | { readonly kind: 'append'; readonly element: NewElement }
+  /** The failure callback of a failed run has ended. */
+  | {
+      readonly kind: 'callback-ended'
+      readonly state: FailureState | null
+      readonly callback: Readonly<Record<string, unknown>>
+    }
+
+/** The outcome of a delivery with what follows for the run. */
+export interface SettleRunArgs {
+  readonly runSeq: number
+  /** The end of the message itself: its row must go. */
+  readonly message: SettleArgs
+  readonly effect: RunEffect
+}
+
+/** `gone`: the message is no longer pending; nothing was changed. */
+export type SettleRunResult =
+  | { readonly kind: 'settled'; readonly offers: readonly PendingRow[]; readonly runEnded: boolean }
+  | { readonly kind: 'gone' }
+
+interface Locked extends EndedChild {
+  readonly seq: number
+  readonly account_id: string
+  readonly state: RunState
+  readonly contact: RunContact
+  readonly failure: string | null
+}
+
+interface Failing {
+  seq: number
+  at: number
+  failure: string
+  status: number
+  failureState: FailureState | null
+  dlqId: string
+}
+
+const lockRun = query<{ seq: number }, Locked>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'account_id', 'state', 'contact', 'failure', 'parent_seq', 'parent'])
+      .where('seq', '=', p.seq),
+  ),
+)
+const failRun = query<Failing>(({ db, p }) =>
+  db
+    .updateTable('runs')
+    .set({
+      state: 'RUN_FAILED',
+      finished_at: p.at,
+      failure: p.failure,
+      failure_status: p.status,
+      failure_state: p.failureState,
+      dlq_id: p.dlqId,
+    })
+    .where('seq', '=', p.seq),
+)
+const endCallback = query<{ seq: number; failure: string; failureState: FailureState | null }>(({ db, p }) =>
+  db.updateTable('runs').set({ failure: p.failure, failure_state: p.failureState }).where('seq', '=', p.seq),
+)
+const attemptsOf = query<
+  { seq: number },
+  { started_at: number; status: number; headers: string; body: Uint8Array | null; error: string | null }
+>(({ db, p }) =>
+  db
+    .selectFrom('message_attempts')
+    .select(['started_at', 'status', 'headers', 'body', 'error'])
+    .where('message_seq', '=', p.seq)
+    .orderBy('retried', 'desc')
+    .limit(10),
+)
+
+/** Commits the outcome of a delivery together with what follows for its run. */
+export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
+  // The run before the message, as every other transaction locks them.
+  const run = yield* first(lockRun, { seq: args.runSeq })
+  const before = yield* standing(args)
+  if ((yield* settleMessage(args.message)).kind === 'gone' || !run) return { kind: 'gone' }
+  return yield* follow(run, args, before)
+})
+
+/** What goes with the message when it is settled, and may be needed all the same. */
+interface Before {
+  /** The failed attempts before this one, newest first. */
+  readonly attempts: readonly object[]
+  readonly remains: Parameters<typeof keepRemains>[0]
+}
+
+function* standing({ runSeq, message, effect }: SettleRunArgs): Transaction<Before> {
+  const fails = effect.kind === 'fail' || effect.kind === 'fail-unless-confirmed'
+  const hasFailed = message.retried > 0 && effect.kind !== 'append'
+  return {
+    attempts: hasFailed ? yield* attemptsBefore(message.seq) : [],
+    remains: fails ? yield* remainsToKeep(runSeq) : [],
+  }
+}
+
+function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before): Transaction<SettleRunResult> {
+  const nothing: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
+  switch (effect.kind) {
+    case 'fail':
+      return run.state === 'RUN_STARTED' ? yield* fail(run, effect.failing, before, message.at) : nothing
+    case 'fail-unless-confirmed':
+      if (run.state !== 'RUN_STARTED' || run.contact === 'known') return nothing
+      return yield* fail(run, effect.failing, before, message.at)
+    case 'append': {
+      if (run.state !== 'RUN_STARTED') return nothing
+      const appending = { accountId: run.account_id, runSeq: run.seq, element: effect.element }
+      return { kind: 'settled', offers: yield* appendElements([appending], message.at), runEnded: false }
+    }
+    case 'callback-ended': {
+      const failure = JSON.parse(run.failure ?? '{}')
+      failure.callback = { ...failure.callback, ...effect.callback, attempts: before.attempts }
+      yield* change(endCallback, { seq: run.seq, failure: JSON.stringify(failure), failureState: effect.state })
+      return nothing
+    }
+  }
+}
+
+function* fail(
+  run: Locked,
+  failing: RunFailing,
+  { attempts, remains }: Before,
+  at: number,
+): Transaction<SettleRunResult> {
+  yield* deletePendingOfGroups([run.seq])
+  yield* dropWaitsOf([run.seq])
+  yield* keepRemains(remains)
+  const failure = JSON.stringify({ ...failing.failure, attempts })
+  const failureState = failing.callback ? 'CALLBACK_INPROGRESS' : null
+  yield* change(failRun, {
+    seq: run.seq,
+    at,
+    failure,
+    status: failing.failure.status,
+    failureState,
+    dlqId: failing.dlqId,
+  })
+  const told = yield* tellParents([run], { isCanceled: false, isFailed: true }, at)
+  const callback = failing.callback ? [{ accountId: run.account_id, runSeq: run.seq, element: failing.callback }] : []
+  return { kind: 'settled', offers: [...told, ...(yield* appendElements(callback, at))], runEnded: true }
+}
+
+function* attemptsBefore(messageSeq: number): Transaction<object[]> {
+  const rows = yield* all(attemptsOf, { seq: messageSeq })
+  return rows.map((row) => ({
+    time: row.started_at,
+    status: row.status,
+    headers: JSON.parse(row.headers),
+    body: Buffer.from(row.body ?? []).toString('base64'),
+    error: row.error,
+  }))
+}

@@ -1,0 +1,195 @@
+import { all, change, first, only, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { RunContact, RunState } from '../schema/runs.js'
+import type { PendingRow } from './messages.js'
+import { type Appending, appendElements, deliverElements } from './runs-append.js'
+import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
+
+/** One thing that a request asks of the account's runs. */
+export type Submission =
+  /** Make a run, unless its id is taken. With a `parent`, that run must still be going on. */
+  | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
+  /** The answer of an SDK to the first contact of a run: go on with it. For an id that is not known it is a start. */
+  | { readonly kind: 'confirm'; readonly run: NewRun; readonly first: NewElement }
+  /** Append to the list of a run that must still be going on. */
+  | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement }
+
+/** Everything that one request asks. It happens wholly or not at all. */
+export interface SubmitArgs {
+  readonly accountId: string
+  readonly submissions: readonly Submission[]
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** What became of one submission. */
+export type Submitted =
+  | { readonly kind: 'started' | 'confirmed'; readonly runId: string; readonly createdAt: number }
+  /** A run with this id was there before; `messageId` is that of its first element. */
+  | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
+  | { readonly kind: 'appended' }
+
+/** What became of the request. `ended` and `missing` name a run that nothing can be added to; nothing was changed. */
+export type SubmitResult =
+  | { readonly kind: 'accepted'; readonly results: readonly Submitted[]; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
+  | { readonly kind: 'missing'; readonly runId: string }
+
+/** What has to be known of a run to let something happen to it. */
+interface Known {
+  seq: number
+  run_id: string
+  state: RunState
+  contact: RunContact
+  created_at: number
+  /** Of a run that this very request makes: its first element is not in the store yet. */
+  firstMessageId?: string
+}
+
+type Inserted = NewRun & { account_id: string; created_at: number; parent_seq: number | null; parent: string | null }
+
+const lockRuns = query<{ accountId: string; runIds: readonly string[] }, Known>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'state', 'contact', 'created_at'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('run_id', p.runIds)),
+  ),
+)
+/** Makes a run; no row when its id is taken. */
+export const insertRun = query<Inserted, { seq: number }>(({ db, p }) =>
+  db
+    .insertInto('runs')
+    .values({
+      run_id: p.run_id,
+      account_id: p.account_id,
+      url: p.url,
+      host: p.host,
+      path: p.path,
+      state: 'RUN_STARTED',
+      contact: p.contact,
+      created_at: p.created_at,
+      labels: p.labels,
+      flow_key: p.flow_key,
+      caller_ip: p.caller_ip,
+      parent_seq: p.parent_seq,
+      parent: p.parent,
+    })
+    .onConflict((conflict) => conflict.columns(['account_id', 'run_id']).doNothing())
+    .returning('seq'),
+)
+const firstMessage = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
+  db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq).where('position', '=', 0),
+)
+const confirmRun = query<{ seq: number }>(({ db, p }) =>
+  db.updateTable('runs').set({ contact: 'known' }).where('seq', '=', p.seq),
+)
+const renameFirst = query<{ seq: number; messageId: string }>(({ db, p }) =>
+  db.updateTable('steps').set({ message_id: p.messageId }).where('run_seq', '=', p.seq).where('position', '=', 0),
+)
+
+/** Does what a request asks of runs, all or nothing. */
+export const submit = write('runs.submit', function* (args: SubmitArgs): Transaction<SubmitResult> {
+  const work = new Submitting(args, yield* knownRuns(args))
+  const refusal = work.refusal()
+  if (refusal) return refusal
+  const results: Submitted[] = []
+  for (const submission of args.submissions) results.push(yield* work.accept(submission))
+  const appended = yield* appendElements(work.appending, args.at)
+  const again = yield* deliverElements(work.delivering, args.at)
+  return { kind: 'accepted', results, offers: [...appended, ...again] }
+})
+
+function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, Known>> {
+  const runIds = new Set<string>()
+  for (const submission of submissions) {
+    runIds.add(submission.kind === 'append' ? submission.runId : submission.run.run_id)
+    if (submission.kind === 'start' && submission.parent) runIds.add(submission.parent.runId)
+  }
+  const rows = yield* all(lockRuns, { accountId, runIds: [...runIds] })
+  return new Map(rows.map((row) => [row.run_id, row]))
+}
+
+/** The work on one request: the runs it touches, locked, and the elements it appends or delivers again in the end. */
+class Submitting {
+  readonly appending: Appending[] = []
+  readonly delivering: Appending[] = []
+  readonly #args: SubmitArgs
+  readonly #known: Map<string, Known>
+
+  constructor(args: SubmitArgs, known: Map<string, Known>) {
+    this.#args = args
+    this.#known = known
+  }
+
+  /** Why the whole request cannot be: before anything is written, so that nothing has to be undone. */
+  refusal(): SubmitResult | undefined {
+    for (const submission of this.#args.submissions) {
+      const needed = runNeededBy(submission)
+      if (needed === undefined) continue
+      const run = this.#known.get(needed)
+      if (!run) return { kind: 'missing', runId: needed }
+      if (run.state !== 'RUN_STARTED') return { kind: 'ended', runId: needed, state: run.state }
+    }
+    return undefined
+  }
+
+  *accept(submission: Submission): Transaction<Submitted> {
+    if (submission.kind === 'append') {
+      this.#append(this.#known.get(submission.runId)?.seq ?? 0, submission.element)
+      return { kind: 'appended' }
+    }
+    const run = this.#known.get(submission.run.run_id)
+    if (!run) return yield* this.#start(submission.run, submission.first, parentOf(submission))
+    if (submission.kind === 'start' || run.contact === 'known' || run.state !== 'RUN_STARTED') return yield* exists(run)
+    return yield* this.#confirm(run, submission.first)
+  }
+
+  *#start(run: NewRun, first_: NewElement, parent: ParentLink | undefined): Transaction<Submitted> {
+    const { accountId, at } = this.#args
+    const parentSeq = parent ? (this.#known.get(parent.runId)?.seq ?? null) : null
+    const link = parent ? JSON.stringify(parent) : null
+    const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
+    const inserted = yield* first(insertRun, row)
+    // Another transaction, running beside this one, has just made a run with this id.
+    if (!inserted) return yield* exists(yield* only(lockRuns, { accountId, runIds: [run.run_id] }))
+    this.#known.set(run.run_id, {
+      ...run,
+      seq: inserted.seq,
+      state: 'RUN_STARTED',
+      created_at: at,
+      firstMessageId: first_.messageId,
+    })
+    this.#append(inserted.seq, first_)
+    return { kind: 'started', runId: run.run_id, createdAt: at }
+  }
+
+  /** What the trigger said stays, payload included; the first element is now delivered by a message of its own. */
+  *#confirm(run: Known, first_: NewElement): Transaction<Submitted> {
+    yield* change(confirmRun, { seq: run.seq })
+    run.contact = 'known'
+    yield* change(renameFirst, { seq: run.seq, messageId: first_.messageId })
+    const { delivery: _, ...element } = first_
+    this.delivering.push({ accountId: this.#args.accountId, runSeq: run.seq, element })
+    return { kind: 'confirmed', runId: run.run_id, createdAt: run.created_at }
+  }
+
+  #append(runSeq: number, element: NewElement): void {
+    this.appending.push({ accountId: this.#args.accountId, runSeq, element })
+  }
+}
+
+function runNeededBy(submission: Submission): string | undefined {
+  if (submission.kind === 'append') return submission.runId
+  return parentOf(submission)?.runId
+}
+
+function parentOf(submission: Submission): ParentLink | undefined {
+  return submission.kind === 'start' ? submission.parent : undefined
+}
+
+function* exists(run: Known): Transaction<Submitted> {
+  const messageId = run.firstMessageId ?? (yield* only(firstMessage, { seq: run.seq })).message_id
+  return { kind: 'exists', runId: run.run_id, createdAt: run.created_at, messageId }
+}

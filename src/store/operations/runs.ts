@@ -1,0 +1,50 @@
+export { type CanceledRuns, type CancelRunsArgs, cancelRuns } from './runs-cancel.js'
+export {
+  type CallbackChange,
+  cancelCallback,
+  type DeadRunFilter,
+  type DeadRunOrder,
+  type DeadRunPage,
+  type DeadRunPlace,
+  type DeadRunSelector,
+  deadRuns,
+  deleteDeadRuns,
+  type OneDeadRun,
+  retryCallback,
+} from './runs-dead.js'
+export { type FinishRunArgs, type FinishRunResult, finishRun } from './runs-finish.js'
+export {
+  type FlowKeyState,
+  type InvokedRun,
+  logPage,
+  type PendingAttempt,
+  type PendingStep,
+  type RunLogArgs,
+  type RunLogFilter,
+  type RunLogPage,
+} from './runs-logs.js'
+export { expireWait, type NotifyArgs, type NotifyResult, notify, type Released, waiters } from './runs-notify.js'
+export {
+  beginning,
+  type Delivery,
+  delivery,
+  find,
+  type ListedStep,
+  type RunOfDelivery,
+  withElements,
+} from './runs-read.js'
+export { type SweepRunsArgs, sweepRuns } from './runs-retention.js'
+export {
+  type DeadRun,
+  type Revival,
+  type ReviveArgs,
+  type Revived,
+  type RunRevision,
+  revised,
+  revivable,
+  revive,
+} from './runs-revive.js'
+export * from './runs-rows.js'
+export { type RunEffect, type RunFailing, type SettleRunArgs, type SettleRunResult, settleRun } from './runs-settle.js'
+export { type Submission, type SubmitArgs, type SubmitResult, type Submitted, submit } from './runs-submit.js'
+export { type WaitArgs, type WaitRecord, type WaitResult, type WaitRow, wait } from './runs-wait.js'

@@ -1,0 +1,149 @@
+import { inspect } from 'node:util'
+import { afterAll, expect, it, vi } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { accounts } from '../operations/index.js'
+import { type CuttableProxy, cuttableProxy } from '../testing/cuttable-proxy.js'
+import { describeOnStore } from '../testing/index.js'
+import { raw } from '../testing/inspect.js'
+import { add, install, list, PROBE_MODULE } from '../testing/probe.js'
+import type { Store } from '../types.js'
+
+describeOnStore(
+  'postgres',
+  'a store that loses its server',
+  (openStore, on) => {
+    const proxies: CuttableProxy[] = []
+    afterAll(async () => {
+      for (const proxy of proxies) await proxy.close()
+    })
+
+    /** A store whose way to the server can be cut, and the place as it is reached without that way. */
+    const behindProxy = async (onFailure?: (error: Error) => void) => {
+      const place = await on.newPlace()
+      const url = new URL(place.location)
+      const proxy = await cuttableProxy(Number(url.port))
+      proxies.push(proxy)
+      url.port = String(proxy.port)
+      const store = await openStore({ ...place, location: url.href }, onFailure)
+      await store.run(install, {})
+      return { store, proxy, place }
+    }
+    const names = async (store: Store) => (await store.run(list, {})).map(({ name }) => name)
+    const codeOf = (work: Promise<unknown>) =>
+      work.then(
+        () => 'done',
+        (error) => error.code ?? String(error),
+      )
+
+    it('says that it is unavailable while the server is away, and goes on when it is back', async () => {
+      const { store, proxy } = await behindProxy()
+      await store.run(add, { rows: [{ name: 'before' }] })
+      proxy.cut()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'store_unavailable', { what: 'the loss' })
+      expect(await codeOf(store.run(add, { rows: [{ name: 'meanwhile' }] }))).toBe('store_unavailable')
+      proxy.mend()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+      await store.run(add, { rows: [{ name: 'after' }] })
+      expect(await names(store)).toEqual(['before', 'after'])
+    })
+
+    it('answers every operation under way when the connections break, none of them twice done', async () => {
+      const { store, proxy } = await behindProxy()
+      const work = Array.from({ length: 200 }, (_, index) =>
+        codeOf(store.run(add, { rows: [{ name: `row ${index}` }] })),
+      )
+      await work[20]
+      proxy.cut()
+      const outcomes = await Promise.all(work)
+      proxy.mend()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+      const found = new Set(await names(store))
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome === 'done') expect(found).toContain(`row ${index}`)
+        else if (outcome === 'store_unavailable') expect(found).not.toContain(`row ${index}`)
+        else expect(outcome).toBe('store_outcome_unknown')
+      }
+    })
+
+    it('says that the outcome is unknown when the connection breaks after the commit was sent', async () => {
+      const { store, proxy } = await behindProxy()
+      proxy.cutAfter('COMMIT')
+      expect(await codeOf(store.run(add, { rows: [{ name: 'perhaps' }] }))).toBe('store_outcome_unknown')
+      proxy.mend()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+    })
+
+    it('goes on after an administrator has ended its connections', async () => {
+      const { store, place } = await behindProxy()
+      const ended =
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+      await raw(place).execute(ended)
+      await waitFor(async () => (await codeOf(store.run(add, { rows: [{ name: 'after' }] }))) === 'done', {
+        what: 'the return',
+      })
+      expect(await names(store)).toContain('after')
+    })
+
+    it('does not work beside another node: neither at its start nor when it comes back', async () => {
+      const onFailure = vi.fn()
+      const { store, proxy, place } = await behindProxy(onFailure)
+      await expect(openStore(place)).rejects.toMatchObject({ code: 'store_in_use' })
+      proxy.cut()
+      const second = await waitFor(() => openStore(place), { what: 'the lock to be free' })
+      proxy.mend()
+      expect(await codeOf(store.run(list, {}))).toBe('store_in_use')
+      expect(onFailure).toHaveBeenCalledOnce()
+      expect(await codeOf(second.run(list, {}))).toBe('done')
+    })
+
+    it('closes while the server is away', async () => {
+      const { store, proxy } = await behindProxy()
+      proxy.cut()
+      await store.close()
+      expect(await codeOf(store.run(list, {}))).toBe('starting')
+    })
+
+    it('never shows the password', async () => {
+      const place = await on.newPlace()
+      const wrong = (change: (url: URL) => void): string => {
+        const url = new URL(place.location)
+        url.password = 'S3cretWord'
+        change(url)
+        return url.href
+      }
+      const locations = [
+        wrong(() => undefined),
+        wrong((url) => (url.username = 'nobody-here')),
+        wrong((url) => (url.port = '1')),
+        wrong((url) => (url.hostname = 'nowhere.invalid')),
+        wrong(() => undefined).replace('@', '@@:'),
+        wrong((url) => url.searchParams.set('sslmode', 'verify-full')),
+      ]
+      for (const location of locations) {
+        const error = await openStore({ ...place, location }).then(
+          () => undefined,
+          (failure: unknown) => failure,
+        )
+        expect(error).toMatchObject({ code: 'store_not_opened' })
+        expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('S3cretWord')
+      }
+    })
+
+    it('does not show rows or connections in an error', async () => {
+      const store = await openStore()
+      const entry = { log_id: 'secret-id', account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e' }
+      await store.run(accounts.audit, { ...entry, details: '{}', ip: '', at: 1 })
+      const error = await store
+        .run(accounts.audit, { ...entry, details: '{}', ip: '', at: 1 })
+        .catch((failure: unknown) => failure)
+      expect(error).toMatchObject({ message: expect.stringContaining('accounts.audit failed: duplicate key') })
+      expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/secret-id|only-for-tests/)
+    })
+
+    it('says how durable the server is', async () => {
+      const { durability } = (await openStore()).describe()
+      expect(durability).toContain('fsync=off')
+    })
+  },
+  [PROBE_MODULE],
+)

@@ -1,0 +1,111 @@
+import pg from 'pg'
+import { HomeportError } from '../../contract/errors.js'
+import { codeOf } from './failure.js'
+
+/** Any fixed number: the advisory lock that a node holds for as long as it works on a store. */
+const NODE_LOCK = 7_210_001
+/** The server may take a moment to notice that the node which held the lock was killed. */
+const LOCK_WAIT_MS = 2_000
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/**
+ * States: `held` (the connection that owns the lock lives), `lost` (it broke; nothing may run until it is taken
+ * again) and `released`.
+ */
+type State =
+  | { readonly kind: 'held'; readonly client: pg.Client }
+  | { readonly kind: 'lost'; readonly retaking?: Promise<void> }
+  | { readonly kind: 'released' }
+
+/**
+ * Keeps two nodes from working on one store. The lock belongs to a connection: when the node dies, the server lets
+ * go of it; when the server restarts, the node has to take it again before it works on.
+ */
+export class NodeLock {
+  readonly #settings: pg.ClientConfig
+  readonly #onTaken: (error: Error) => void
+  #state: State = { kind: 'lost' }
+
+  /** @param onTaken called when another node took the store while this one was cut off from it. */
+  constructor(settings: pg.ClientConfig, onTaken: (error: Error) => void) {
+    this.#settings = settings
+    this.#onTaken = onTaken
+  }
+
+  /**
+   * Takes the store for this node the first time and lets `prepare` work over the connection that holds it.
+   * @throws HomeportError `store_in_use` when another node works on the store.
+   */
+  async take(prepare: (client: pg.Client) => Promise<void>): Promise<void> {
+    const client = await this.#connect()
+    try {
+      await prepare(client)
+    } catch (error) {
+      await client.end().catch(() => undefined)
+      throw error
+    }
+    this.#setHeld(client)
+  }
+
+  /** Resolves when this node holds the lock, taking it again when the connection had broken. */
+  async ensureHeld(): Promise<void> {
+    switch (this.#state.kind) {
+      case 'held':
+        return
+      case 'released':
+        throw new HomeportError('starting', {})
+      case 'lost':
+        return await this.#retake(this.#state)
+    }
+  }
+
+  /** Gives the store back. */
+  async release(): Promise<void> {
+    const state = this.#state
+    this.#state = { kind: 'released' }
+    if (state.kind === 'held') await state.client.end().catch(() => undefined)
+    if (state.kind === 'lost') await state.retaking?.catch(() => undefined)
+  }
+
+  /** Whoever needs the lock while it is lost waits for the one attempt that is under way. */
+  #retake(state: Extract<State, { kind: 'lost' }>): Promise<void> {
+    if (state.retaking) return state.retaking
+    const retaking = this.#connect().then(
+      (client) => this.#setHeld(client),
+      (error: Error) => this.#stayLost(error),
+    )
+    this.#state = { kind: 'lost', retaking }
+    return retaking
+  }
+
+  #stayLost(error: Error): never {
+    if (this.#state.kind === 'lost') this.#state = { kind: 'lost' }
+    if (error instanceof HomeportError && error.code === 'store_in_use') this.#onTaken(error)
+    throw error
+  }
+
+  #setHeld(client: pg.Client): void {
+    if (this.#state.kind === 'released') return void client.end().catch(() => undefined)
+    this.#state = { kind: 'held', client }
+    client.once('end', () => this.#setLost(client))
+  }
+
+  #setLost(client: pg.Client): void {
+    if (this.#state.kind === 'held' && this.#state.client === client) this.#state = { kind: 'lost' }
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client(this.#settings)
+    client.on('error', () => undefined) // followed by 'end', which counts
+    await client.connect()
+    try {
+      await client.query(`SET lock_timeout = ${LOCK_WAIT_MS}`)
+      await client.query('SELECT pg_advisory_lock($1)', [NODE_LOCK])
+      await client.query('RESET lock_timeout')
+      return client
+    } catch (error) {
+      await client.end().catch(() => undefined)
+      throw codeOf(error) === LOCK_NOT_AVAILABLE ? new HomeportError('store_in_use', {}) : error
+    }
+  }
+}

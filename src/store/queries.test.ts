@@ -1,0 +1,86 @@
+import { beforeAll, expect, it } from 'vitest'
+import { describeOnEveryStore } from './testing/index.js'
+import { add, install, list, PROBE_MODULE, search } from './testing/probe.js'
+import type { Store } from './types.js'
+
+/** In the order of their UTF-8 bytes, which is the order of the store. */
+const NAMES = ['%', '100%', '100% sure', '100x sure', 'A', 'B', '_', 'a', 'a_b', 'axb', 'b', 'é', '東京', '🏠']
+
+describeOnEveryStore(
+  'a query',
+  (openStore) => {
+    let store: Store
+    const found = (args: Parameters<(typeof search)['body']>[0]) => store.run(search, args)
+
+    beforeAll(async () => {
+      store = await openStore()
+      await store.run(install, {})
+      const shuffled = NAMES.map((name, index) => ({ name, amount: index })).sort(
+        (a, b) => ((a.amount * 5) % 14) - ((b.amount * 5) % 14),
+      )
+      await store.run(add, { rows: shuffled })
+    })
+
+    it('sorts texts by their bytes, whatever the locale', async () => {
+      expect(await found({ how: 'all' })).toEqual(NAMES)
+    })
+
+    it('answers rows in the order of insertion when it asks for that', async () => {
+      const ids = (await store.run(list, {})).map(({ id }) => id)
+      expect(ids).toEqual([...ids].sort((a, b) => a - b))
+    })
+
+    it.each([
+      ['100%', ['100%', '100% sure']],
+      ['100', ['100%', '100% sure', '100x sure']],
+      ['_', ['_']],
+      ['a', ['a', 'a_b', 'axb']],
+      ['é', ['é']],
+      ['nothing', []],
+      ['', NAMES],
+    ])('finds by the start %j without wildcards and with regard to case', async (text, expected) => {
+      expect(await found({ how: 'startsWith', text })).toEqual(expected)
+    })
+
+    it.each([
+      ['%', ['%', '100%', '100% sure']],
+      ['_', ['_', 'a_b']],
+      ['b', ['a_b', 'axb', 'b']],
+      ['B', ['B']],
+      ['京', ['東京']],
+      ['', NAMES],
+    ])('finds by the part %j without wildcards and with regard to case', async (text, expected) => {
+      expect(await found({ how: 'contains', text })).toEqual(expected)
+    })
+
+    it('finds by a list of texts', async () => {
+      expect(
+        await found({ how: 'inTexts', texts: ['🏠', 'a_b', 'not there', "'", '"', '{a,b}', '\\', 'NULL', ''] }),
+      ).toEqual(['a_b', '🏠'])
+      expect(await found({ how: 'inTexts', texts: [] })).toEqual([])
+    })
+
+    it('finds by a list of integers', async () => {
+      expect(await found({ how: 'inNumbers', numbers: [13, 0, 99, Number.MAX_SAFE_INTEGER] })).toEqual(['%', '🏠'])
+      expect(await found({ how: 'inNumbers', numbers: [] })).toEqual([])
+    })
+
+    it('finds by a list of 100,000', async () => {
+      const numbers = Array.from({ length: 100_000 }, (_, index) => index)
+      expect(await found({ how: 'inNumbers', numbers })).toEqual(NAMES)
+      expect(await found({ how: 'inTexts', texts: numbers.map(String).concat('a') })).toEqual(['a'])
+    })
+
+    it('finds what starts with one of a list', async () => {
+      expect(await found({ how: 'someStart', texts: ['100%', 'a_'] })).toEqual(['100%', '100% sure', 'a_b'])
+      expect(await found({ how: 'someStart', texts: [] })).toEqual([])
+    })
+
+    it('takes a quotation mark for nothing but a character', async () => {
+      for (const text of ["'; DROP TABLE probe; --", '"', '$1', '?', '\\'])
+        expect(await found({ how: 'contains', text })).toEqual([])
+      expect(await found({ how: 'all' })).toHaveLength(NAMES.length)
+    })
+  },
+  [PROBE_MODULE],
+)

@@ -1,0 +1,131 @@
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
+import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { tempDir } from '../../../test/support/temp-dir.js'
+import { openStore } from '../open.js'
+import { add, install, list, PROBE_MODULE } from '../testing/probe.js'
+import type { Store } from '../types.js'
+
+const WRITER = fileURLToPath(new URL('../testing/writer.ts', import.meta.url))
+const open: Store[] = []
+const openHere = async (dataDir: string, onFailure: (error: Error) => void = () => undefined): Promise<Store> => {
+  const store = await openStore({ location: 'sqlite', dataDir, modules: [PROBE_MODULE], onFailure })
+  open.push(store)
+  return store
+}
+
+afterEach(async () => {
+  for (const store of open.splice(0)) await store.close()
+})
+
+/** The number of commits in a write-ahead log: the second word of a frame's header is not 0 where one ends. */
+function commitsIn(path: string): number {
+  const log = readFileSync(path)
+  const pageBytes = log.readUInt32BE(8)
+  let commits = 0
+  for (let at = 32; at + 24 + pageBytes <= log.length; at += 24 + pageBytes) {
+    if (log.readUInt32BE(at + 4) !== 0) commits++
+  }
+  return commits
+}
+
+describe('the SQLite store', () => {
+  it('commits the writes of one tick together', async () => {
+    const dataDir = tempDir()
+    const store = await openHere(dataDir)
+    await store.run(install, {})
+    const log = join(dataDir, 'homeport.sqlite-wal')
+    const before = commitsIn(log)
+    const rows = Array.from({ length: 900 }, (_, index) => ({ name: `row ${index}` }))
+    await Promise.all(rows.map((row) => store.run(add, { rows: [row] })))
+    expect(commitsIn(log) - before).toBe(1)
+    await store.run(add, { rows: [{ name: 'alone' }] })
+    expect(commitsIn(log) - before).toBe(2)
+  })
+
+  it('says how durable it is', async () => {
+    const store = await openHere(tempDir())
+    expect(store.describe()).toEqual({ kind: 'sqlite', durability: expect.stringContaining('synchronous=FULL') })
+  })
+
+  it('has every acknowledged write after the process was killed in the middle of writing', async () => {
+    const dataDir = tempDir()
+    await (await openHere(dataDir)).run(install, {})
+    await open.pop()?.close()
+    const acknowledged: string[] = []
+    for (const enough of [200, 500, 1_000]) acknowledged.push(...(await writeAndKill(dataDir, enough)))
+    const found = new Set((await (await openHere(dataDir)).run(list, {})).map(({ name }) => name))
+    expect(acknowledged.filter((name) => !found.has(name))).toEqual([])
+  })
+
+  it('refuses with store_full when the disk is full, changes nothing, and works on when there is room', async (context) => {
+    const dataDir = tempDir()
+    const script = `mount -t tmpfs -o size=3m none "$1" && head -c 300000 /dev/zero >"$1/ballast" &&
+      exec "$2" --import tsx "$3" "$1" "$1/ballast"`
+    const args = ['--mount', 'sh', '-c', script, 'sh', dataDir, process.execPath, WRITER]
+    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' })
+    if (!stdout && process.getuid?.() !== 0) return context.skip('only root may make a small disk')
+    const lines = stdout.trim().split('\n')
+    expect(lines.slice(-2), stderr).toEqual([`failed store_full ${lines.length - 2}`, 'again 1'])
+    expect(lines.length).toBeGreaterThan(50)
+  })
+
+  it('stops for good when the file turns out to be broken, and says so', async () => {
+    const dataDir = tempDir()
+    const store = await openHere(dataDir)
+    await store.run(install, {})
+    const rows = Array.from({ length: 2_000 }, (_, index) => ({ name: `row ${index}`, note: 'x'.repeat(500) }))
+    await store.run(add, { rows })
+    await store.close()
+    ruin(join(dataDir, 'homeport.sqlite'))
+    const onFailure = vi.fn()
+    const broken = await openHere(dataDir, onFailure)
+    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(onFailure).toHaveBeenCalledOnce()
+    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+
+  it('says what is wrong when it cannot be opened', async () => {
+    const nowhere = join(tempDir(), 'not', 'there')
+    await expect(openHere(nowhere)).rejects.toMatchObject({
+      code: 'store_not_opened',
+      message: expect.stringContaining(nowhere),
+    })
+    const dataDir = tempDir()
+    writeFileSync(join(dataDir, 'homeport.sqlite'), 'This is a shopping list, not a database. '.repeat(100))
+    await expect(openHere(dataDir)).rejects.toMatchObject({
+      code: 'store_not_opened',
+      message: expect.stringContaining('not a database'),
+    })
+  })
+})
+
+/** Lets a process write until it has acknowledged `enough` rows, kills it, and answers all that it acknowledged. */
+async function writeAndKill(dataDir: string, enough: number): Promise<string[]> {
+  const child: ChildProcessByStdio<null, Readable, null> = spawn(
+    process.execPath,
+    ['--import', 'tsx', WRITER, dataDir],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const acknowledged: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    acknowledged.push(line)
+    if (acknowledged.length === enough) child.kill('SIGKILL')
+  }
+  // The last line may be cut off by the kill.
+  return acknowledged.filter((name) => /^\d+-\d+$/.test(name)).slice(0, -1)
+}
+
+/** Overwrites everything but the first pages, where the schema is. */
+function ruin(path: string): void {
+  const file = openSync(path, 'r+')
+  const { size } = statSync(path)
+  const start = Math.floor(size / 2)
+  writeSync(file, Buffer.alloc(size - start, 0xa5), 0, size - start, start)
+}

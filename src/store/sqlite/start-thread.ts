@@ -1,0 +1,45 @@
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import type { ThreadSettings } from './protocol.js'
+
+/** Starts a store thread: compiled code as it is; sources, in tests and while developing, put together first. */
+export function startThread(settings: ThreadSettings): Worker {
+  if (!import.meta.url.endsWith('.ts')) {
+    return new Worker(new URL('./thread.js', import.meta.url), { workerData: settings })
+  }
+  const script = fromSources([...settings.modules, new URL('./thread.ts', import.meta.url).href])
+  const workerData: ThreadSettings = { ...settings, modules: [] }
+  return new Worker(script, { workerData, eval: true })
+}
+
+const scripts = new Map<string, string>()
+
+/**
+ * Sources as one script, kept for the next thread. A loader that translates them file by file would cost each thread
+ * about a second of computing; this costs a tenth of one, once in a process.
+ */
+function fromSources(urls: readonly string[]): string {
+  const contents = urls.map((url) => `import ${JSON.stringify(fileURLToPath(url))}`).join('\n')
+  const script = scripts.get(contents) ?? bundle(contents)
+  scripts.set(contents, script)
+  return script
+}
+
+function bundle(contents: string): string {
+  // Looked up only here: an installed Homeport has no use for it.
+  const esbuild: typeof import('esbuild') = createRequire(import.meta.url)('esbuild')
+  // A script without a file would look for packages in the working directory.
+  const js = `globalThis.require = require('node:module').createRequire(${JSON.stringify(import.meta.url)})`
+  const { outputFiles } = esbuild.buildSync({
+    stdin: { contents, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
+    banner: { js },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'cjs',
+    write: false,
+    logOverride: { 'empty-import-meta': 'silent' },
+  })
+  return outputFiles.map((file) => file.text).join('')
+}

@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { postgresDialect, sqliteDialect } from '../dialect.js'
+import { ledgerStatement, type Migration } from '../migrations/index.js'
+import type { StorePlace } from './index.js'
+
+/** A column as both databases can tell it. */
+export interface Column {
+  readonly table: string
+  readonly name: string
+  readonly isNullable: boolean
+}
+
+/** What tests do to a store behind its back. */
+export interface RawStore {
+  execute(statement: string): Promise<void>
+  /** Everything that the database itself remembers of its schema, as sorted lines. */
+  schema(): Promise<string[]>
+  columns(): Promise<Column[]>
+}
+
+const onSqlite = (dataDir: string): RawStore => {
+  const on = async <T>(work: (db: Database.Database) => T): Promise<T> => {
+    const db = new Database(join(dataDir, 'homeport.sqlite'))
+    try {
+      return work(db)
+    } finally {
+      db.close()
+    }
+  }
+  const schema = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1"
+  // A primary key that is a text may be NULL in SQLite, by an old mistake that it keeps; we never put NULL there.
+  const columns = `SELECT t.name AS "table", c.name, NOT (c."notnull" OR c.pk) AS isNullable
+    FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1, 2`
+  return {
+    execute: (statement) => on((db) => void db.exec(statement)),
+    schema: () => on((db) => db.prepare(schema).pluck().all() as string[]),
+    columns: () => on((db) => db.prepare(columns).all() as Column[]),
+  }
+}
+
+const onPostgres = (url: string): RawStore => {
+  const rows = async (statement: string): Promise<Record<string, unknown>[]> => {
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    try {
+      return (await client.query(statement)).rows ?? []
+    } finally {
+      await client.end()
+    }
+  }
+  const schema = `
+    SELECT concat_ws(' ', table_name, ordinal_position, column_name, data_type, collation_name, is_nullable, is_identity)
+      AS line FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
+      FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    ORDER BY 1`
+  const columns = `SELECT table_name AS "table", column_name AS name, (is_nullable = 'YES')::int AS "isNullable"
+    FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name COLLATE "C", column_name COLLATE "C"`
+  return {
+    execute: async (statement) => void (await rows(statement)),
+    schema: async () => (await rows(schema)).map(({ line }) => String(line)),
+    columns: async () => (await rows(columns)) as unknown as Column[],
+  }
+}
+
+/** Opens the database of a place without the store. */
+export function raw(place: StorePlace): RawStore {
+  return place.location === 'sqlite' ? onSqlite(place.dataDir) : onPostgres(place.location)
+}
+
+/** Makes at a place what a Homeport with only these steps would have left there. */
+export async function leaveBehind(place: StorePlace, steps: readonly Migration[]): Promise<void> {
+  const { types } = place.location === 'sqlite' ? sqliteDialect : postgresDialect
+  const records = steps.map(
+    ({ number, name, breaking }) =>
+      `INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (${number}, '${name}', ${breaking ? 1 : 0}, 0)`,
+  )
+  const statements = [ledgerStatement(types), ...steps.flatMap((step) => step.statements(types)), ...records]
+  await raw(place).execute(statements.join(';\n'))
+}

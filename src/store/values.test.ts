@@ -1,0 +1,94 @@
+import { beforeAll, expect, it } from 'vitest'
+import { describeOnEveryStore } from './testing/index.js'
+import { add, install, list, type NewProbe, PROBE_MODULE, search, sumTwice, touch } from './testing/probe.js'
+import type { Store } from './types.js'
+
+describeOnEveryStore(
+  'a value',
+  (openStore) => {
+    let store: Store
+    beforeAll(async () => {
+      store = await openStore()
+      await store.run(install, {})
+    })
+
+    const kept = async (row: NewProbe) => {
+      await store.run(add, { rows: [row] })
+      const [found] = (await store.run(list, {})).filter(({ name }) => name === row.name)
+      return found
+    }
+
+    it.each([0, -1, 2 ** 31, -(2 ** 31) - 1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])(
+      'comes back as it was: the integer %d',
+      async (amount) => {
+        expect(await kept({ name: `integer ${amount}`, amount })).toMatchObject({ amount })
+        expect(await store.run(touch, { name: `integer ${amount}`, amount })).toBe(1)
+      },
+    )
+
+    it.each([
+      '',
+      ' ',
+      'O\'Brien \\ "quoted"',
+      'Zürich 東京 🏠 e\u0301',
+      '{"json":[1,null]}',
+      '%_*?$1 :name @x',
+      '\t\r\n\u0001\u007f',
+      'x'.repeat(1_000_000),
+    ])('comes back as it was: the text %#', async (note) => {
+      expect(await kept({ name: `text ${note.slice(0, 20)}`, note })).toMatchObject({ note })
+    })
+
+    it('comes back as it was: bytes of every value, none, and many', async () => {
+      const every = Uint8Array.from({ length: 256 }, (_, index) => index)
+      const row = await kept({ name: 'bytes', data: every })
+      expect(row?.data?.constructor.name).toMatch(/^(Uint8Array|Buffer)$/)
+      expect([...(row?.data ?? [])]).toEqual([...every])
+      expect((await kept({ name: 'no bytes', data: new Uint8Array() }))?.data?.byteLength).toBe(0)
+      expect((await kept({ name: 'many bytes', data: new Uint8Array(5_000_000).fill(7) }))?.data?.byteLength).toBe(
+        5_000_000,
+      )
+    })
+
+    it('keeps only the viewed part of a larger buffer', async () => {
+      const view = Buffer.from('....kept....').subarray(4, 8)
+      expect(Buffer.from((await kept({ name: 'view', data: view }))?.data ?? []).toString()).toBe('kept')
+    })
+
+    it('is NULL when it is null, undefined or left out', async () => {
+      const nothing = { amount: null, note: null, data: null }
+      expect(await kept({ name: 'null', ...nothing })).toMatchObject(nothing)
+      expect(await kept({ name: 'undefined', amount: undefined as never })).toMatchObject(nothing)
+      expect(await kept({ name: 'left out' })).toMatchObject(nothing)
+    })
+
+    it.each([1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, true, 1n, { a: 1 }, new Date(0), [[{}]]])(
+      'is refused when the databases would not keep it alike: %s',
+      async (amount) => {
+        const rows = [{ name: 'refused', amount: amount as number }]
+        await expect(store.run(add, { rows })).rejects.toThrow('the store does not keep')
+        expect(await store.run(search, { how: 'startsWith', text: 'refused' })).toEqual([])
+      },
+    )
+
+    it('is refused as the fault of the caller when a text holds U+0000', async () => {
+      await expect(store.run(add, { rows: [{ name: 'a\0b' }] })).rejects.toMatchObject({ code: 'invalid_request' })
+      const refused = store.run(search, { how: 'inTexts', texts: ['fine', 'a\0b'] })
+      await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
+    it('comes out of sums, counts and comparisons as a number', async () => {
+      const own = await openStore()
+      await own.run(install, {})
+      await own.run(add, {
+        rows: [
+          { name: 'a', amount: 2 ** 40 },
+          { name: 'b', amount: 2 },
+        ],
+      })
+      const expected = { total: 2 ** 40 + 2, many: 2, high: 2 ** 40, odd: 1 }
+      expect(await own.run(sumTwice, {})).toEqual({ before: expected, after: expected })
+    })
+  },
+  [PROBE_MODULE],
+)
