@@ -1,0 +1,171 @@
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { sha256Hex } from '../base/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { operations, type Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { createAccounts } from './accounts.js'
+import { type Credentials, credentialsPath, readCredentials, writeCredentials } from './credentials-file.js'
+import { newCredentials } from './secrets.js'
+
+const basicOf = (email: string, apiKey: string): string =>
+  `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+
+describeOnEveryStore('accounts', (openStore) => {
+  const clock = new ManualClock()
+
+  async function started(store: Store, dataDir = tempDir()) {
+    const warnings: string[] = []
+    const logger = { warn: (message: string) => void warnings.push(message) }
+    const accounts = createAccounts({ store, dataDir, clock, logger })
+    await accounts.start()
+    return { accounts, warnings, dataDir, file: await readCredentials(dataDir) }
+  }
+
+  async function fresh() {
+    const store = await openStore()
+    const first = await started(store)
+    return { store, ...first, credentials: first.accounts.firstStart as Credentials }
+  }
+
+  it('makes one account at the first start and recognises its key and token', async () => {
+    const { accounts, credentials, file, dataDir } = await fresh()
+    expect(file).toEqual(credentials)
+    expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
+    const owner = { email: 'owner@homeport.local', accountType: 'paid', access: 'write', ip: '::1' }
+    const byKey = accounts.basic(basicOf(credentials.email, credentials.apiKey), '::1')
+    expect(byKey).toMatchObject({ ...owner, source: 'API_KEY - default' })
+    const byToken = accounts.bearer(credentials.queueToken, '::1')
+    expect(byToken).toMatchObject({ ...owner, source: 'QUEUE_TOKEN', accountId: byKey?.accountId })
+    expect(accounts.account(byKey?.accountId ?? '')).toMatchObject({ type: 'paid', email: credentials.email })
+    expect(Buffer.from(credentials.queueToken, 'base64').toString()).toMatch(/^{"UserID":"[^"]+","Password":"[^"]+"}$/)
+    expect(credentials.currentSigningKey).toMatch(/^sig_/)
+  })
+
+  it('keeps only hashes of the key and the token in the store', async () => {
+    const { store, credentials } = await fresh()
+    const stored = JSON.stringify(await store.run(operations.accounts.load, {}))
+    expect(stored).not.toContain(credentials.apiKey)
+    expect(stored).not.toContain(credentials.queueToken)
+  })
+
+  it('recognises nobody by anything else', async () => {
+    const { accounts, credentials } = await fresh()
+    const { email, apiKey, queueToken } = credentials
+    const right = basicOf(email, apiKey)
+    const wrong = [undefined, '', 'Basic', right.slice(6), `Bearer ${right.slice(6)}`, basicOf(email, `${apiKey}x`)]
+    wrong.push(basicOf(`x${email}`, apiKey), basicOf('', ''), basicOf(email, ''), 'Basic ####', `${right} x`)
+    for (const header of wrong) expect(accounts.basic(header, ''), String(header)).toBeUndefined()
+    for (const token of [undefined, '', apiKey, queueToken.slice(1)]) expect(accounts.bearer(token, '')).toBeUndefined()
+    expect(accounts.basic(right.replace('Basic', 'basic'), '')).toBeDefined()
+    expect(accounts.basic(basicOf(email.toUpperCase(), apiKey), '')).toBeDefined()
+  })
+
+  it('gives a read-only key read access only', async () => {
+    const { store, accounts, credentials, dataDir } = await fresh()
+    const owner = accounts.bearer(credentials.queueToken, '')
+    const row = { account_id: owner?.accountId ?? '', name: 'reader', read_only: 1 as const, created_at: 1 }
+    const account = { email: 'other@homeport.local', type: 'free' as const, queue_user_id: 'u', queue_token_hash: 't' }
+    await store.run(operations.accounts.create, {
+      account: { ...account, account_id: 'acc_2', signing_current: 'sig_a', signing_next: 'sig_b', created_at: 2 },
+      key: { ...row, key_id: 'key_2', key_hash: sha256Hex('reader-key') },
+    })
+    const again = await started(store, dataDir)
+    const caller = again.accounts.basic(basicOf(credentials.email, 'reader-key'), '')
+    expect(caller).toMatchObject({ access: 'read', source: 'API_KEY - reader' })
+  })
+
+  it('knows the same credentials after a restart and does not call it a first start', async () => {
+    const { store, dataDir, credentials } = await fresh()
+    const again = await started(store, dataDir)
+    expect(again.accounts.firstStart).toBeUndefined()
+    expect(again.warnings).toEqual([])
+    expect(again.accounts.bearer(credentials.queueToken, '')).toBeDefined()
+  })
+
+  it('makes the account of a file that a crash left without one', async () => {
+    const dataDir = tempDir()
+    const left = newCredentials('owner@homeport.local')
+    await writeCredentials(dataDir, left)
+    const { accounts } = await started(await openStore(), dataDir)
+    expect(accounts.firstStart).toEqual(left)
+    expect(accounts.basic(basicOf(left.email, left.apiKey), '')).toBeDefined()
+  })
+
+  it('goes on and says so when the data directory lacks the credentials of an existing account', async () => {
+    const { store, credentials } = await fresh()
+    const { accounts, warnings, file } = await started(store)
+    expect(file).toBeUndefined()
+    expect(warnings).toEqual([expect.stringContaining('credentials.json in the data directory is missing')])
+    expect(accounts.bearer(credentials.queueToken, '')).toBeDefined()
+  })
+
+  it('says so when the credentials of the data directory are of another account', async () => {
+    const { store, dataDir } = await fresh()
+    await writeCredentials(dataDir, newCredentials('other@homeport.local'))
+    const { warnings } = await started(store, dataDir)
+    expect(warnings).toEqual([expect.stringContaining('holds credentials that this store does not know')])
+    expect(warnings.join()).not.toContain('sig_')
+  })
+
+  it('refuses a data directory that was used with another store', async () => {
+    const { dataDir } = await fresh()
+    const stranger = await openStore()
+    await expect(started(stranger, dataDir)).rejects.toThrow(/belongs to another store/)
+    expect((await stranger.run(operations.accounts.load, {})).accounts).toEqual([])
+  })
+
+  it('refuses a credentials file that cannot be read, without showing it', async () => {
+    const { store, dataDir } = await fresh()
+    for (const content of ['{"email":', '[]', '{"email":"secret@homeport.local"}']) {
+      writeFileSync(credentialsPath(dataDir), content)
+      await expect(started(store, dataDir)).rejects.toThrow(/credentials\.json cannot be used: it has to be a JSON/)
+    }
+  })
+
+  it('rotates the signing keys: next becomes current, and the file follows', async () => {
+    const { store, accounts, credentials, dataDir } = await fresh()
+    const accountId = accounts.bearer(credentials.queueToken, '')?.accountId ?? ''
+    const rotated = await accounts.rotateSigningKeys(accountId)
+    expect(rotated.current).toBe(credentials.nextSigningKey)
+    expect(accounts.signingKeys(accountId)).toEqual(rotated)
+    const file = await readCredentials(dataDir)
+    expect(file).toMatchObject({ currentSigningKey: rotated.current, nextSigningKey: rotated.next })
+    await writeCredentials(dataDir, credentials) // as a crash right after the commit leaves it
+    expect((await started(store, dataDir)).file).toEqual(file)
+  })
+
+  it('tells in the audit log who rotated the signing keys, and nothing of the keys', async () => {
+    const { accounts, credentials } = await fresh()
+    const caller = accounts.bearer(credentials.queueToken, '127.0.0.1')
+    if (!caller) throw new Error('the token is not known')
+    const rotated = await accounts.rotateSigningKeys(caller.accountId, caller)
+    const [entry] = await accounts.auditLog(caller, 10)
+    expect(entry).toMatchObject({ action_string: 'Rotate Signing Keys', source: 'QUEUE_TOKEN', ip: '127.0.0.1' })
+    expect(JSON.stringify(entry)).not.toContain(rotated.current)
+  })
+
+  it('closes a file that an earlier crash left open to others, and leaves no second one', async () => {
+    const { store, dataDir } = await fresh()
+    rmSync(credentialsPath(dataDir))
+    writeFileSync(`${credentialsPath(dataDir)}.new`, 'half')
+    chmodSync(`${credentialsPath(dataDir)}.new`, 0o644)
+    await writeCredentials(dataDir, newCredentials('owner@homeport.local'))
+    expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
+    expect(readdirSync(dataDir)).not.toContain('credentials.json.new')
+    expect(JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))).toHaveProperty('apiKey')
+    await started(store, dataDir)
+  })
+
+  it('keeps an audit log', async () => {
+    const { store, accounts, credentials } = await fresh()
+    const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '10.0.0.7')
+    if (!caller) throw new Error('the first account is known')
+    await accounts.audit(caller, { action: 'Rotate Signing Keys', entity: 'NA', details: { reason: 'test' } })
+    const [entry] = await store.run(operations.accounts.auditLog, { accountId: caller.accountId, limit: 5 })
+    const who = { actor: credentials.email, source: 'API_KEY - default', ip: '10.0.0.7', at: clock.now() }
+    expect(entry).toMatchObject({ ...who, action: 'Rotate Signing Keys', details: '{"reason":"test"}' })
+  })
+})

@@ -1,0 +1,173 @@
+import type { Clock, Service } from '../base/index.js'
+import type { AuditLog } from '../contract/audit.js'
+import type { Authenticator, Caller } from '../http/index.js'
+import { operations, type Store } from '../store/index.js'
+import { ApiKeys } from './api-keys.js'
+import { type AuditEvent, auditRow } from './audit.js'
+import { auditLogOf } from './audit-view.js'
+import { type Credentials, readCredentials, writeCredentials } from './credentials-file.js'
+import { type Account, AccountDirectory, type SigningKeys } from './directory.js'
+import { makeFirstAccount } from './first-account.js'
+import { bindDataDir } from './installation.js'
+import { newSigningKey } from './secrets.js'
+import { Teams } from './teams.js'
+
+/** What the accounts are made of. */
+export interface AccountsOptions {
+  readonly store: Store
+  /** Root of Homeport's durable files; must exist, locked by the caller. */
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly logger: { warn(message: string): void }
+  /** E-mail of the first account. Default `owner@homeport.local`. */
+  readonly firstEmail?: string
+}
+
+/** Accounts and who may act for them. `start` has to resolve before anybody is recognised. */
+export interface Accounts extends Service, Authenticator {
+  /** The credentials of the account that this very start has made; `undefined` on later starts. */
+  readonly firstStart: Credentials | undefined
+  readonly teams: Teams
+  readonly keys: ApiKeys
+  /** The account with this id, if there is one. */
+  account(accountId: string): Account | undefined
+  /** The account whose queue token holds this `UserID`, if there is one. */
+  accountOfQueueUser(userId: string): Account | undefined
+  /** The signing keys of an account that exists. */
+  signingKeys(accountId: string): SigningKeys
+  /** The next signing key becomes the current one, and a fresh one the next; `caller` stands in the audit log. */
+  rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys>
+  /** Writes an entry of the audit log for an act that is no transaction of the store itself. */
+  audit(caller: Caller, event: AuditEvent): Promise<void>
+  /**
+   * The audit log of the account or team that the caller acts for, newest first.
+   * @param before `log_id` of an entry: only older ones.
+   */
+  auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]>
+}
+
+const DEFAULT_EMAIL = 'owner@homeport.local'
+
+/** Builds the accounts of a store. */
+export function createAccounts(options: AccountsOptions): Accounts {
+  return new StoredAccounts(options)
+}
+
+class StoredAccounts implements Accounts {
+  readonly name = 'accounts'
+  readonly teams: Teams
+  readonly keys: ApiKeys
+  readonly #options: AccountsOptions
+  readonly #directory = new AccountDirectory()
+  #firstStart: Credentials | undefined
+  /** What the file of this data directory holds, while it belongs to an account of the store. */
+  #ownFile: Credentials | undefined
+  #reloading: Promise<unknown> = Promise.resolve()
+
+  constructor(options: AccountsOptions) {
+    this.#options = options
+    const parts = { store: options.store, clock: options.clock, reload: () => this.#reload() }
+    this.teams = new Teams(parts)
+    this.keys = new ApiKeys(parts)
+  }
+
+  get firstStart(): Credentials | undefined {
+    return this.#firstStart
+  }
+
+  async start(): Promise<void> {
+    const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL } = this.#options
+    await bindDataDir(store, dataDir, clock.now())
+    const found = await readCredentials(dataDir)
+    const isEmpty = (await this.#reload()) === 0
+    if (isEmpty) this.#firstStart = await makeFirstAccount({ store, dataDir, clock, email }, found)
+    if (isEmpty) await this.#reload()
+    await this.#adoptFile(this.#firstStart ?? found)
+  }
+
+  /** Nothing runs; the store belongs to the caller. */
+  async stop(): Promise<void> {}
+
+  basic(header: string | undefined, ip: string): Caller | undefined {
+    return this.#directory.basic(header, ip)
+  }
+
+  bearer(token: string | undefined, ip: string): Caller | undefined {
+    return this.#directory.bearer(token, ip)
+  }
+
+  account(accountId: string): Account | undefined {
+    return this.#directory.account(accountId)
+  }
+
+  accountOfQueueUser(userId: string): Account | undefined {
+    return this.#directory.accountOfQueueUser(userId)
+  }
+
+  signingKeys(accountId: string): SigningKeys {
+    return this.#directory.signingKeys(accountId)
+  }
+
+  async rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys> {
+    const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} }
+    const audit = caller && auditRow(caller, event, this.#options.clock.now())
+    const args = { accountId, fresh: newSigningKey(), audit }
+    await this.#options.store.run(operations.accounts.rotateSigningKeys, args)
+    await this.#reload()
+    await this.#refreshFile()
+    return this.signingKeys(accountId)
+  }
+
+  async audit(caller: Caller, event: AuditEvent): Promise<void> {
+    await this.#options.store.run(operations.accounts.audit, auditRow(caller, event, this.#options.clock.now()))
+  }
+
+  async auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]> {
+    const { accountId } = caller
+    const rows = await this.#options.store.run(operations.accounts.auditLog, { accountId, limit, before })
+    const customer = this.account(accountId)?.email ?? ''
+    return rows.map((row) => auditLogOf(row, customer))
+  }
+
+  /**
+   * Takes over what the store holds; answers how many accounts that are. One after the other: an older view that comes
+   * late must not bring back a key that has ended since.
+   */
+  #reload(): Promise<number> {
+    const reload = this.#reloading.then(async () => {
+      const { accounts, keys, members } = await this.#options.store.run(operations.accounts.load, {})
+      this.#directory.load(accounts, keys, members)
+      return accounts.length
+    })
+    this.#reloading = reload.catch(() => undefined)
+    return reload
+  }
+
+  async #adoptFile(found: Credentials | undefined): Promise<void> {
+    if (found && this.#fits(found)) {
+      this.#ownFile = found
+      await this.#refreshFile()
+      return
+    }
+    const problem = found ? 'holds credentials that this store does not know' : 'is missing'
+    this.#options.logger.warn(
+      `credentials.json in the data directory ${problem}. The accounts of the store go on working with the credentials they have; put their file back so that "homeport env" can print them.`,
+    )
+  }
+
+  #fits({ email, apiKey, queueToken }: Credentials): boolean {
+    const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
+    const owner = this.#directory.basic(`Basic ${basic}`, '')
+    return owner !== undefined && this.#directory.bearer(queueToken, '')?.accountId === owner.accountId
+  }
+
+  /** Brings the signing keys of the file up to date, also after a crash between a rotation and this write. */
+  async #refreshFile(): Promise<void> {
+    const owner = this.#ownFile && this.#directory.bearer(this.#ownFile.queueToken, '')
+    if (!this.#ownFile || !owner) return
+    const { current, next } = this.signingKeys(owner.accountId)
+    if (this.#ownFile.currentSigningKey === current && this.#ownFile.nextSigningKey === next) return
+    this.#ownFile = { ...this.#ownFile, currentSigningKey: current, nextSigningKey: next }
+    await writeCredentials(this.#options.dataDir, this.#ownFile)
+  }
+}

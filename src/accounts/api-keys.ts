@@ -1,0 +1,125 @@
+import { newId, randomSecret, sha256Hex, unreachable } from '../base/index.js'
+import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts.js'
+import { HomeportError } from '../contract/errors.js'
+import type { Caller } from '../http/index.js'
+import { operations } from '../store/index.js'
+import { type AuditEvent, auditRow } from './audit.js'
+import { emailKeyOf } from './directory.js'
+import { reaches, type TeamParts } from './teams.js'
+
+type ApiKeyRow = operations.accounts.ApiKeyRow
+
+/**
+ * API keys: each acts for one account, or for one team with the role that its holder has there at that moment. A key
+ * is shown when it is made; only its hash is kept.
+ */
+export class ApiKeys {
+  readonly #parts: TeamParts
+
+  constructor(parts: TeamParts) {
+    this.#parts = parts
+  }
+
+  /** The keys of the caller's account, or of a team that the caller is a member of. */
+  async list(caller: Caller, teamId: string | undefined): Promise<ApiKey[]> {
+    const accountId = await this.#accountOf(caller, teamId)
+    const rows = await this.#parts.store.run(operations.apiKeys.list, { accountId })
+    return rows.map(keyOf)
+  }
+
+  /** Makes a key; the answer has the secret, which is nowhere else. */
+  async create(caller: Caller, body: CreateApiKeyBody): Promise<NewApiKey> {
+    const accountId = await this.#accountOf(caller, body.team_id)
+    const secret = randomSecret(32)
+    const key = this.#newRow(caller, accountId, body, secret)
+    const details = { name: key.name, read_only: key.read_only === 1, ...(key.holder ? { holder: key.holder } : {}) }
+    const audit = this.#audit(caller, { action: 'Create API Key', entity: key.key_id, details })
+    const args = { key, emailKey: emailKeyOf(caller.email), limit: MOST_API_KEYS, audit }
+    const outcome = await this.#parts.store.run(operations.apiKeys.create, args)
+    if (outcome.kind !== 'created') throw refusalOf(outcome, accountId, body)
+    await this.#parts.reload()
+    return { ...keyOf(key), api_key: secret }
+  }
+
+  /** Ends a key; it is refused when this resolves. */
+  async remove(caller: Caller, keyId: string, teamId: string | undefined): Promise<void> {
+    const accountId = await this.#accountOf(caller, teamId)
+    const audit = this.#audit(caller, { action: 'Delete API Key', entity: keyId, details: {} })
+    const args = { accountId, keyId, emailKey: emailKeyOf(caller.email), audit }
+    const outcome = await this.#parts.store.run(operations.apiKeys.remove, args)
+    switch (outcome.kind) {
+      case 'deleted':
+        await this.#parts.reload()
+        return
+      case 'not_found':
+        throw new HomeportError('api_key_not_found', { keyId })
+      case 'last_key':
+        throw new HomeportError('last_api_key', {})
+      case 'forbidden':
+        throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner or an admin' })
+      default:
+        unreachable(outcome)
+    }
+  }
+
+  /** Whose keys are meant: those of the account or team that the caller acts for, unless a team is named. */
+  async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
+    if (teamId === undefined) return caller.accountId
+    const args = { teamId, emailKey: emailKeyOf(caller.email) }
+    const isMember = reaches(caller, teamId) && (await this.#parts.store.run(operations.teams.members, args))
+    if (!isMember) throw new HomeportError('team_not_found', { teamId })
+    return teamId
+  }
+
+  #newRow(caller: Caller, accountId: string, body: CreateApiKeyBody, secret: string): ApiKeyRow {
+    const isOfTeam = caller.role !== undefined || accountId !== caller.accountId
+    if (!isOfTeam && body.member_email !== undefined) {
+      throw new HomeportError('invalid_request', {
+        problem: '`member_email` needs `team_id`: only teams have members.',
+      })
+    }
+    const now = this.#parts.clock.now()
+    return {
+      key_id: newId('key_', now),
+      account_id: accountId,
+      name: body.name.trim(),
+      key_hash: sha256Hex(secret),
+      read_only: body.read_only ? 1 : 0,
+      created_at: now,
+      holder: isOfTeam ? emailKeyOf(body.member_email ?? caller.email) : null,
+    }
+  }
+
+  #audit(caller: Caller, event: AuditEvent): operations.accounts.NewAuditRow {
+    return auditRow(caller, event, this.#parts.clock.now())
+  }
+}
+
+type CreateRefusal = Exclude<operations.apiKeys.CreateKeyOutcome, { kind: 'created' }>
+
+function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKeyBody): HomeportError {
+  switch (refusal.kind) {
+    case 'limit_reached':
+      return new HomeportError('api_key_limit', { limit: MOST_API_KEYS })
+    case 'name_taken':
+      return new HomeportError('api_key_name_taken', { name: body.name.trim() })
+    case 'not_found':
+      return new HomeportError('team_not_found', { teamId: accountId })
+    case 'no_such_member':
+      return new HomeportError('member_not_found', { email: body.member_email ?? '' })
+    case 'forbidden':
+      return new HomeportError('team_forbidden', { role: refusal.role, allowed: 'the owner or an admin' })
+    default:
+      return unreachable(refusal)
+  }
+}
+
+function keyOf(row: ApiKeyRow): ApiKey {
+  return {
+    key_id: row.key_id,
+    name: row.name,
+    read_only: row.read_only === 1,
+    creation_time: Math.floor(row.created_at / 1000),
+    ...(row.holder === null ? {} : { team_id: row.account_id, member_email: row.holder }),
+  }
+}

@@ -1,0 +1,125 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { sha256Hex } from '../base/index.js'
+import type { Authenticator, Caller } from '../http/index.js'
+import type { operations } from '../store/index.js'
+
+type AccountRow = operations.accounts.AccountRow
+type ApiKeyRow = operations.accounts.ApiKeyRow
+type MemberRow = operations.teams.MemberRow
+
+/** The two keys that deliveries are signed and checked with. */
+export interface SigningKeys {
+  readonly current: string
+  readonly next: string
+}
+
+/** What other rooms may know of an account. */
+export interface Account {
+  readonly accountId: string
+  readonly email: string
+  readonly type: 'free' | 'paid'
+  /** The `UserID` of the queue token; part of webhook URLs. */
+  readonly queueUserId: string
+}
+
+interface Key {
+  readonly account: AccountRow
+  readonly row: ApiKeyRow
+  /** Of a key of a team: the member who holds it. */
+  readonly holder: MemberRow | undefined
+}
+
+/** How e-mails are compared: without regard to case. */
+export const emailKeyOf = (email: string): string => email.toLowerCase()
+
+/**
+ * All accounts and keys, held in memory. Secrets are looked up by their SHA-256: how long a lookup takes tells
+ * something about that hash only, which nobody can steer towards the hash of a secret they do not have.
+ */
+export class AccountDirectory implements Authenticator {
+  readonly #accounts = new Map<string, AccountRow>()
+  readonly #keysByHash = new Map<string, Key>()
+  readonly #accountsByTokenHash = new Map<string, AccountRow>()
+  readonly #accountsByUser = new Map<string, AccountRow>()
+
+  /** Takes over what the store holds, in place of what was known before. */
+  load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
+    const indexes = [this.#accounts, this.#keysByHash, this.#accountsByTokenHash, this.#accountsByUser]
+    for (const index of indexes) index.clear()
+    for (const account of accounts) {
+      this.#accounts.set(account.account_id, account)
+      this.#accountsByTokenHash.set(account.queue_token_hash, account)
+      this.#accountsByUser.set(account.queue_user_id, account)
+    }
+    const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
+    for (const row of keys) {
+      const account = this.#accounts.get(row.account_id)
+      const holder = byMember.get(`${row.account_id} ${row.holder}`)
+      // A key of somebody who is no member any more opens nothing.
+      if (account && (row.holder === null || holder)) this.#keysByHash.set(row.key_hash, { account, row, holder })
+    }
+  }
+
+  basic(header: string | undefined, ip: string): Caller | undefined {
+    const { email, password } = parseBasic(header)
+    const key = this.#keysByHash.get(sha256Hex(password))
+    // Compared also when the key is unknown, so that every refusal costs the same.
+    const wanted = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
+    const isOwner = sameText(emailKeyOf(email), wanted)
+    if (!key || !isOwner) return undefined
+    const caller = callerOf(key.account, `API_KEY - ${key.row.name}`, accessOf(key), ip)
+    return key.holder ? { ...caller, email: key.holder.email, role: key.holder.role } : caller
+  }
+
+  bearer(token: string | undefined, ip: string): Caller | undefined {
+    const account = this.#accountsByTokenHash.get(sha256Hex(token ?? ''))
+    return account && callerOf(account, 'QUEUE_TOKEN', 'write', ip)
+  }
+
+  /** The account with this id, if there is one. */
+  account(accountId: string): Account | undefined {
+    const row = this.#accounts.get(accountId)
+    return row && accountOf(row)
+  }
+
+  /** The account whose queue token holds this `UserID`, if there is one. */
+  accountOfQueueUser(userId: string): Account | undefined {
+    const row = this.#accountsByUser.get(userId)
+    return row && accountOf(row)
+  }
+
+  /** The signing keys of an account that exists. */
+  signingKeys(accountId: string): SigningKeys {
+    const row = this.#accounts.get(accountId)
+    if (!row) throw new Error(`no account has the id ${accountId}`)
+    return { current: row.signing_current, next: row.signing_next }
+  }
+}
+
+function accountOf(row: AccountRow): Account {
+  return { accountId: row.account_id, email: row.email, type: row.type, queueUserId: row.queue_user_id }
+}
+
+/** Finance looks after what a team costs and changes nothing. */
+function accessOf({ row, holder }: Key): Caller['access'] {
+  return row.read_only === 1 || holder?.role === 'finance' ? 'read' : 'write'
+}
+
+function callerOf(account: AccountRow, source: string, access: Caller['access'], ip: string): Caller {
+  return { accountId: account.account_id, email: account.email, accountType: account.type, source, access, ip }
+}
+
+/** E-mail and API key of an `Authorization` header; both empty when it is missing or of another kind. */
+function parseBasic(header: string | undefined): { email: string; password: string } {
+  const [, encoded = ''] = /^basic +(\S+) *$/i.exec(header ?? '') ?? []
+  const text = Buffer.from(encoded, 'base64').toString('utf8')
+  const colon = text.indexOf(':')
+  if (colon < 0) return { email: '', password: '' }
+  return { email: text.slice(0, colon), password: text.slice(colon + 1) }
+}
+
+/** Compares digests: equal in length whatever the texts are. */
+function sameText(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(one), digest(other))
+}

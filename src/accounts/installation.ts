@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { HomeportError } from '../contract/errors.js'
+import { operations, type Store } from '../store/index.js'
+import { readIfThere, replaceFile } from './credentials-file.js'
+
+/** Holds the identity of the store that a data directory was first used with. */
+const FILE = 'store-id'
+
+/**
+ * Makes sure that a data directory and a store belong together. Files of databases that the store does not know are
+ * orphans and get deleted; with a foreign store that would be every database of the directory.
+ *
+ * The store's identity is committed before the directory remembers it, so a crash in between leaves a directory that
+ * still belongs to nobody.
+ * @throws HomeportError `foreign_data_dir`.
+ */
+export async function bindDataDir(store: Store, dataDir: string, nowMs: number): Promise<void> {
+  const path = join(dataDir, FILE)
+  const remembered = (await readIfThere(path))?.trim()
+  const installationId = await store.run(operations.accounts.identify, { freshId: randomUUID(), at: nowMs })
+  if (remembered === undefined) return replaceFile(path, `${installationId}\n`)
+  if (remembered !== installationId) throw new HomeportError('foreign_data_dir', { directory: dataDir })
+}

@@ -1,0 +1,50 @@
+import {
+  addTeamMember,
+  createApiKey,
+  createTeam,
+  deleteApiKey,
+  deleteTeam,
+  listApiKeys,
+  listTeamMembers,
+  listTeams,
+  MOST_AUDIT_ENTRIES,
+  removeTeamMember,
+} from '../contract/accounts.js'
+import { listAuditLogs, listAuditLogsAtRoot } from '../contract/audit.js'
+import { type Caller, type Route, route } from '../http/index.js'
+import type { Accounts } from './accounts.js'
+
+/** The operations of the management API on teams, API keys and the audit log. */
+export function accountRoutes(accounts: Accounts): Route[] {
+  return [...teamRoutes(accounts), ...keyRoutes(accounts), ...auditRoutes(accounts)]
+}
+
+function teamRoutes({ teams }: Accounts): Route[] {
+  return [
+    route(listTeams, (call) => teams.list(call.caller)),
+    route(createTeam, (call) => teams.create(call.caller, call.body)),
+    route(deleteTeam, (call) => ok(teams.remove(call.caller, call.params.id))),
+    route(listTeamMembers, (call) => teams.members(call.caller, call.params.team_id)),
+    route(addTeamMember, (call) => teams.addMember(call.caller, call.body)),
+    route(removeTeamMember, (call) => ok(teams.removeMember(call.caller, call.body))),
+  ]
+}
+
+function keyRoutes({ keys }: Accounts): Route[] {
+  return [
+    route(listApiKeys, (call) => keys.list(call.caller, call.query.team_id)),
+    route(createApiKey, (call) => keys.create(call.caller, call.body)),
+    route(deleteApiKey, (call) => ok(keys.remove(call.caller, call.params.id, call.query.team_id))),
+  ]
+}
+
+function auditRoutes(accounts: Accounts): Route[] {
+  const read = (call: { caller: Caller; query: { limit?: number; before?: string } }) =>
+    accounts.auditLog(call.caller, call.query.limit ?? MOST_AUDIT_ENTRIES, call.query.before)
+  return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
+}
+
+async function ok(work: Promise<void>): Promise<'OK'> {
+  await work
+  return 'OK'
+}

@@ -1,0 +1,34 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { randomSecret } from '../base/index.js'
+import type { Credentials } from './credentials-file.js'
+
+/** A new signing key of the queue, such as `sig_5f2…`. */
+export const newSigningKey = (): string => `sig_${randomSecret(24)}`
+
+/** A new queue token: base64 of a JSON object with `UserID` and `Password`, which clients treat as opaque. */
+function newQueueToken(): string {
+  const token = { UserID: randomUUID(), Password: randomBytes(32).toString('hex') }
+  return Buffer.from(JSON.stringify(token)).toString('base64')
+}
+
+/** All secrets of a new account. */
+export function newCredentials(email: string): Credentials {
+  return {
+    email,
+    apiKey: randomSecret(32),
+    queueToken: newQueueToken(),
+    currentSigningKey: newSigningKey(),
+    nextSigningKey: newSigningKey(),
+  }
+}
+
+/** The `UserID` inside a queue token, or `undefined` when the text is no such token. */
+export function queueUserIdOf(token: string): string | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(token, 'base64').toString('utf8'))
+    const holds = typeof parsed === 'object' && parsed !== null && 'UserID' in parsed
+    return holds && typeof parsed.UserID === 'string' ? parsed.UserID : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, sha256Hex, unreachable } from '../base/index.js'
+import {
+  type AddMemberBody,
+  type CreateTeamBody,
+  MOST_OWNED_TEAMS,
+  type RemoveMemberBody,
+  type Team,
+  type TeamMember,
+} from '../contract/accounts.js'
+import { HomeportError } from '../contract/errors.js'
+import type { Caller } from '../http/index.js'
+import { operations, type Store } from '../store/index.js'
+import { type AuditEvent, auditRow } from './audit.js'
+import { emailKeyOf } from './directory.js'
+import { newCredentials, queueUserIdOf } from './secrets.js'
+
+/** What teams and keys are made of. */
+export interface TeamParts {
+  readonly store: Store
+  readonly clock: Clock
+  /** Takes over from the store who may act for whom; what ended is dead when it resolves. */
+  readonly reload: () => Promise<unknown>
+}
+
+type TeamRefusal = operations.teams.TeamRefusal
+
+/**
+ * Teams and their members (reference redis 1.10). A team is an account of its own, so that it owns databases as an
+ * account does. Its queue token is drawn and forgotten: nobody uses the queue in the name of a team.
+ */
+export class Teams {
+  readonly #parts: TeamParts
+
+  constructor(parts: TeamParts) {
+    this.#parts = parts
+  }
+
+  /** The teams that the caller is a member of; for a key of a team that team only. */
+  async list(caller: Caller): Promise<Team[]> {
+    const rows = await this.#parts.store.run(operations.teams.list, { emailKey: emailKeyOf(caller.email) })
+    return rows.filter((row) => reaches(caller, row.team_id)).map(teamOf)
+  }
+
+  /** Makes a team that the caller owns. */
+  async create(caller: Caller, body: CreateTeamBody): Promise<Team> {
+    if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
+    const rows = newTeam(caller, body, this.#parts.clock.now())
+    const event = { action: 'Create Team', entity: rows.team.team_id, details: { team_name: rows.team.name } } as const
+    const args = { ...rows, mostOwned: MOST_OWNED_TEAMS, audit: this.#audit(caller, event) }
+    const outcome = await this.#parts.store.run(operations.teams.create, args)
+    if (outcome === 'limit_reached') throw new HomeportError('team_limit', { limit: MOST_OWNED_TEAMS })
+    await this.#parts.reload()
+    return teamOf(rows.team)
+  }
+
+  /** Deletes a team of the caller that has no databases. */
+  async remove(caller: Caller, teamId: string): Promise<void> {
+    if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
+    const audit = this.#audit(caller, { action: 'Delete Team', entity: teamId, details: {} })
+    const args = { ...memberOf(caller, teamId), audit }
+    const outcome = await this.#parts.store.run(operations.teams.remove, args)
+    switch (outcome.kind) {
+      case 'deleted':
+        await this.#parts.reload()
+        return
+      case 'not_empty':
+        throw new HomeportError('team_not_empty', { databases: outcome.databases })
+      default:
+        throw refusalOf(outcome, teamId, 'the owner')
+    }
+  }
+
+  /** The members of a team of the caller. */
+  async members(caller: Caller, teamId: string): Promise<TeamMember[]> {
+    const found = await this.#parts.store.run(operations.teams.members, memberOf(caller, teamId))
+    if (!found) throw new HomeportError('team_not_found', { teamId })
+    return found.members.map((member) => teamMemberOf(found.team, member))
+  }
+
+  /** Adds a member with a role. */
+  async addMember(caller: Caller, body: AddMemberBody): Promise<TeamMember> {
+    const { team_id: teamId, member_email: email, member_role: role } = body
+    const details = { member_email: email, member_role: role }
+    const audit = this.#audit(caller, { action: 'Add Team Member', entity: teamId, details })
+    const created_at = this.#parts.clock.now()
+    const member = { team_id: teamId, email_key: emailKeyOf(email), email, role, created_at }
+    const args = { ...memberOf(caller, teamId), member, audit }
+    const outcome = await this.#parts.store.run(operations.teams.addMember, args)
+    switch (outcome.kind) {
+      case 'added':
+        await this.#parts.reload()
+        return teamMemberOf(outcome.team, member)
+      case 'already':
+        throw new HomeportError('member_exists', { email, role: outcome.role })
+      default:
+        throw refusalOf(outcome, teamId, 'the owner or an admin')
+    }
+  }
+
+  /** Removes a member and ends the member's keys of the team. */
+  async removeMember(caller: Caller, body: RemoveMemberBody): Promise<void> {
+    const { team_id: teamId, member_email: email } = body
+    const event = { action: 'Remove Team Member', entity: teamId, details: { member_email: email } } as const
+    const audit = this.#audit(caller, event)
+    const args = { ...memberOf(caller, teamId), memberKey: emailKeyOf(email), audit }
+    const outcome = await this.#parts.store.run(operations.teams.removeMember, args)
+    switch (outcome.kind) {
+      case 'removed':
+        await this.#parts.reload()
+        return
+      case 'no_such_member':
+        throw new HomeportError('member_not_found', { email })
+      case 'is_owner':
+        throw new HomeportError('team_owner_stays', {})
+      default:
+        throw refusalOf(outcome, teamId, 'the owner or an admin')
+    }
+  }
+
+  #audit(caller: Caller, event: AuditEvent): operations.accounts.NewAuditRow {
+    return auditRow(caller, event, this.#parts.clock.now())
+  }
+}
+
+/** Whether a caller may ask about a team at all: a key of another team may not, whoever holds it. */
+export function reaches(caller: Caller, teamId: string): boolean {
+  return caller.role === undefined || caller.accountId === teamId
+}
+
+/** A team and the caller as its member; out of reach, a member that no team has. */
+function memberOf(caller: Caller, teamId: string): operations.teams.TeamOfMember {
+  return { teamId, emailKey: reaches(caller, teamId) ? emailKeyOf(caller.email) : '' }
+}
+
+function refusalOf(refusal: TeamRefusal, teamId: string, allowed: string): HomeportError {
+  switch (refusal.kind) {
+    case 'not_found':
+      return new HomeportError('team_not_found', { teamId })
+    case 'forbidden':
+      return new HomeportError('team_forbidden', { role: refusal.role, allowed })
+    default:
+      return unreachable(refusal)
+  }
+}
+
+function newTeam(caller: Caller, body: CreateTeamBody, now: number) {
+  const teamId = randomUUID()
+  const { queueToken, currentSigningKey, nextSigningKey } = newCredentials(teamId)
+  return {
+    account: {
+      account_id: teamId,
+      // Where the record of a database names its owner's e-mail, that of a team names the team.
+      email: teamId,
+      type: caller.accountType,
+      queue_user_id: queueUserIdOf(queueToken) ?? teamId,
+      queue_token_hash: sha256Hex(queueToken),
+      signing_current: currentSigningKey,
+      signing_next: nextSigningKey,
+      created_at: now,
+    },
+    team: { team_id: teamId, name: body.team_name, copy_cc: body.copy_cc ? 1 : 0, created_at: now } as const,
+    owner: {
+      ...{ team_id: teamId, email_key: emailKeyOf(caller.email), email: caller.email },
+      ...({ role: 'owner', created_at: now } as const),
+    },
+  }
+}
+
+function teamOf(row: operations.teams.TeamRow): Team {
+  return { team_id: row.team_id, team_name: row.name, copy_cc: row.copy_cc === 1 }
+}
+
+function teamMemberOf(team: operations.teams.TeamRow, member: operations.teams.MemberRow): TeamMember {
+  const { team_id, team_name, copy_cc } = teamOf(team)
+  return { team_id, team_name, member_email: member.email, member_role: member.role, copy_cc }
+}
