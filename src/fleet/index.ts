@@ -1,6 +1,46 @@
 /**
- * The fleet: the engine processes of all databases.
+ * The fleet: the engine processes of all databases. Nobody else starts or stops one.
+ *
+ * A database is one real Redis or Valkey process for its primary region and one for each read region. Other rooms say
+ * what should run (`ensure`, `remove`); the fleet makes it so, keeps it so, and says where to connect (`endpoints`).
+ *
+ * ```
+ *   ensure, remove, stop                     endpoints, observe
+ *        │ wish                                     ▲ what is
+ *        ▼                                          │
+ *     keeper ──▶ reconcile (pure) ──▶ actions ──▶ crew ──▶ runs ──IPC──▶ launcher ──▶ engine processes
+ *        ▲                                          │                                     │
+ *        └────── event: answered, ended, linked ────┘◀────────────── exits, answers ──────┘
+ * ```
+ *
+ * - `member.ts` is the state machine of one process; each arrow is one function.
+ * - `reconcile.ts` compares wish and observation and returns actions. It is asked after every event and remembers
+ *   nothing, so no order of wishes, crashes and late answers is special.
+ * - `keeper.ts` holds the wish of one database and those who wait; `crew.ts` carries actions out; `engine-run.ts` is
+ *   one life of one process; `control.ts` changes an engine that runs.
+ * - `launcher/` is the small process that starts engines, because a spawn would hold up every request for about 6 ms.
+ * - `snapshot/` takes snapshots of engines that run, checks them in engines of their own, and makes one the data of a
+ *   database that is stopped.
+ * - `probe.ts`, `safety.ts` and `capabilities.ts` find the engine program and judge it.
+ *
+ * Promises
+ * - `ensure` resolves when every member answers its users with the wished settings, and every replica holds the
+ *   primary's data and receives its changes. When it rejects, the reason is named without paths or secrets.
+ * - An engine that ends without being told is started again: at once the first time, then with growing pauses.
+ * - Two engines never run on one directory. A new one starts only after the old one's end was seen, and after a life
+ *   or a launcher that was killed, what is left is found by its command line and ended first.
+ * - When Homeport dies in whatever way, its engines end cleanly within moments.
+ * - After `remove`, no process, file, socket or port of the database is left.
+ * - Passwords are on disk only as SHA-256, and never in the list of processes or the log.
+ * - An engine listens on a Unix socket that no other user of the machine can reach, and only a primary with replicas
+ *   also on a loopback port.
+ *
+ * The fleet never looks into the data beyond the sample that proves a snapshot, never decides what should run, never restarts an engine because it is slow, and
+ * never adopts a process of an earlier life.
  */
-export { probeEngine, requireUsableEngine } from './probe.js'
 export { createFleet } from './fleet.js'
+export { probeEngine, requireUsableEngine } from './probe.js'
+export type { SnapshotFacts } from './snapshot/check.js'
+export type { Evidence, SampledKey } from './snapshot/evidence.js'
+export { placeCopy } from './snapshot/files.js'
 export type * from './types.js'

@@ -1,5 +1,7 @@
-import type { Logger } from 'pino'
 import type { Clock, Service } from '../base/index.js'
+import type { Logger } from '../telemetry/index.js'
+import type { SnapshotFacts } from './snapshot/check.js'
+import type { Evidence } from './snapshot/evidence.js'
 
 /** What an engine program is and can do, learned once by running it (`probeEngine`). */
 export interface EngineInfo {
@@ -66,12 +68,18 @@ export interface EngineEndpoint {
   readonly generation: number
 }
 
+/**
+ * How long to wait for engines: until the fleet's own deadline, or for as long as they get on, however long reading
+ * their data takes.
+ */
+export type Patience = 'deadline' | 'while-loading'
+
 /** What is observed of one member. */
 export interface MemberStatus {
   readonly region: string
   readonly role: MemberRole
   /** See the state machine in `member.ts`. */
-  readonly state: 'stopped' | 'starting' | 'answering' | 'running' | 'stopping' | 'backing-off'
+  readonly state: 'stopped' | 'starting' | 'answering' | 'running' | 'stopping' | 'backing-off' | 'deleting'
   /** Process id, while a process is known. */
   readonly pid?: number
   readonly generation?: number
@@ -82,7 +90,7 @@ export interface MemberStatus {
 }
 
 /** What the fleet writes its log with. */
-export type FleetLogger = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+export type FleetLogger = Pick<Logger, 'info' | 'warn' | 'error'>
 
 /** What a fleet is made of. */
 export interface FleetOptions {
@@ -110,7 +118,7 @@ export interface Fleet extends Service {
    * disk has no room, with `starting` before `start` and after `stop`. The wish stands, and is tried again with
    * growing pauses, until another wish or `remove` replaces it.
    */
-  ensure(spec: EngineSpec): Promise<void>
+  ensure(spec: EngineSpec, patience?: Patience): Promise<void>
 
   /** Ends the processes and deletes the files of a database. Resolves when nothing is left; may be repeated. */
   remove(databaseId: string): Promise<void>
@@ -126,6 +134,30 @@ export interface Fleet extends Service {
 
   /** What is observed of the members of a database, primary first; empty when the fleet has no wish for it. */
   observe(databaseId: string): readonly MemberStatus[]
+
+  /**
+   * Takes the engine's own snapshot of a database that goes on serving, and puts it at `file`. What it answers is true
+   * of the very moment that the snapshot shows. Rejects with `snapshot_failed`; then there is no file.
+   */
+  takeSnapshot(databaseId: string, file: string): Promise<Evidence>
+
+  /**
+   * Loads a snapshot in an engine that lives for this only, and compares it with the evidence, if there is any.
+   * Rejects with `snapshot_unusable` when it does not load or is not what it should be.
+   */
+  checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts>
+
+  /**
+   * Makes a snapshot the data of a database whose engines are stopped; they start with it. Not atomic, but safe to
+   * repeat: the caller has to remember that it has begun, and repeat it after a crash before it lets an engine start.
+   */
+  adoptSnapshot(spec: EngineSpec, file: string): Promise<void>
+
+  /**
+   * How much of its memory bound a database uses, bytes, as its primary counts when it decides whether data still fits.
+   * Waits and rejects as `endpoints`.
+   */
+  usedBytes(databaseId: string): Promise<number>
 
   /** Deletes the files and ends the processes of every database that is not in `known`. */
   collectOrphans(known: ReadonlySet<string>): Promise<void>

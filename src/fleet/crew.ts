@@ -1,0 +1,199 @@
+/**
+ * The crew of one database: its members as observed, and the hands that carry out what `reconcile` has decided. It
+ * decides nothing itself. Every change of what is observed goes through one transition of `member.ts`, and every change
+ * that comes from outside (an answer, an end, a finished task) is told to `onEvent`.
+ */
+import { randomSecret, unreachable } from '../base/index.js'
+import {
+  applySettings,
+  type ControlAddress,
+  closeReplicationPort,
+  followPrimary,
+  openReplicationPort,
+} from './control.js'
+import type { EnginePaths, InternalSecrets } from './engine-config.js'
+import { deleteEngineFiles } from './engine-files.js'
+import { beginRun, type EngineRun, type FleetContext, type RunEnd } from './engine-run.js'
+import { memberPaths } from './layout.js'
+import type { Member, TaskResult } from './member.js'
+import * as transitions from './member.js'
+import { type Action, linkOf, type Members } from './reconcile.js'
+
+/** A change over the control connection: what to do, and how to word it when it fails. */
+interface Change {
+  readonly reason: string
+  readonly make: (address: ControlAddress) => Promise<TaskResult>
+}
+
+type ActionOf<Kind extends Action['kind']> = Extract<Action, { kind: Kind }>
+
+/** See the top of this file. */
+export class Crew {
+  readonly #context: FleetContext
+  readonly #databaseId: string
+  readonly #onEvent: () => void
+  readonly #secrets: InternalSecrets = { control: randomSecret(), replication: randomSecret() }
+  readonly #members = new Map<string, Member>()
+  readonly #runs = new Map<string, EngineRun>()
+
+  /** @param regions the regions that have a directory already, from an earlier life. */
+  constructor(context: FleetContext, databaseId: string, regions: readonly string[], onEvent: () => void) {
+    this.#context = context
+    this.#databaseId = databaseId
+    this.#onEvent = onEvent
+    for (const region of regions) this.#members.set(region, transitions.newMember(region, 'replica'))
+  }
+
+  /** What is observed now. */
+  get members(): Members {
+    return this.#members
+  }
+
+  /** The paths of one member's files and socket. */
+  paths(region: string): EnginePaths {
+    return memberPaths(this.#context.layout, this.#databaseId, region)
+  }
+
+  /** Forgets earlier failures, because there is a new wish. */
+  forgive(): void {
+    for (const region of this.#members.keys()) this.#update(region, transitions.forgiven)
+  }
+
+  /** Begins one action; its outcome comes as an event. */
+  perform(action: Action): void {
+    const { region } = action
+    switch (action.kind) {
+      case 'start':
+        this.#start(action)
+        break
+      case 'stop':
+        this.#update(region, transitions.stop)
+        this.#runs.get(region)?.stop(action.how)
+        break
+      case 'give-up':
+        this.#update(region, transitions.giveUp)
+        break
+      case 'delete':
+        this.#update(region, transitions.deleting)
+        void this.#delete(region)
+        break
+      case 'open-port':
+      case 'close-port':
+      case 'apply-settings':
+      case 'follow':
+        this.#beginTask(region, this.#changeFor(action))
+        break
+      default:
+        unreachable(action)
+    }
+  }
+
+  #start({ region, role, spec, settings }: ActionOf<'start'>): void {
+    const generation = this.#context.nextGeneration()
+    const present = this.#members.get(region) ?? transitions.newMember(region, role)
+    this.#members.set(region, transitions.start(present, role, generation))
+    const run = beginRun({
+      context: this.#context,
+      spec,
+      member: { region, role },
+      paths: this.paths(region),
+      secrets: this.#secrets,
+      onAnswer: (pid) => this.#onAnswer(region, run, pid, settings),
+    })
+    this.#runs.set(region, run)
+    void run.ended.then((end) => this.#onEnd(region, end))
+  }
+
+  /** An answer may come after the decision to stop; then it says nothing any more. */
+  #onAnswer(region: string, run: EngineRun, pid: number, settings: string): void {
+    if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'starting') return
+    this.#context.logger.info({ databaseId: this.#databaseId, region, pid }, 'engine started')
+    this.#update(region, (member) => transitions.answered(member, pid, settings, this.#context.clock.now()))
+    this.#onEvent()
+  }
+
+  #onEnd(region: string, { failure, detail }: RunEnd): void {
+    const facts = { databaseId: this.#databaseId, region }
+    const { logger, clock } = this.#context
+    this.#runs.delete(region)
+    if (this.#members.get(region)?.state.kind === 'stopping') logger.info(facts, 'engine stopped')
+    else logger.warn({ ...facts, reason: failure.reason, detail }, 'engine ended unexpectedly')
+    this.#update(region, (member) => transitions.ended(member, failure, clock.now()))
+    this.#onEvent()
+  }
+
+  async #delete(region: string): Promise<void> {
+    await deleteEngineFiles(this.paths(region)).catch((error: unknown) => {
+      this.#context.logger.error({ error, databaseId: this.#databaseId, region }, 'files cannot be deleted')
+    })
+    this.#members.delete(region)
+    this.#onEvent()
+  }
+
+  #changeFor(action: ActionOf<'open-port' | 'close-port' | 'apply-settings' | 'follow'>): Change {
+    switch (action.kind) {
+      case 'open-port':
+        return {
+          reason: 'its replicas cannot be let in',
+          make: async (address) => ({ replicationPort: await openReplicationPort(address) }),
+        }
+      case 'close-port':
+        return {
+          reason: 'its port cannot be closed',
+          make: (address) => closeReplicationPort(address).then(() => ({ replicationPort: 0 })),
+        }
+      case 'apply-settings':
+        return {
+          reason: 'it does not take its new settings',
+          make: (address) => applySettings(address, action.spec).then(() => ({ settings: action.settings })),
+        }
+      case 'follow':
+        return { reason: 'its replica cannot copy it', make: (address) => this.#follow(address, action) }
+      default:
+        return unreachable(action)
+    }
+  }
+
+  async #follow(address: ControlAddress, action: ActionOf<'follow'>): Promise<TaskResult> {
+    const { region, primary, port, link, replicas } = action
+    const run = this.#runs.get(region)
+    const checkWanted = (): void => {
+      const state = this.#members.get(primary)?.state
+      const isSamePrimary = state?.kind === 'up' && linkOf(state) === link
+      if (!isSamePrimary || this.#runs.get(region) !== run) throw new Error('the primary is not the same any more')
+    }
+    const { clock } = this.#context
+    await followPrimary(address, region, { address: this.address(primary), port, replicas, clock, checkWanted })
+    return { linkedTo: link }
+  }
+
+  /** Begins a change. Its result counts only while the same process is still up. */
+  #beginTask(region: string, { reason, make }: Change): void {
+    const run = this.#runs.get(region)
+    const finish = (change: (member: Member) => Member): void => {
+      if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'up') return
+      this.#update(region, change)
+      this.#onEvent()
+    }
+    this.#update(region, transitions.taskBegun)
+    make(this.address(region)).then(
+      (result) => finish((member) => transitions.taskDone(member, result)),
+      (error: unknown) =>
+        finish((member) => {
+          const { clock, logger } = this.#context
+          logger.warn({ error, databaseId: this.#databaseId, region }, `engine: ${reason}`)
+          return transitions.taskFailed(member, { kind: 'engine', reason }, clock.now())
+        }),
+    )
+  }
+
+  #update(region: string, change: (member: Member) => Member): void {
+    const member = this.#members.get(region)
+    if (member) this.#members.set(region, change(member))
+  }
+
+  /** How to reach a member's engine as its control user. */
+  address(region: string): ControlAddress {
+    return { socketPath: this.paths(region).socket, secrets: this.#secrets }
+  }
+}

@@ -1,0 +1,199 @@
+import { readdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { HomeportError } from '../contract/errors.js'
+import { usedBytes } from './control.js'
+import type { FleetContext } from './engine-run.js'
+import { DatabaseKeeper } from './keeper.js'
+import { createLauncher, type Launcher } from './launcher/client.js'
+import { findDeathSignalPrefix } from './launcher/death-signal.js'
+import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
+import { requireUsableEngine } from './probe.js'
+import { endEngines } from './processes.js'
+import { adoptSnapshot } from './snapshot/adopt.js'
+import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
+import type { Evidence } from './snapshot/evidence.js'
+import { takeSnapshot } from './snapshot/take.js'
+import { checkSpec, isDatabaseId } from './spec.js'
+import type { EngineEndpoint, EngineSpec, Fleet, FleetOptions, MemberStatus, Patience } from './types.js'
+
+const DEFAULT_STOP_GRACE_MS = 10_000
+const DEFAULT_READY_DEADLINE_MS = 30_000
+
+/** `serving` lies between the end of `start` and the beginning of `stop`. */
+type FleetState =
+  | { readonly kind: 'new' }
+  | { readonly kind: 'serving'; readonly context: FleetContext }
+  | { readonly kind: 'stopped' }
+
+/** The directories in a directory; none when it is not there. Short, and only read when a database is first named. */
+function directoriesIn(path: string): readonly string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+class EngineFleet implements Fleet {
+  readonly name = 'fleet'
+  readonly #options: FleetOptions
+  readonly #keepers = new Map<string, DatabaseKeeper>()
+  #state: FleetState = { kind: 'new' }
+  #starting: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+  #lastGeneration = 0
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
+
+  start(): Promise<void> {
+    this.#starting ??= this.#startOnce()
+    return this.#starting
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopOnce()
+    return this.#stopping
+  }
+
+  async ensure(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
+    checkSpec(spec)
+    await this.#keeper(this.#context(), spec.databaseId).declare(spec, patience)
+  }
+
+  async remove(databaseId: string): Promise<void> {
+    const context = this.#context()
+    if (!isDatabaseId(databaseId)) return
+    await this.#keeper(context, databaseId).remove()
+    this.#keepers.delete(databaseId)
+  }
+
+  async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
+    this.#context()
+    const keeper = this.#keepers.get(databaseId)
+    if (!keeper) throw new HomeportError('starting', {})
+    return keeper.endpoints(signal)
+  }
+
+  observe(databaseId: string): readonly MemberStatus[] {
+    return this.#keepers.get(databaseId)?.observe() ?? []
+  }
+
+  async takeSnapshot(databaseId: string, file: string): Promise<Evidence> {
+    const keeper = this.#keeper(this.#context(), databaseId)
+    return takeSnapshot(await keeper.source(), file)
+  }
+
+  async checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
+    const spec = throwawaySpec()
+    try {
+      await this.adoptSnapshot(spec, file)
+      await this.#ensureLoaded(spec)
+      const { address } = await this.#keeper(this.#context(), spec.databaseId).source()
+      return await judgeLoaded(address, evidence, this.#options.clock)
+    } finally {
+      await this.remove(spec.databaseId)
+    }
+  }
+
+  async adoptSnapshot(spec: EngineSpec, file: string): Promise<void> {
+    checkSpec(spec)
+    const { layout } = this.#context()
+    const keeper = this.#keepers.get(spec.databaseId)
+    if (keeper && !keeper.isAtRest) throw new Error('the data of a database that runs cannot be replaced')
+    const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
+    await adoptSnapshot(dir, spec.persistence, file)
+  }
+
+  async usedBytes(databaseId: string): Promise<number> {
+    this.#context()
+    const keeper = this.#keepers.get(databaseId)
+    if (!keeper) throw new HomeportError('starting', {})
+    const { address } = await keeper.source()
+    return usedBytes(address)
+  }
+
+  async collectOrphans(known: ReadonlySet<string>): Promise<void> {
+    const { layout, logger } = this.#context()
+    const present = new Set([...directoriesIn(layout.databasesDir), ...this.#keepers.keys()])
+    const orphans = [...present].filter((id) => isDatabaseId(id) && !known.has(id))
+    if (orphans.length > 0) logger.warn({ orphans }, 'files of databases that do not exist are deleted')
+    await Promise.all(orphans.map((id) => this.remove(id)))
+  }
+
+  /** Starts an engine whose only task is to load; that it cannot is the fault of what it loads. */
+  async #ensureLoaded(spec: EngineSpec): Promise<void> {
+    try {
+      await this.ensure(spec, 'while-loading')
+    } catch (cause) {
+      if (!(cause instanceof HomeportError) || cause.code !== 'engine_failed') throw cause
+      throw new HomeportError('snapshot_unusable', { reason: 'the engine cannot load it' }, { cause })
+    }
+  }
+
+  async #startOnce(): Promise<void> {
+    const { engine, allowUnsafeVersion = false, dataDir, clock, logger } = this.#options
+    requireUsableEngine(engine, allowUnsafeVersion)
+    const layout = await prepareLayout(dataDir)
+    const ended = await this.#endEngines(layout)
+    if (ended > 0) logger.warn({ ended }, 'engines of an earlier life were still running and were ended')
+    const launcher = createLauncher({ clock, logger, endLeftovers: async () => void (await this.#endEngines(layout)) })
+    try {
+      await launcher.start()
+      this.#state = { kind: 'serving', context: await this.#contextOf(layout, launcher) }
+    } catch (error) {
+      await launcher.stop()
+      throw error
+    }
+  }
+
+  /** A stop that comes while the start is under way waits for it, so that nothing is left that nobody knows of. */
+  async #stopOnce(): Promise<void> {
+    await this.#starting?.catch(() => {})
+    const state = this.#state
+    this.#state = { kind: 'stopped' }
+    if (state.kind !== 'serving') return
+    await Promise.all([...this.#keepers.values()].map((keeper) => keeper.halt()))
+    await state.context.launcher.stop()
+    await rm(state.context.layout.socketDir, { recursive: true, force: true })
+  }
+
+  #endEngines({ databasesDir }: Layout): Promise<number> {
+    const { engine, clock } = this.#options
+    return endEngines({ databasesDir, binary: engine.binary, graceMs: this.#stopGraceMs, clock })
+  }
+
+  get #stopGraceMs(): number {
+    return this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
+  }
+
+  async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
+    const { engine, clock, logger, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
+    const commandPrefix = await findDeathSignalPrefix()
+    const nextGeneration = (): number => ++this.#lastGeneration
+    const stopGraceMs = this.#stopGraceMs
+    return { engine, launcher, layout, clock, logger, stopGraceMs, readyDeadlineMs, commandPrefix, nextGeneration }
+  }
+
+  /** What requests work with; rejects them before `start` and after `stop`. */
+  #context(): FleetContext {
+    if (this.#state.kind !== 'serving') throw new HomeportError('starting', {})
+    return this.#state.context
+  }
+
+  #keeper(context: FleetContext, databaseId: string): DatabaseKeeper {
+    const present = this.#keepers.get(databaseId)
+    if (present) return present
+    const keeper = new DatabaseKeeper(context, databaseId, directoriesIn(databaseDir(context.layout, databaseId)))
+    this.#keepers.set(databaseId, keeper)
+    return keeper
+  }
+}
+
+/** A fleet that is not started yet. */
+export function createFleet(options: FleetOptions): Fleet {
+  return new EngineFleet(options)
+}

@@ -1,0 +1,175 @@
+/**
+ * The keeper of one database: holds the wish, asks `reconcile` what to do after every event, lets the crew do it, and
+ * lets those go who wait for the result.
+ */
+import { rm } from 'node:fs/promises'
+import type { Timer } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { Crew } from './crew.js'
+import type { FleetContext } from './engine-run.js'
+import { databaseDir } from './layout.js'
+import type { Member } from './member.js'
+import { type Plan, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
+import type { SnapshotSource } from './snapshot/take.js'
+import { settingsOf } from './spec.js'
+import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
+import { Waiters, type WaitLimit } from './waiters.js'
+
+/** After this many failures in a row whoever waits is told. */
+const TOLD_AFTER_FAILURES = 3
+
+/** See the top of this file. */
+export class DatabaseKeeper {
+  readonly #context: FleetContext
+  readonly #databaseId: string
+  readonly #crew: Crew
+  readonly #waiters: Waiters
+  #wish: Wish = { kind: 'halt' }
+  #plan: Plan = { actions: [], matched: true }
+  #timer: Timer | undefined
+
+  /** @param regions the regions that have a directory already, from an earlier life. */
+  constructor(context: FleetContext, databaseId: string, regions: readonly string[]) {
+    this.#context = context
+    this.#databaseId = databaseId
+    this.#crew = new Crew(context, databaseId, regions, () => this.#step())
+    this.#waiters = new Waiters(context.clock)
+  }
+
+  /** See `Fleet.ensure`. */
+  async declare(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
+    if (this.#wish.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
+    if (this.#wish.kind === 'spec') refuseMove(this.#wish.spec, spec)
+    this.#setWish({ kind: 'spec', spec, settings: settingsOf(spec) })
+    await this.#waiters.wait(() => this.#checkEnsured(spec), patience === 'deadline' ? this.#limit() : {})
+  }
+
+  /** See `Fleet.remove`. */
+  async remove(): Promise<void> {
+    this.#setWish({ kind: 'remove' })
+    await this.#untilMatched()
+    await rm(databaseDir(this.#context.layout, this.#databaseId), { recursive: true, force: true })
+  }
+
+  /** Ends all processes cleanly and keeps all files, for the end of Homeport. */
+  async halt(): Promise<void> {
+    if (this.#wish.kind !== 'remove') this.#setWish({ kind: 'halt' })
+    await this.#untilMatched()
+  }
+
+  /** See `Fleet.endpoints`. */
+  endpoints(signal: AbortSignal | undefined): Promise<readonly EngineEndpoint[]> {
+    return this.#waiters.wait(() => this.#checkEndpoints(), { ...this.#limit(), signal })
+  }
+
+  /** The primary that serves, for a snapshot of its data; waits while it is on its way up. */
+  async source(): Promise<SnapshotSource> {
+    const [primary] = await this.#waiters.wait(() => this.#checkEndpoints(), this.#limit())
+    if (!primary || this.#wish.kind !== 'spec') throw new HomeportError('starting', {})
+    const { region } = primary
+    const { persistence } = this.#wish.spec
+    return {
+      address: this.#crew.address(region),
+      dir: this.#crew.paths(region).dir,
+      persistence,
+      clock: this.#context.clock,
+    }
+  }
+
+  /** Whether nothing of the database runs or is about to. */
+  get isAtRest(): boolean {
+    return this.#plan.matched && wishedMembers(this.#wish).length === 0
+  }
+
+  /** See `Fleet.observe`. */
+  observe(): readonly MemberStatus[] {
+    const order = wishedMembers(this.#wish).map((spec) => spec.region)
+    const members = [...this.#crew.members.values()]
+    members.sort((left, right) => order.indexOf(left.region) - order.indexOf(right.region))
+    return members.map((member) => statusOf(member, serves(this.#wish, this.#crew.members, member.region)))
+  }
+
+  #setWish(wish: Wish): void {
+    this.#wish = wish
+    this.#crew.forgive()
+    this.#step()
+  }
+
+  /** Brings what is closer to what should be, as far as it goes without waiting. */
+  #step(): void {
+    const { clock } = this.#context
+    this.#timer?.cancel()
+    do {
+      this.#plan = reconcile(this.#wish, this.#crew.members, clock.now())
+      for (const action of this.#plan.actions) this.#crew.perform(action)
+    } while (this.#plan.actions.length > 0)
+    const dueAtMs = this.#plan.lookAgainAtMs
+    if (dueAtMs !== undefined) this.#timer = clock.after(dueAtMs - clock.now(), () => this.#step())
+    this.#waiters.look()
+  }
+
+  #untilMatched(): Promise<true> {
+    return this.#waiters.wait(() => this.#plan.matched || undefined, {})
+  }
+
+  /** True when the wish is fulfilled, undefined while it may still be. */
+  #checkEnsured(spec: EngineSpec): true | undefined {
+    if (this.#wish.kind === 'halt') throw new HomeportError('starting', {})
+    if (this.#wish.kind === 'remove' || this.#wish.spec.wanted !== spec.wanted) {
+      throw new HomeportError('engine_failed', { reason: 'another change has replaced this one' })
+    }
+    if (this.#plan.matched) return true
+    for (const { region } of wishedMembers(this.#wish)) throwIfFailed(this.#crew.members.get(region))
+    return undefined
+  }
+
+  #checkEndpoints(): readonly EngineEndpoint[] | undefined {
+    const wished = wishedMembers(this.#wish)
+    const primary = wished[0]
+    if (!primary) throw new HomeportError('starting', {})
+    const serving = wished.filter(({ region }) => serves(this.#wish, this.#crew.members, region))
+    if (serving.includes(primary)) return serving.map((member) => this.#endpointOf(member))
+    throwIfFailed(this.#crew.members.get(primary.region))
+    return undefined
+  }
+
+  #endpointOf({ region, role }: MemberSpec): EngineEndpoint {
+    const state = this.#crew.members.get(region)?.state
+    const generation = state?.kind === 'up' ? state.generation : 0
+    return { region, role, socketPath: this.#crew.paths(region).socket, generation }
+  }
+
+  #limit(): WaitLimit {
+    const onPass = (): Error => {
+      const reasons = [...this.#crew.members.values()].map((member) => member.failure?.reason)
+      const reason = reasons.find((text) => text !== undefined) ?? 'it is not ready yet'
+      return new HomeportError('engine_failed', { reason })
+    }
+    return { deadline: { afterMs: this.#context.readyDeadlineMs, onPass } }
+  }
+}
+
+function refuseMove(before: EngineSpec, after: EngineSpec): void {
+  if (before.members[0]?.region !== after.members[0]?.region) throw new Error('a primary cannot move to another region')
+  if (before.persistence !== after.persistence) throw new Error('the persistence of a database cannot change')
+}
+
+function throwIfFailed(member: Member | undefined): void {
+  if (!member?.failure) return
+  if (member.failure.kind === 'disk-full') throw new HomeportError('store_full', {})
+  if (member.failures >= TOLD_AFTER_FAILURES)
+    throw new HomeportError('engine_failed', { reason: member.failure.reason })
+}
+
+function statusOf(member: Member, isServing: boolean): MemberStatus {
+  const { region, role, state, failures, failure } = member
+  return {
+    region,
+    role,
+    state: state.kind === 'up' ? (isServing ? 'running' : 'answering') : state.kind,
+    failures,
+    ...('generation' in state ? { generation: state.generation } : {}),
+    ...('pid' in state ? { pid: state.pid } : {}),
+    ...(failure ? { reason: failure.reason } : {}),
+  }
+}

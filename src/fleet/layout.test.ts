@@ -1,0 +1,60 @@
+import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { tempDir } from '../../test/support/index.js'
+import { memberPaths, prepareLayout, socketDirFor } from './layout.js'
+import { isEngineCommand } from './processes.js'
+
+describe('the directories of the fleet', () => {
+  test('are closed to others and have one name however the data directory is reached', async () => {
+    const dataDir = tempDir()
+    const link = join(tempDir(), 'link')
+    symlinkSync(dataDir, link)
+    const layout = await prepareLayout(link)
+    expect(layout).toEqual(await prepareLayout(dataDir))
+    expect(layout.databasesDir).toBe(join(realpathSync(dataDir), 'databases'))
+    for (const directory of [layout.databasesDir, layout.socketDir])
+      expect(statSync(directory).mode & 0o777).toBe(0o700)
+  })
+
+  test('keep sockets short enough however long the data directory is named', () => {
+    expect(socketDirFor('/srv/homeport', '/tmp', 7)).toBe('/srv/homeport/run')
+    const long = `/srv/${'x'.repeat(80)}`
+    expect(socketDirFor(long, '/tmp', 7)).toMatch(/^\/tmp\/homeport-7-[0-9a-f]{12}$/)
+    expect(socketDirFor(long, '/tmp', 7)).toBe(socketDirFor(long, '/tmp', 7))
+    expect(socketDirFor(`${long}y`, '/tmp', 7)).not.toBe(socketDirFor(long, '/tmp', 7))
+    const longest = `/srv/${'x'.repeat(100 - '/srv//run/0123456789abcdef.sock'.length)}`
+    const layout = { databasesDir: '/d', socketDir: socketDirFor(longest, '/tmp', 7) }
+    expect(layout.socketDir).toBe(`${longest}/run`)
+    expect(memberPaths(layout, 'db', 'us-east-1').socket).toHaveLength(100)
+  })
+
+  test('are refused where somebody else could write', async () => {
+    const dataDir = tempDir()
+    mkdirSync(join(dataDir, 'run'))
+    chmodSync(join(dataDir, 'run'), 0o777)
+    await expect(prepareLayout(dataDir)).rejects.toThrow(/mode 0700/)
+  })
+
+  test('are refused where a link leads elsewhere', async () => {
+    const dataDir = tempDir()
+    symlinkSync(tempDir(), join(dataDir, 'run'))
+    await expect(prepareLayout(dataDir)).rejects.toThrow(/mode 0700/)
+  })
+})
+
+describe('the search for engines', () => {
+  const isEngine = (line: string) => isEngineCommand(line, '/srv/my data/databases', '/opt/special')
+
+  test.each([
+    ['/usr/bin/redis-server /srv/my data/databases/db/us-east-1/engine.conf', true],
+    ['/usr/bin/setpriv --pdeathsig TERM -- /usr/bin/valkey-server /srv/my data/databases/db/r/engine.conf', true],
+    ['/opt/special /srv/my data/databases/db/us-east-1/engine.conf', true],
+    ['vim /srv/my data/databases/db/us-east-1/engine.conf', false],
+    ['/usr/bin/redis-server /srv/my data2/databases/db/us-east-1/engine.conf', false],
+    ['/usr/bin/redis-server /srv/my data/databases/db/us-east-1/other.conf', false],
+    ['/usr/bin/redis-server *:6379', false],
+  ])('takes "%s" for one of ours: %s', (line, expected) => {
+    expect(isEngine(line)).toBe(expected)
+  })
+})

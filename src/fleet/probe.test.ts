@@ -1,0 +1,72 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { tempDir } from '../../test/support/index.js'
+import { probeEngine, requireUsableEngine } from './probe.js'
+import { isFixedPackage, isFixedUpstream, problemsOf } from './safety.js'
+import { engineHere } from './testing/fleet-house.js'
+
+describe('probing', () => {
+  test('finds the engine of this machine', async () => {
+    const engine = await engineHere()
+    expect(engine.binary).toMatch(/^\/.*(redis|valkey)-server$/)
+    expect(engine.version).toMatch(/^\d+\.\d+\.\d+$/)
+    expect(await probeEngine(engine.binary)).toEqual(engine)
+    expect(engine.problems).toEqual([])
+  })
+
+  test('says how to install an engine when there is none', async () => {
+    await expect(probeEngine('no-such-engine')).rejects.toMatchObject({
+      code: 'engine_missing',
+      message: expect.stringMatching(/no-such-engine.*apt-get install redis-server/),
+    })
+    await expect(probeEngine('/no/such/engine')).rejects.toMatchObject({ code: 'engine_missing' })
+  })
+
+  test('refuses a program that is no engine', async () => {
+    await expect(probeEngine('/bin/echo')).rejects.toMatchObject({ code: 'engine_missing' })
+  })
+
+  test('does not hang on an engine that states a version and does not run', async () => {
+    const binary = join(tempDir(), 'redis-server')
+    const script = '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0\nexit 1\n'
+    writeFileSync(binary, script)
+    chmodSync(binary, 0o755)
+    await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_missing' })
+  })
+})
+
+describe('an engine with a known hole', () => {
+  test.each([
+    ['redis', '7.0.15', false],
+    ['redis', '7.2.10', false],
+    ['redis', '7.2.11', true],
+    ['redis', '7.4.5', false],
+    ['redis', '8.1.0', false],
+    ['redis', '8.2.2', true],
+    ['redis', '8.4.0', true],
+    ['valkey', '7.2.11', true],
+    ['valkey', '8.0.5', false],
+    ['valkey', '8.1.4', true],
+    ['valkey', '9.0.0', true],
+  ] as const)('%s %s is fixed by its makers: %s', (kind, version, expected) => {
+    expect(isFixedUpstream(kind, version)).toBe(expected)
+  })
+
+  test('is fit when its package carries the fix', () => {
+    expect(isFixedPackage('5:7.0.15-1~deb12u5')).toBe(false)
+    expect(isFixedPackage('5:7.0.15-1~deb12u6')).toBe(true)
+    expect(isFixedPackage('5:7.0.15-1~deb12u10')).toBe(true)
+    const evidence = { kind: 'redis', version: '7.0.15', packageVersion: '5:7.0.15-1~deb12u4' } as const
+    expect(problemsOf({ ...evidence, changeLogNamesFix: false })).toHaveLength(1)
+    expect(problemsOf({ ...evidence, changeLogNamesFix: true })).toEqual([])
+  })
+
+  test('or an age at which nothing works is refused, unless the operator accepts it', async () => {
+    const problems = problemsOf({ kind: 'redis', version: '6.2.20', changeLogNamesFix: true })
+    expect(problems).toEqual([expect.stringContaining('older than 7.0.0')])
+    const engine = { ...(await engineHere()), problems }
+    expect(() => requireUsableEngine(engine, false)).toThrow(/older than 7\.0\.0/)
+    expect(() => requireUsableEngine(engine, true)).not.toThrow()
+  })
+})

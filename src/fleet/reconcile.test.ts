@@ -1,0 +1,210 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Failure, Member } from './member.js'
+import * as transitions from './member.js'
+import { type Action, linkOf, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
+import { specOf } from './testing/fleet-house.js'
+
+const FAILURE: Failure = { kind: 'engine', reason: 'it failed' }
+const REPLICAS = ['eu-west-1', 'ap-south-1']
+
+/** A crew whose engines are only thought of: what it is told to do is pending until the test settles it. */
+class ModelCrew {
+  readonly members = new Map<string, Member>()
+  wish: Wish = { kind: 'halt' }
+  pending: Action[] = []
+  nowMs = 0
+  #generation = 0
+
+  setWish(wish: Wish): void {
+    this.wish = wish
+    for (const [region, member] of this.members) this.members.set(region, transitions.forgiven(member))
+    this.step()
+  }
+
+  /** What the keeper does after every event; returns all actions that were decided. */
+  step(): readonly Action[] {
+    const all: Action[] = []
+    for (let round = 0; round < 10; round++) {
+      const { actions } = reconcile(this.wish, this.members, this.nowMs)
+      if (actions.length === 0) return all
+      for (const action of actions) this.#begin(action)
+      all.push(...actions)
+    }
+    throw new Error(`it never ends: ${JSON.stringify(all.slice(-3))}`)
+  }
+
+  #begin(action: Action): void {
+    const { region } = action
+    const begin = (change: (member: Member) => Member): void => {
+      this.members.set(region, change(this.members.get(region) ?? transitions.newMember(region, 'primary')))
+    }
+    if (action.kind === 'start') begin((member) => transitions.start(member, action.role, ++this.#generation))
+    else if (action.kind === 'stop') begin(transitions.stop)
+    else if (action.kind === 'give-up') begin(transitions.giveUp)
+    else if (action.kind === 'delete') begin(transitions.deleting)
+    else begin(transitions.taskBegun)
+    if (action.kind === 'stop') this.pending = this.pending.filter((other) => other.region !== region)
+    if (action.kind !== 'give-up') this.pending.push(action)
+  }
+
+  /** The process of a region ends by itself, in whatever state it is. */
+  crash(region: string): void {
+    const kind = this.members.get(region)?.state.kind
+    if (kind !== 'starting' && kind !== 'up' && kind !== 'stopping') return
+    this.pending = this.pending.filter((other) => other.region !== region)
+    this.#change(region, (member) => transitions.ended(member, FAILURE, this.nowMs))
+  }
+
+  /** Settles one pending action. */
+  settle(action: Action, isSuccess: boolean): void {
+    const { region } = action
+    this.pending = this.pending.filter((other) => other !== action)
+    if (action.kind === 'delete') this.members.delete(region)
+    else if (action.kind === 'stop') this.#change(region, (member) => transitions.ended(member, FAILURE, this.nowMs))
+    else if (!isSuccess && action.kind === 'start') this.crash(region)
+    else if (!isSuccess) this.#change(region, (member) => transitions.taskFailed(member, FAILURE, this.nowMs))
+    else this.#succeed(action)
+    this.step()
+  }
+
+  #succeed(action: Action): void {
+    const { region } = action
+    const done = (result: transitions.TaskResult): void =>
+      this.#change(region, (member) => transitions.taskDone(member, result))
+    if (action.kind === 'start') {
+      this.#change(region, (member) => transitions.answered(member, 1, action.settings, this.nowMs))
+    } else if (action.kind === 'open-port') done({ replicationPort: 7000 + this.#generation })
+    else if (action.kind === 'close-port') done({ replicationPort: 0 })
+    else if (action.kind === 'apply-settings') done({ settings: action.settings })
+    else if (action.kind === 'follow') done({ linkedTo: action.link })
+  }
+
+  #change(region: string, change: (member: Member) => Member): void {
+    const member = this.members.get(region)
+    if (member) this.members.set(region, change(member))
+    this.step()
+  }
+
+  /** Lets everything succeed until nothing is left to do. */
+  calm(): void {
+    for (let round = 0; round < 200; round++) {
+      const action = this.pending[0]
+      if (action) this.settle(action, true)
+      else if (reconcile(this.wish, this.members, this.nowMs).matched) return
+      else this.nowMs += 60_000
+      this.step()
+    }
+  }
+}
+
+const wishes: readonly Wish[] = [
+  { kind: 'spec', spec: specOf('db'), settings: 'a' },
+  { kind: 'spec', spec: specOf('db', REPLICAS), settings: 'a' },
+  { kind: 'spec', spec: specOf('db', REPLICAS.slice(1)), settings: 'b' },
+  { kind: 'spec', spec: specOf('db', REPLICAS, { wanted: 'stopped' }), settings: 'b' },
+  { kind: 'halt' },
+  { kind: 'remove' },
+]
+
+/** The wish at an index, as often round as it takes. */
+function wishAt(index: number): Wish {
+  return wishes[index % wishes.length] ?? { kind: 'halt' }
+}
+
+function startedWith(wish: Wish): ModelCrew {
+  const crew = new ModelCrew()
+  crew.setWish(wish)
+  crew.calm()
+  return crew
+}
+
+describe('the reconciler', () => {
+  test('starts all members at once, lets replicas in, then links them', () => {
+    const crew = new ModelCrew()
+    crew.setWish(wishAt(1))
+    expect(crew.pending.map(({ kind }) => kind)).toEqual(['start', 'start', 'start'])
+    for (const action of crew.pending) crew.settle(action, true)
+    expect(crew.pending.map(({ kind }) => kind)).toEqual(['open-port'])
+    for (const action of crew.pending) crew.settle(action, true)
+    expect(crew.pending.map(({ kind }) => kind)).toEqual(['follow', 'follow'])
+    crew.calm()
+    expect(REPLICAS.every((region) => serves(crew.wish, crew.members, region))).toBe(true)
+  })
+
+  test('restarts a member that ended at once the first time, then with growing pauses', () => {
+    const crew = startedWith(wishAt(0))
+    crew.crash('us-east-1')
+    expect(crew.members.get('us-east-1')).toMatchObject({ state: { kind: 'starting' }, failures: 1 })
+    crew.crash('us-east-1')
+    const { actions, lookAgainAtMs } = reconcile(crew.wish, crew.members, crew.nowMs)
+    expect({ actions, lookAgainAtMs }).toEqual({ actions: [], lookAgainAtMs: crew.nowMs + 100 })
+    expect([1, 2, 3, 4, 50].map(transitions.pauseAfter)).toEqual([0, 100, 200, 400, 30_000])
+  })
+
+  test('links replicas anew when their primary was replaced', () => {
+    const crew = startedWith(wishAt(1))
+    crew.crash('us-east-1')
+    expect(serves(crew.wish, crew.members, 'eu-west-1')).toBe(false)
+    crew.calm()
+    const primary = crew.members.get('us-east-1')?.state
+    const replica = crew.members.get('eu-west-1')?.state
+    expect(primary?.kind === 'up' && replica?.kind === 'up' && replica.linkedTo === linkOf(primary)).toBe(true)
+  })
+
+  test('changes settings without stopping anything', () => {
+    const crew = startedWith(wishAt(1))
+    crew.setWish({ kind: 'spec', spec: specOf('db', REPLICAS), settings: 'new' })
+    expect(crew.pending.map(({ kind }) => kind)).toEqual(['apply-settings', 'apply-settings', 'apply-settings'])
+  })
+
+  test('ends engines cleanly when their files stay, and at once when those go', () => {
+    const stopped = startedWith(wishAt(1))
+    stopped.setWish(wishAt(3))
+    expect(stopped.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'save' })
+    const removed = startedWith(wishAt(1))
+    removed.setWish({ kind: 'remove' })
+    expect(removed.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'discard' })
+  })
+
+  test('reaches the last wish through whatever wishes, failures and crashes come before', () => {
+    const events = fc.array(fc.tuple(fc.constantFrom('wish', 'done', 'failed', 'crash', 'time'), fc.nat(11)))
+    const regions = ['us-east-1', ...REPLICAS]
+    fc.assert(
+      fc.property(fc.nat(5), events, (first, story) => {
+        const crew = new ModelCrew()
+        crew.setWish(wishAt(first))
+        for (const [event, choice] of story) {
+          const action = crew.pending[choice % Math.max(crew.pending.length, 1)]
+          if (event === 'wish') crew.setWish(wishAt(choice))
+          else if (event === 'crash') crew.crash(regions[choice % 3] ?? '')
+          else if (event === 'time') crew.nowMs += choice * 1_000
+          else if (action) crew.settle(action, event === 'done')
+          crew.step()
+        }
+        crew.calm()
+        expect(reconcile(crew.wish, crew.members, crew.nowMs)).toMatchObject({ actions: [], matched: true })
+        const wished = wishedMembers(crew.wish)
+        expect(wished.every(({ region }) => serves(crew.wish, crew.members, region))).toBe(true)
+        if (crew.wish.kind === 'remove') expect(crew.members.size).toBe(0)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+describe('a member', () => {
+  test('refuses an event that does not fit its state', () => {
+    const member = transitions.newMember('us-east-1', 'primary')
+    expect(() => transitions.answered(member, 1, 'a', 0)).toThrow(/is stopped/)
+    expect(() => transitions.stop(member)).toThrow(/is stopped/)
+    expect(() => transitions.start(transitions.start(member, 'primary', 1), 'primary', 2)).toThrow(/is starting/)
+  })
+
+  test('that served for a while starts counting failures anew', () => {
+    const served = { ...transitions.newMember('us-east-1', 'primary'), failures: 5 }
+    const up = transitions.answered(transitions.start(served, 'primary', 1), 1, 'a', 0)
+    expect(transitions.ended(up, FAILURE, 9_999).failures).toBe(6)
+    expect(transitions.ended(up, FAILURE, 10_000).failures).toBe(1)
+  })
+})

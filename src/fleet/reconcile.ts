@@ -1,0 +1,204 @@
+/**
+ * Compares what should be with what is, and says what to do. A pure function: it starts nothing, waits for nothing and
+ * is called again after every event, so it never has to remember.
+ */
+import { unreachable } from '../base/index.js'
+import type { Member, UpState } from './member.js'
+import type { EngineSpec, MemberRole, MemberSpec } from './types.js'
+
+/**
+ * What should be:
+ * - `spec`: as the spec says; `settings` is the fingerprint of it (`settingsOf`).
+ * - `halt`: no process, all files kept, because Homeport itself stops.
+ * - `remove`: no process and no file.
+ */
+export type Wish =
+  | { readonly kind: 'spec'; readonly spec: EngineSpec; readonly settings: string }
+  | { readonly kind: 'halt' }
+  | { readonly kind: 'remove' }
+
+type SpecWish = Extract<Wish, { kind: 'spec' }>
+
+/** One thing to do with one member. `save` ends an engine cleanly, `discard` at once, because its data goes too. */
+export type Action =
+  | (Target & { readonly kind: 'start'; readonly region: string; readonly role: MemberRole })
+  | { readonly kind: 'stop'; readonly region: string; readonly how: 'save' | 'discard' }
+  | { readonly kind: 'give-up'; readonly region: string }
+  | { readonly kind: 'delete'; readonly region: string }
+  | { readonly kind: 'open-port'; readonly region: string }
+  | { readonly kind: 'close-port'; readonly region: string }
+  | (PrimaryToFollow & { readonly kind: 'follow'; readonly region: string })
+  | (Target & { readonly kind: 'apply-settings'; readonly region: string })
+
+/** What an engine is to be set to. */
+interface Target {
+  readonly spec: EngineSpec
+  readonly settings: string
+}
+
+/** Which process a replica is to copy: the primary's region and port, its name (`linkOf`), its number of replicas. */
+interface PrimaryToFollow {
+  readonly primary: string
+  readonly port: number
+  readonly link: string
+  readonly replicas: number
+}
+
+/** What to do now, whether all is as it should be, and when to look again if no event comes before. */
+export interface Plan {
+  readonly actions: readonly Action[]
+  readonly matched: boolean
+  readonly lookAgainAtMs?: number
+}
+
+/** The members of one database by region. */
+export type Members = ReadonlyMap<string, Member>
+
+/** Names one process of a primary at one port: what a replica is linked to. */
+export function linkOf(primary: UpState): string {
+  return `${primary.generation}:${primary.replicationPort}`
+}
+
+/** The members that should run. */
+export function wishedMembers(wish: Wish): readonly MemberSpec[] {
+  return wish.kind === 'spec' && wish.spec.wanted === 'running' ? wish.spec.members : []
+}
+
+function keepsFiles(wish: Wish, region: string): boolean {
+  switch (wish.kind) {
+    case 'spec':
+      return wish.spec.members.some((member) => member.region === region)
+    case 'halt':
+      return true
+    case 'remove':
+      return false
+    default:
+      return unreachable(wish)
+  }
+}
+
+/** The primary of a wish, while it answers. */
+function primaryUp(wish: Wish, members: Members): UpState | undefined {
+  const state = members.get(wishedMembers(wish)[0]?.region ?? '')?.state
+  return state?.kind === 'up' ? state : undefined
+}
+
+/** Whether a member may get requests: a primary that answers, or a replica linked to the primary that runs now. */
+export function serves(wish: Wish, members: Members, region: string): boolean {
+  const state = members.get(region)?.state
+  const primary = primaryUp(wish, members)
+  if (state?.kind !== 'up' || !primary) return false
+  return state === primary || (primary.replicationPort > 0 && state.linkedTo === linkOf(primary))
+}
+
+function planUnwished(wish: Wish, member: Member): Action | undefined {
+  const { region, state } = member
+  const keep = keepsFiles(wish, region)
+  switch (state.kind) {
+    case 'starting':
+    case 'up':
+      return { kind: 'stop', region, how: keep ? 'save' : 'discard' }
+    case 'backing-off':
+      return { kind: 'give-up', region }
+    case 'stopped':
+      return keep ? undefined : { kind: 'delete', region }
+    case 'stopping':
+    case 'deleting':
+      return undefined
+    default:
+      return unreachable(state)
+  }
+}
+
+function planPrimary(wish: SpecWish, region: string, state: UpState): Action | undefined {
+  const hasReplicas = wish.spec.members.length > 1
+  if (hasReplicas && state.replicationPort === 0) return { kind: 'open-port', region }
+  if (!hasReplicas && state.replicationPort > 0) return { kind: 'close-port', region }
+  return undefined
+}
+
+function planReplica(wish: SpecWish, members: Members, region: string): Action | undefined {
+  const state = primaryUp(wish, members)
+  if (!state || state.replicationPort === 0 || serves(wish, members, region)) return undefined
+  const [primary, ...replicas] = wish.spec.members
+  const port = state.replicationPort
+  return {
+    kind: 'follow',
+    region,
+    primary: primary?.region ?? '',
+    port,
+    link: linkOf(state),
+    replicas: replicas.length,
+  }
+}
+
+function planUp(wish: SpecWish, members: Members, { region, role }: MemberSpec, state: UpState): Action | undefined {
+  if (state.task.kind === 'working') return undefined
+  const { spec, settings } = wish
+  if (state.settings !== settings) return { kind: 'apply-settings', region, spec, settings }
+  return role === 'primary' ? planPrimary(wish, region, state) : planReplica(wish, members, region)
+}
+
+function planWished(wish: SpecWish, members: Members, member: MemberSpec): Action | undefined {
+  const state = members.get(member.region)?.state ?? { kind: 'stopped' }
+  const { spec, settings } = wish
+  switch (state.kind) {
+    case 'stopped':
+    case 'backing-off':
+      return { kind: 'start', region: member.region, role: member.role, spec, settings }
+    case 'up':
+      return planUp(wish, members, member, state)
+    case 'starting':
+    case 'stopping':
+    case 'deleting':
+      return undefined
+    default:
+      return unreachable(state)
+  }
+}
+
+/** When a member that waits after a failure is due; undefined when it does not wait. */
+function dueAt(member: Member): number | undefined {
+  if (member.state.kind === 'backing-off') return member.state.untilMs
+  if (member.state.kind === 'up' && member.state.task.kind === 'waiting') return member.state.task.untilMs
+  return undefined
+}
+
+/** A wished member is as it should be when it serves, has the wished settings and nothing is left to do. */
+function isAsWished(wish: SpecWish, members: Members, spec: MemberSpec): boolean {
+  const state = members.get(spec.region)?.state
+  if (state?.kind !== 'up' || state.task.kind === 'working') return false
+  return serves(wish, members, spec.region) && planUp(wish, members, spec, state) === undefined
+}
+
+/** An unwished member is as it should be when it has no process, and no files unless they are kept. */
+function isAtRest(wish: Wish, member: Member): boolean {
+  return member.state.kind === 'stopped' && keepsFiles(wish, member.region)
+}
+
+/** The wished members that wait after a failure, each with the time when it is due. */
+function waitingMembers(wished: readonly MemberSpec[], members: Members, nowMs: number): Map<string, number> {
+  const waiting = new Map<string, number>()
+  for (const { region } of wished) {
+    const member = members.get(region)
+    const due = member && dueAt(member)
+    if (due !== undefined && due > nowMs) waiting.set(region, due)
+  }
+  return waiting
+}
+
+/** Decides what to do for one database; see the top of this file. */
+export function reconcile(wish: Wish, members: Members, nowMs: number): Plan {
+  const wished = wishedMembers(wish)
+  const regions = new Set(wished.map((spec) => spec.region))
+  const unwished = [...members.values()].filter((member) => !regions.has(member.region))
+  const waiting = waitingMembers(wished, members, nowMs)
+  const actions = unwished.map((member) => planUnwished(wish, member))
+  let matched = unwished.every((member) => isAtRest(wish, member))
+  if (wish.kind === 'spec') {
+    for (const spec of wished) if (!waiting.has(spec.region)) actions.push(planWished(wish, members, spec))
+    matched &&= wished.every((spec) => isAsWished(wish, members, spec))
+  }
+  const plan = { actions: actions.filter((action) => action !== undefined), matched }
+  return waiting.size > 0 ? { ...plan, lookAgainAtMs: Math.min(...waiting.values()) } : plan
+}

@@ -1,0 +1,94 @@
+/**
+ * Which versions of an engine are fit for use. Pure.
+ *
+ * The hole that decides is CVE-2025-49844: a script may run any code in the engine's process. Every user of a database
+ * may run scripts, so an engine without the fix hands the machine to its users.
+ */
+import type { EngineInfo } from './types.js'
+
+/** The oldest version with everything that the engine's configuration relies on. */
+const OLDEST: readonly number[] = [7, 0, 0]
+
+/** The hole's name as it stands in the change logs of packages. */
+export const HOLE = 'CVE-2025-49844'
+
+/**
+ * The first version with the fix, for each line of versions that got one; every line after the last of them has it.
+ * Lines that are not named never got it from their makers.
+ */
+const FIXED: Readonly<Record<EngineInfo['kind'], readonly (readonly number[])[]>> = {
+  redis: [
+    [7, 2, 11],
+    [7, 4, 6],
+    [8, 0, 4],
+    [8, 2, 2],
+  ],
+  valkey: [
+    [7, 2, 11],
+    [8, 0, 6],
+    [8, 1, 4],
+  ],
+}
+
+/** First package versions in which a distribution has put the fix into an older engine. */
+const FIXED_PACKAGES: readonly { readonly like: RegExp; readonly since: string }[] = [
+  { like: /^5:7\.0\.15-1~deb12u\d+$/, since: '5:7.0.15-1~deb12u6' },
+]
+
+function compare(left: readonly number[], right: readonly number[]): number {
+  for (let i = 0; i < 3; i++) {
+    const difference = (left[i] ?? 0) - (right[i] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+function parts(version: string): readonly number[] {
+  return version.split('.').map(Number)
+}
+
+/** Whether a version has the fix from its makers. */
+export function isFixedUpstream(kind: EngineInfo['kind'], version: string): boolean {
+  const found = parts(version)
+  const fixed = FIXED[kind]
+  const ofLine = fixed.find(([major, minor]) => major === found[0] && minor === found[1])
+  return ofLine ? compare(found, ofLine) >= 0 : compare(found, fixed.at(-1) ?? OLDEST) > 0
+}
+
+/** The trailing number of a package version of a known line, such as 6 in `...deb12u6`. */
+function revision(version: string): number {
+  return Number(/(\d+)$/.exec(version)?.[1] ?? 0)
+}
+
+/** Whether a package version is known to carry the fix although the engine's own version does not. */
+export function isFixedPackage(packageVersion: string): boolean {
+  const line = FIXED_PACKAGES.find(({ like }) => like.test(packageVersion))
+  return line !== undefined && revision(packageVersion) >= revision(line.since)
+}
+
+/** What the judgement rests on. */
+export interface VersionEvidence {
+  readonly kind: EngineInfo['kind']
+  readonly version: string
+  readonly packageVersion?: string | undefined
+  /** The package's own change log names the hole as fixed. */
+  readonly changeLogNamesFix: boolean
+}
+
+/** Reasons not to use an engine, each one sentence with what was found. */
+export function problemsOf(evidence: VersionEvidence): readonly string[] {
+  const { kind, version, packageVersion, changeLogNamesFix } = evidence
+  if (compare(parts(version), OLDEST) < 0)
+    return [`${kind} ${version} is older than ${OLDEST.join('.')}, the oldest that works.`]
+  const isFixed =
+    isFixedUpstream(kind, version) || changeLogNamesFix || (packageVersion && isFixedPackage(packageVersion))
+  if (isFixed) return []
+  const found = packageVersion ? `${kind} ${version} (package ${packageVersion})` : `${kind} ${version}`
+  return [
+    `${found} lets any script run code on this machine (${HOLE}); the first fixed versions are ${fixedVersions(kind)}.`,
+  ]
+}
+
+function fixedVersions(kind: EngineInfo['kind']): string {
+  return FIXED[kind].map((version) => version.join('.')).join(', ')
+}

@@ -1,0 +1,69 @@
+/**
+ * Loads a snapshot in an engine of its own that exists for this only, and compares it with what is known of it. The
+ * engine is an ordinary wish of the fleet for a database that nobody has: after a crash it goes as every orphan does.
+ */
+import type { Redis } from 'iovalkey'
+import { type Clock, randomSecret } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { type ControlAddress, withControl } from '../control.js'
+import type { EngineSpec } from '../types.js'
+import { differenceOf, type Evidence, evidenceOf } from './evidence.js'
+
+/** What is known of a snapshot that an engine has loaded. */
+export interface SnapshotFacts {
+  /** Keys in the file. */
+  readonly keys: number
+  /** Memory that the engine takes with the data loaded, bytes. */
+  readonly dataBytes: number
+}
+
+/** More than any machine has: what is checked here is the file, not a plan. */
+const NO_BOUND_BYTES = 2 ** 50
+
+/** The wish for an engine that lives for one check. */
+export function throwawaySpec(): EngineSpec {
+  return {
+    databaseId: `check-${randomSecret(12)}`,
+    members: [{ region: 'check', role: 'primary' }],
+    users: [],
+    maxMemoryBytes: NO_BOUND_BYTES,
+    eviction: false,
+    persistence: 'snapshot',
+    wanted: 'running',
+  }
+}
+
+/** Looks into an engine that has loaded a snapshot. Rejects with `snapshot_unusable` when it is not what it should be. */
+export function judgeLoaded(
+  address: ControlAddress,
+  evidence: Evidence | undefined,
+  clock: Clock,
+): Promise<SnapshotFacts> {
+  return withControl(address, async (engine) => {
+    const facts = await factsOf(engine)
+    if (evidence) await compare(engine, facts, evidence, clock)
+    return facts
+  })
+}
+
+/** An engine that loads drops what has expired; it still counts as part of the file. */
+async function factsOf(engine: Redis): Promise<SnapshotFacts> {
+  const info = `${await engine.info('persistence')}\r\n${await engine.info('memory')}`
+  const keys = numberOf(info, 'rdb_last_load_keys_loaded') + numberOf(info, 'rdb_last_load_keys_expired')
+  return { keys, dataBytes: numberOf(info, 'used_memory') }
+}
+
+async function compare(engine: Redis, facts: SnapshotFacts, evidence: Evidence, clock: Clock): Promise<void> {
+  if (facts.keys !== evidence.keys) {
+    const reason = `it holds ${facts.keys} keys where the database had ${evidence.keys}`
+    throw new HomeportError('snapshot_unusable', { reason })
+  }
+  const names = evidence.sample.map(({ key }) => key)
+  if (names.length === 0) return
+  const reason = differenceOf(evidence.sample, await evidenceOf(engine, names), clock.now())
+  if (reason) throw new HomeportError('snapshot_unusable', { reason })
+}
+
+function numberOf(info: string, field: string): number {
+  return Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+}

@@ -1,0 +1,58 @@
+import { sha256Hex } from '../base/index.js'
+import type { EngineSpec, EngineUser } from './types.js'
+
+/** Users that only the fleet logs in as. Their passwords are made anew with every process. */
+export const CONTROL_USER = 'homeport-control'
+/** The user that replicas log in to their primary as. */
+export const REPLICATION_USER = 'homeport-replication'
+
+const DATABASE_ID = /^[A-Za-z0-9_-]{1,64}$/
+const REGION = /^[a-z0-9][a-z0-9-]{0,31}$/
+const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
+/** One line of printable ASCII without anything that sets a password or quotes. */
+const RULES = /^[\x20-\x7e]*$/
+const PASSWORD_RULE = /(?:^|[\s(])(?:[<>#!]|nopass|resetpass|reset\b)/
+
+/** Whether a text can be a database's id, and so the name of its directory. */
+export function isDatabaseId(text: string): boolean {
+  return DATABASE_ID.test(text)
+}
+
+function problemOfUser(user: EngineUser): string | undefined {
+  if (!USER_NAME.test(user.name)) return `the user name ${JSON.stringify(user.name)} is not allowed`
+  if (user.password === '') return `the user ${user.name} has no password`
+  if (!RULES.test(user.rules) || PASSWORD_RULE.test(user.rules)) return `the rules of user ${user.name} are not allowed`
+  return undefined
+}
+
+function problemOfMembers(spec: EngineSpec): string | undefined {
+  const regions = spec.members.map((member) => member.region)
+  if (!regions.every((region) => REGION.test(region))) return 'a region has a name that is not allowed'
+  if (new Set(regions).size !== regions.length) return 'a region stands twice'
+  const rolesAreRight = spec.members.every((member, index) => (member.role === 'primary') === (index === 0))
+  return regions.length > 0 && rolesAreRight ? undefined : 'the members must be one primary followed by replicas'
+}
+
+function problemOf(spec: EngineSpec): string | undefined {
+  if (!isDatabaseId(spec.databaseId)) return 'the database id is not allowed'
+  if (!Number.isSafeInteger(spec.maxMemoryBytes) || spec.maxMemoryBytes <= 0) return 'maxMemoryBytes must be positive'
+  return problemOfMembers(spec) ?? spec.users.map(problemOfUser).find((problem) => problem !== undefined)
+}
+
+/**
+ * Checks a wish before anything is done for it, so that nothing from it can break out of a path or of an engine file.
+ * A wish comes from Homeport's own rooms; a wrong one is a defect there, hence the plain `Error`.
+ */
+export function checkSpec(spec: EngineSpec): void {
+  const problem = problemOf(spec)
+  if (problem) throw new Error(`engine spec of ${JSON.stringify(spec.databaseId)}: ${problem}`)
+}
+
+/**
+ * A fingerprint of what can change while an engine runs. An engine whose fingerprint differs from its wish's is told
+ * the new settings over its control connection.
+ */
+export function settingsOf(spec: EngineSpec): string {
+  const users = spec.users.map((user) => [user.name, sha256Hex(user.password), user.rules])
+  return sha256Hex(JSON.stringify([users, spec.maxMemoryBytes, spec.eviction]))
+}

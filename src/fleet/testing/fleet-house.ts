@@ -1,0 +1,86 @@
+import { Redis } from 'iovalkey'
+import { atCleanup, tempDir } from '../../../test/support/index.js'
+import { systemClock } from '../../base/index.js'
+import {
+  createFleet,
+  type EngineEndpoint,
+  type EngineInfo,
+  type EngineSpec,
+  type Fleet,
+  type FleetOptions,
+  probeEngine,
+} from '../index.js'
+
+/** A line that the fleet has logged. */
+export interface LoggedLine {
+  readonly level: 'info' | 'warn' | 'error'
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly text: string
+}
+
+/** A fleet with real engines in a directory of its own. */
+export interface FleetHouse {
+  readonly fleet: Fleet
+  readonly dataDir: string
+  readonly lines: readonly LoggedLine[]
+}
+
+let probed: Promise<EngineInfo> | undefined
+
+/** The engine of this machine, looked for once. */
+export function engineHere(): Promise<EngineInfo> {
+  probed ??= probeEngine()
+  return probed
+}
+
+/** Starts a fleet that is stopped at the end of the test file. */
+export async function startFleet(options: Partial<FleetOptions> = {}): Promise<FleetHouse> {
+  const lines: LoggedLine[] = []
+  const writer = (level: LoggedLine['level']) => (fields: LoggedLine['fields'], text: string) =>
+    void lines.push({ level, fields, text })
+  const logger = { info: writer('info'), warn: writer('warn'), error: writer('error') }
+  const dataDir = options.dataDir ?? tempDir()
+  const fleet = createFleet({ dataDir, engine: await engineHere(), clock: systemClock, logger, ...options })
+  atCleanup(() => fleet.stop())
+  await fleet.start()
+  return { fleet, dataDir, lines }
+}
+
+/** The password of `default` in `specOf`. */
+export const PASSWORD = 'a password "with" spaces and \\ signs'
+
+/** A wish for one primary in `us-east-1` and a replica in each further region. */
+export function specOf(
+  databaseId: string,
+  replicas: readonly string[] = [],
+  change: Partial<EngineSpec> = {},
+): EngineSpec {
+  return {
+    databaseId,
+    members: [
+      { region: 'us-east-1', role: 'primary' },
+      ...replicas.map((region) => ({ region, role: 'replica' }) as const),
+    ],
+    users: [{ name: 'default', password: PASSWORD, rules: '~* &* +@all -@dangerous +info' }],
+    maxMemoryBytes: 64 * 1024 * 1024,
+    eviction: false,
+    persistence: 'append-only',
+    wanted: 'running',
+    ...change,
+  }
+}
+
+/** A client of an engine, logged in as `default`; it does not reconnect and goes at the end of the test file. */
+export function clientOf(endpoint: EngineEndpoint | undefined, password = PASSWORD): Redis {
+  if (!endpoint) throw new Error('there is no such endpoint')
+  const client = new Redis({
+    path: endpoint.socketPath,
+    password,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    enableReadyCheck: false,
+  })
+  client.on('error', () => {})
+  atCleanup(() => client.disconnect())
+  return client
+}
