@@ -1,0 +1,240 @@
+import type { ReadStream } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { auditRow } from '../../accounts/index.js'
+import { newId, type Service, type Timer, unreachable } from '../../base/index.js'
+import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { DatabaseRow } from '../life.js'
+import { nameProblems } from '../rules.js'
+import { DailyBackups, firstDailyAt } from './daily.js'
+import { BackupFiles } from './files.js'
+import { Importing } from './importing.js'
+import { Making } from './making.js'
+import type { BackupParts } from './parts.js'
+import { refuse } from './refuse.js'
+import { Restoring } from './restoring.js'
+import { renderBackup } from './view.js'
+
+type BackupRow = operations.backups.BackupRow
+
+/** A backup's file, opened. */
+export interface BackupDownload {
+  readonly row: Pick<BackupRow, 'name' | 'size_bytes' | 'sha256'>
+  readonly stream: ReadStream
+}
+
+/** What is begun and not ended after this time when the server stops is left to the next start. */
+const STOP_GRACE_MS = 5_000
+
+/** Backups of databases: see the page of this room. */
+export class Backups implements Service {
+  readonly name = 'backups'
+  readonly #parts: BackupParts
+  readonly #making: Making
+  readonly #restoring: Restoring
+  readonly #daily: DailyBackups
+  readonly #importing: Importing
+  readonly #stop: AbortController
+  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #callers = new Set<(error: Error) => void>()
+  #stopping: Promise<void> | undefined
+
+  constructor(options: Omit<BackupParts, 'files' | 'stopping'> & { readonly dataDir: string }) {
+    const { dataDir, ...rest } = options
+    this.#stop = new AbortController()
+    this.#parts = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
+    this.#making = new Making(this.#parts)
+    this.#restoring = new Restoring(this.#parts, this.#making)
+    this.#importing = new Importing(this.#parts, this.#making, this.#restoring)
+    this.#daily = new DailyBackups({ ...this.#parts, make: (backup) => this.#begin({ backup }) })
+  }
+
+  /**
+   * Settles what a crash has cut short, before any engine starts.
+   * @returns the databases whose data is not in place, so that their engines must not start.
+   */
+  async recover(): Promise<ReadonlySet<string>> {
+    const { store, clock, files, logger } = this.#parts
+    const replacing = await store.run(operations.restores.recover, { at: clock.now() })
+    const ids = new Set(replacing.map((restore) => restore.database_id))
+    const rows = ids.size === 0 ? [] : await store.run(operations.databases.load, {})
+    for (const row of rows.filter((one) => ids.has(one.database_id))) {
+      try {
+        await this.#restoring.recover(row)
+        ids.delete(row.database_id)
+      } catch (error) {
+        logger.error(
+          { err: error, databaseId: row.database_id },
+          'a restore cannot be ended; the next start tries again',
+        )
+      }
+    }
+    if (ids.size === 0) await files.sweep(await store.run(operations.backups.known, {}))
+    return ids
+  }
+
+  /** Begins with the schedule, after `recover`. */
+  async start(): Promise<void> {
+    this.#daily.start()
+  }
+
+  /**
+   * Begins with nothing more and gives what is under way some seconds; then its callers are sent away, and the next
+   * start settles it. To be stopped before the listeners, which wait for their callers.
+   */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopOnce()
+    return this.#stopping
+  }
+
+  /** Resolves when the data of a database is not being replaced; rejects with the reason of an aborted signal. */
+  untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
+    return this.#restoring.untilReplaced(databaseId, signal)
+  }
+
+  /** The backups of a database of the account, newest first. */
+  async list(caller: Caller, databaseId: string): Promise<BackupRecord[]> {
+    const { accountId } = caller
+    const rows = await this.#parts.store.run(operations.backups.list, { accountId, databaseId })
+    if (!rows) throw new HomeportError('database_not_found', { databaseId })
+    return rows.map((row) => renderBackup(row, this.#parts.emailOf(accountId)))
+  }
+
+  /** Makes a backup and resolves when it is completed; rejects when it has failed. */
+  async create(caller: Caller, databaseId: string, givenName: string): Promise<void> {
+    const name = givenName.trim()
+    const problems = nameProblems(name, 'name')
+    if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+    const now = this.#parts.clock.now()
+    const backup = {
+      backup_id: newId('bak_', now),
+      database_id: databaseId,
+      name,
+      kind: 'manual',
+      created_at: now,
+    } as const
+    const audit = this.#audit(caller, 'Create Backup', databaseId, { name, backup_id: backup.backup_id })
+    await this.#begin({ backup, accountId: caller.accountId, audit })
+  }
+
+  /** Deletes a backup and its file. */
+  async remove(caller: Caller, databaseId: string, backupId: string): Promise<void> {
+    const { accountId } = caller
+    const audit = this.#audit(caller, 'Delete Backup', databaseId, { backup_id: backupId })
+    const outcome = await this.#parts.store.run(operations.backups.remove, { accountId, databaseId, backupId, audit })
+    if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
+    if (outcome.kind !== 'removed') refuse(outcome, databaseId)
+    await this.#parts.files.remove({ database_id: databaseId, backup_id: backupId })
+  }
+
+  /** Forgets all backups of a database that is being deleted. */
+  async removeAll(databaseId: string): Promise<void> {
+    await this.#parts.store.run(operations.backups.removeAll, { databaseId })
+    await this.#parts.files.removeAll(databaseId)
+  }
+
+  /** Replaces the data of a database by that of a backup; resolves when it serves, rejects when nothing was replaced. */
+  async restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
+    const at = this.#parts.clock.now()
+    const { accountId } = caller
+    const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
+    const outcome = await this.#parts.store.run(operations.restores.begin, {
+      accountId,
+      databaseId,
+      backupId,
+      at,
+      audit,
+    })
+    switch (outcome.kind) {
+      case 'begun':
+        return this.#track(this.#restoring.run(outcome.database, async () => outcome.backup))
+      case 'no_backup':
+        throw new HomeportError('backup_not_found', { backupId })
+      case 'not_ready':
+        throw new HomeportError('backup_not_ready', { state: outcome.state })
+      case 'not_found':
+      case 'busy':
+      case 'plan':
+        return refuse(outcome, databaseId)
+      default:
+        return unreachable(outcome)
+    }
+  }
+
+  /** Switches daily backups on or off. */
+  async setDaily(caller: Caller, databaseId: string, wanted: 'on' | 'off'): Promise<void> {
+    const { store, clock } = this.#parts
+    const action = wanted === 'on' ? 'Enable Daily Backup' : 'Disable Daily Backup'
+    const outcome = await store.run(operations.backupsDaily.set, {
+      accountId: caller.accountId,
+      databaseId,
+      firstAt: wanted === 'on' ? firstDailyAt(clock.now()) : undefined,
+      audit: this.#audit(caller, action, databaseId, {}),
+    })
+    if (outcome.kind !== 'set') refuse(outcome, databaseId)
+    this.#daily.look()
+  }
+
+  /** Opens the file of a completed backup. */
+  async download(caller: Caller, databaseId: string, backupId: string): Promise<BackupDownload> {
+    const { store, files } = this.#parts
+    const row = await store.run(operations.backups.get, { accountId: caller.accountId, backupId })
+    if (row?.database_id !== databaseId) throw new HomeportError('backup_not_found', { backupId })
+    if (row.state !== 'completed') throw new HomeportError('backup_not_ready', { state: row.state })
+    return { row, stream: await files.open(row) }
+  }
+
+  /** Begins to import all keys of another server and answers at once. */
+  async importFromUrl(caller: Caller, databaseId: string, url: string): Promise<ImportRecord> {
+    const begun = await this.#importing.fromUrl(caller, databaseId, url)
+    // Its failure stands in the record of the import.
+    this.#track(begun.ended).catch(() => undefined)
+    return begun.record
+  }
+
+  /** Imports an RDB file; resolves when the database serves its data. */
+  async importFile(caller: Caller, databaseId: string, file: Readable): Promise<ImportRecord> {
+    const begun = await this.#importing.fromFile(caller, databaseId, file)
+    await this.#track(begun.ended)
+    return this.#importing.progress(caller, databaseId)
+  }
+
+  /** How far the last import into a database has come. */
+  importProgress(caller: Caller, databaseId: string): Promise<ImportRecord> {
+    return this.#importing.progress(caller, databaseId)
+  }
+
+  async #begin(args: operations.backups.BeginArgs): Promise<DatabaseRow> {
+    const outcome = await this.#parts.store.run(operations.backups.begin, args)
+    if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
+    await this.#track(this.#making.make(args.backup))
+    return outcome.database
+  }
+
+  async #stopOnce(): Promise<void> {
+    this.#stop.abort()
+    let timer: Timer | undefined
+    const graceOver = new Promise<void>((resolve) => {
+      timer = this.#parts.clock.after(STOP_GRACE_MS, resolve)
+    })
+    await Promise.race([Promise.allSettled([this.#daily.stop(), ...this.#underWay]), graceOver])
+    timer?.cancel()
+    for (const sendAway of this.#callers) sendAway(new HomeportError('starting', {}))
+  }
+
+  /** What is begun goes on when whoever asked for it is gone. */
+  #track<Result>(work: Promise<Result>): Promise<Result> {
+    const ended = work.finally(() => this.#underWay.delete(work))
+    this.#underWay.add(work)
+    return new Promise<Result>((resolve, reject) => {
+      this.#callers.add(reject)
+      ended.then(resolve, reject).finally(() => this.#callers.delete(reject))
+    })
+  }
+
+  #audit(caller: Caller, action: string, entity: string, details: Record<string, unknown>) {
+    return auditRow(caller, { action, entity, details }, this.#parts.clock.now())
+  }
+}

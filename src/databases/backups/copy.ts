@@ -1,0 +1,116 @@
+/**
+ * Copies all keys of one server to another in the engine's own serialised form. The only place of this room that
+ * speaks to a server which is not ours.
+ */
+import { Redis } from 'iovalkey'
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+
+const KEYS_AT_A_TIME = 200
+const CONNECT_TIMEOUT_MS = 10_000
+const COMMAND_TIMEOUT_MS = 60_000
+
+/** How to reach a server: a URL, or the socket of an engine of ours with its password. */
+export type ServerAddress =
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'socket'; readonly path: string; readonly password: string }
+
+/** What a copy needs. */
+export interface Copy {
+  readonly source: Redis
+  readonly target: Redis
+  readonly clock: Clock
+  /** Aborted when nobody wants the copy any more. */
+  readonly signal: AbortSignal
+  /** Called after each step with the numbers of keys and bytes copied since the last one. */
+  readonly onCopied: (keys: number, bytes: number) => void
+}
+
+/** Connects to a server; rejects with `import_failed`. To be disconnected by the caller. */
+export async function connectTo(address: ServerAddress): Promise<Redis> {
+  const options = {
+    lazyConnect: true,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+  }
+  const server =
+    address.kind === 'url'
+      ? new Redis(address.url, options)
+      : new Redis({ ...options, path: address.path, password: address.password })
+  // The first error tells why; the command that waits only learns that there is no connection.
+  let first: Error | undefined
+  server.on('error', (error) => {
+    first ??= error
+  })
+  try {
+    await server.connect()
+    await server.ping()
+    return server
+  } catch (cause) {
+    server.disconnect()
+    const reason = `the source cannot be reached (${shortReason(first ?? cause)})`
+    throw new HomeportError('import_failed', { reason }, { cause })
+  }
+}
+
+/** Copies every key that the source has from the beginning to the end; rejects with `import_failed`. */
+export async function copyAll(copy: Copy): Promise<void> {
+  try {
+    let cursor = '0'
+    do {
+      copy.signal.throwIfAborted()
+      const [next, keys] = await scan(copy.source, cursor)
+      cursor = next
+      if (keys.length > 0) await copyKeys(copy, keys)
+    } while (cursor !== '0')
+  } catch (cause) {
+    if (copy.signal.aborted) throw new HomeportError('starting', {}, { cause })
+    throw new HomeportError('import_failed', { reason: shortReason(cause) }, { cause })
+  }
+}
+
+async function scan(source: Redis, cursor: string): Promise<[string, Buffer[]]> {
+  const answer = await source.callBuffer('SCAN', cursor, 'COUNT', `${KEYS_AT_A_TIME}`)
+  const [next, keys] = Array.isArray(answer) ? answer : []
+  if (!Buffer.isBuffer(next) || !Array.isArray(keys)) throw new Error('the source does not answer SCAN as it should')
+  return [next.toString(), keys.filter((key) => Buffer.isBuffer(key))]
+}
+
+/** A key that is gone between the look and the copy is left out; its expiry is kept as a point in time. */
+async function copyKeys({ source, target, clock, onCopied }: Copy, keys: readonly Buffer[]): Promise<void> {
+  const now = clock.now()
+  const reading = source.pipeline()
+  for (const key of keys) {
+    reading.callBuffer('DUMP', key)
+    reading.call('PTTL', key)
+  }
+  const found = results(await reading.exec())
+  const writing = target.pipeline()
+  let [count, bytes] = [0, 0]
+  keys.forEach((key, index) => {
+    const [dump, ttlMs] = [found[2 * index], Number(found[2 * index + 1])]
+    if (!Buffer.isBuffer(dump) || ttlMs === -2) return
+    writing.call('RESTORE', key, `${ttlMs < 0 ? 0 : now + ttlMs}`, dump, 'REPLACE', 'ABSTTL')
+    count++
+    bytes += key.length + dump.length
+  })
+  results(await writing.exec())
+  onCopied(count, bytes)
+}
+
+function results(answers: readonly [Error | null, unknown][] | null): unknown[] {
+  return (answers ?? []).map(([error, value]) => {
+    if (error) throw error
+    return value
+  })
+}
+
+/** The words of the other server, in one line and bounded; connections are told by their code, never by their URL. */
+function shortReason(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'unknown'
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
+  return (code ?? cause.message).replace(/\s+/g, ' ').slice(0, 200)
+}

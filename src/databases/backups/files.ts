@@ -1,0 +1,117 @@
+/**
+ * Where backups are kept.
+ *
+ * ```
+ * <dataDir>/backups/<databaseId>/<backupId>.rdb   a backup; written once, never changed
+ *                                restore.rdb      what is being restored into this database, whosever backup it is
+ * ```
+ *
+ * Rows come first and go last: a file without a row is left over from a crash, and goes at the next start.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream, type ReadStream } from 'node:fs'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { HomeportError } from '../../contract/errors.js'
+import { placeCopy } from '../../fleet/index.js'
+
+const STAGED = 'restore.rdb'
+
+/** A backup by its names. */
+export interface BackupName {
+  readonly database_id: string
+  readonly backup_id: string
+}
+
+/** What a file is, for comparison later. */
+export interface FileFacts {
+  readonly sizeBytes: number
+  readonly sha256: string
+}
+
+/** The files of all backups. */
+export class BackupFiles {
+  readonly #root: string
+
+  constructor(dataDir: string) {
+    this.#root = join(dataDir, 'backups')
+  }
+
+  /** The file of a backup, in a directory that exists. */
+  async prepare({ database_id, backup_id }: BackupName): Promise<string> {
+    await mkdir(join(this.#root, database_id), { recursive: true, mode: 0o700 })
+    return this.path({ database_id, backup_id })
+  }
+
+  /** The file of a backup. */
+  path({ database_id, backup_id }: BackupName): string {
+    return join(this.#root, database_id, `${backup_id}.rdb`)
+  }
+
+  /** Opens the file of a backup for reading; rejects with `backup_not_found` when it is not there. */
+  async open(backup: BackupName): Promise<ReadStream> {
+    const stream = createReadStream(this.path(backup))
+    try {
+      await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject))
+    } catch (cause) {
+      throw new HomeportError('backup_not_found', { backupId: backup.backup_id }, { cause })
+    }
+    return stream
+  }
+
+  /** Reads the file of a backup through. */
+  async facts(backup: BackupName): Promise<FileFacts> {
+    const path = this.path(backup)
+    const hash = createHash('sha256')
+    await pipeline(createReadStream(path), hash)
+    return { sizeBytes: (await stat(path)).size, sha256: hash.digest('hex') }
+  }
+
+  /** Keeps a backup at hand for the database that it is restored into, whatever becomes of the backup meanwhile. */
+  async stage(backup: BackupName, databaseId: string): Promise<void> {
+    await mkdir(join(this.#root, databaseId), { recursive: true, mode: 0o700 })
+    await placeCopy(this.path(backup), this.staged(databaseId))
+  }
+
+  /** What is being restored into a database. */
+  staged(databaseId: string): string {
+    return join(this.#root, databaseId, STAGED)
+  }
+
+  /** Forgets what was to be restored into a database. */
+  async unstage(databaseId: string): Promise<void> {
+    await rm(this.staged(databaseId), { force: true })
+  }
+
+  /** Deletes the file of a backup; none is no error. */
+  async remove(backup: BackupName): Promise<void> {
+    await rm(this.path(backup), { force: true })
+  }
+
+  /** Deletes the files of all backups of a database. */
+  async removeAll(databaseId: string): Promise<void> {
+    await rm(join(this.#root, databaseId), { recursive: true, force: true })
+  }
+
+  /** Deletes every file that is not one of the given backups'. */
+  async sweep(known: readonly BackupName[]): Promise<void> {
+    const wanted = new Set(known.map((backup) => this.path(backup)))
+    for (const databaseId of await namesIn(this.#root)) {
+      const dir = join(this.#root, databaseId)
+      const files = (await namesIn(dir)).map((name) => join(dir, name))
+      const left = files.filter((path) => !wanted.has(path))
+      if (left.length === files.length) await rm(dir, { recursive: true, force: true })
+      else await Promise.all(left.map((path) => rm(path, { recursive: true, force: true })))
+    }
+  }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}

@@ -1,0 +1,211 @@
+import { createWriteStream } from 'node:fs'
+import { type Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { auditRow } from '../../accounts/index.js'
+import { newId, randomSecret } from '../../base/index.js'
+import type { ImportRecord } from '../../contract/backups.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { EngineSpec } from '../../fleet/index.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { engineSpecOf, planOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import { connectTo, copyAll } from './copy.js'
+import { type Making, reasonOf } from './making.js'
+import type { BackupParts } from './parts.js'
+import { refuse } from './refuse.js'
+import type { Restoring } from './restoring.js'
+import { untilDone } from './until-done.js'
+import { renderImport } from './view.js'
+
+type NewBackup = operations.backups.NewBackup
+type BackupRow = operations.backups.BackupRow
+type Progress = operations.imports.Progress
+
+/** An import that was written down and goes on by itself. */
+export interface BegunImport {
+  readonly record: ImportRecord
+  /** Settles when the database serves the imported data, or nothing has changed. */
+  readonly ended: Promise<void>
+}
+
+/** Reads what is imported into the (still empty) backup and answers it, checked. */
+type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
+
+/**
+ * Brings data from outside into a database: what is read becomes a backup first, which is then restored. So the data
+ * of the database is untouched until all of it is here and known to load.
+ */
+export class Importing {
+  readonly #parts: BackupParts
+  readonly #making: Making
+  readonly #restoring: Restoring
+  /** Imports under way, by the backup that each fills: counted here, written down at each new state only. */
+  readonly #progress = new Map<string, Progress>()
+
+  constructor(parts: BackupParts, making: Making, restoring: Restoring) {
+    this.#parts = parts
+    this.#making = making
+    this.#restoring = restoring
+  }
+
+  /** Begins to copy all keys of another server. */
+  fromUrl(caller: Caller, databaseId: string, url: string): Promise<BegunImport> {
+    const source = sourceOf(url)
+    return this.#begin(caller, databaseId, source, (backup, database) => this.#copy(backup, database, url))
+  }
+
+  /** Begins to take an RDB file. */
+  fromFile(caller: Caller, databaseId: string, file: Readable): Promise<BegunImport> {
+    return this.#begin(caller, databaseId, 'RDB file', (backup, database) => this.#receive(backup, database, file))
+  }
+
+  /** How far the last import into a database has come; rejects with `import_not_found`. */
+  async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
+    const row = await this.#parts.store.run(operations.imports.get, { accountId, databaseId })
+    if (!row) throw new HomeportError('import_not_found', { databaseId })
+    return renderImport({ ...row, ...this.#progress.get(row.backup_id) })
+  }
+
+  async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
+    const { store, clock } = this.#parts
+    const now = clock.now()
+    const backup: NewBackup = {
+      backup_id: newId('bak_', now),
+      database_id: databaseId,
+      name: `Import from ${source}`.slice(0, 128),
+      kind: 'import',
+      created_at: now,
+    }
+    const event = { action: 'Import Database', entity: databaseId, details: { source } }
+    const audit = auditRow(caller, event, now)
+    const outcome = await store.run(operations.imports.begin, { accountId: caller.accountId, backup, source, audit })
+    if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
+    const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
+    this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })
+    return { ended: this.#carryOut(outcome.database, backup, fill), record: await this.progress(caller, databaseId) }
+  }
+
+  async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
+    const { clock } = this.#parts
+    try {
+      await this.#restoring.run(database, async () => {
+        const row = await fill(backup, database)
+        await this.#note(backup, { state: 'restoring', keys_read: row.key_count })
+        return row
+      })
+      await this.#note(backup, { state: 'completed', finished_at: clock.now() })
+    } catch (error) {
+      await this.#note(backup, { state: 'failed', finished_at: clock.now(), failure: reasonOf(error) })
+      throw error
+    } finally {
+      this.#progress.delete(backup.backup_id)
+    }
+  }
+
+  #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
+    return this.#making.settle(backup, async () => {
+      const limitBytes = planOf(database, this.#parts.plans).db_disk_threshold
+      const path = await this.#parts.files.prepare(backup)
+      const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
+      await pipeline(file, count, createWriteStream(path, { mode: 0o600, flush: true })).catch(asImportFailure)
+      await this.#note(backup, { state: 'checking' })
+      return this.#making.figures(backup)
+    })
+  }
+
+  /** The copy goes into an engine of its own, as large as the database may be, and its snapshot is the backup. */
+  #copy(backup: NewBackup, database: DatabaseRow, url: string): Promise<BackupRow> {
+    return this.#making.settle(backup, async () => {
+      const { fleet, files, plans } = this.#parts
+      const password = randomSecret()
+      const spec = dockSpec(engineSpecOf(database, plans), password)
+      try {
+        await fleet.ensure(spec)
+        const [dock] = await fleet.endpoints(spec.databaseId)
+        await this.#copyInto(backup, dock?.socketPath ?? '', password, url)
+        await this.#note(backup, { state: 'checking' })
+        const evidence = await fleet.takeSnapshot(spec.databaseId, await files.prepare(backup))
+        return await this.#making.figures(backup, evidence)
+      } finally {
+        await fleet.remove(spec.databaseId)
+      }
+    })
+  }
+
+  async #copyInto(backup: NewBackup, path: string, password: string, url: string): Promise<void> {
+    const { clock, stopping } = this.#parts
+    const source = await connectTo({ kind: 'url', url })
+    try {
+      const target = await connectTo({ kind: 'socket', path, password })
+      try {
+        await this.#note(backup, { keys_total: await source.dbsize() })
+        const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
+        await copyAll({ source, target, clock, signal: stopping, onCopied })
+      } finally {
+        target.disconnect()
+      }
+    } finally {
+      source.disconnect()
+    }
+  }
+
+  #count({ backup_id }: NewBackup, keys: number, bytes: number): void {
+    const last = this.#progress.get(backup_id)
+    if (!last) return
+    const [keys_read, bytes_read] = [last.keys_read + keys, last.bytes_read + bytes]
+    this.#progress.set(backup_id, { ...last, keys_read, bytes_read })
+  }
+
+  async #note(backup: NewBackup, change: Partial<Progress>): Promise<void> {
+    const { backup_id: backupId, database_id: databaseId } = backup
+    const last = this.#progress.get(backupId)
+    if (!last) return
+    const progress = { ...last, ...change }
+    this.#progress.set(backupId, progress)
+    const { store } = this.#parts
+    await untilDone(this.#parts, databaseId, () => store.run(operations.imports.note, { backupId, progress }))
+  }
+}
+
+/** Where data comes from, as people may read it. */
+function sourceOf(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const isRedis = parsed?.protocol === 'redis:' || parsed?.protocol === 'rediss:'
+  if (parsed && isRedis && parsed.hostname !== '') return `${parsed.protocol}//${parsed.host}${parsed.pathname}`
+  const problem = '`url` must be of the form redis://user:password@host:port/0, or rediss:// for TLS.'
+  throw new HomeportError('invalid_request', { problem })
+}
+
+/** An engine that the imported keys go into, of the same size as the database's own. */
+function dockSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec {
+  return {
+    databaseId: `import-${randomSecret(12)}`,
+    members: [{ region: 'import', role: 'primary' }],
+    users: [{ name: 'default', password, rules: '~* &* +@all' }],
+    maxMemoryBytes,
+    eviction: false,
+    persistence: 'snapshot',
+    wanted: 'running',
+  }
+}
+
+/** Passes bytes on, counts them, and refuses more than `limitBytes`. */
+function counting(limitBytes: number, onBytes: (bytes: number) => void): Transform {
+  let total = 0
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      total += chunk.length
+      onBytes(chunk.length)
+      if (total > limitBytes) done(new HomeportError('body_too_large', { limitBytes }))
+      else done(null, chunk)
+    },
+  })
+}
+
+function asImportFailure(error: unknown): never {
+  if (error instanceof HomeportError) throw error
+  const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+  if (isFull) throw new HomeportError('store_full', {}, { cause: error })
+  throw new HomeportError('import_failed', { reason: 'the file did not arrive completely' }, { cause: error })
+}

@@ -1,0 +1,141 @@
+import { newId } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { operations } from '../../store/index.js'
+import { engineSpecOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import type { Making } from './making.js'
+import type { BackupParts } from './parts.js'
+import { untilDone } from './until-done.js'
+
+type BackupRow = operations.backups.BackupRow
+
+/**
+ * Replaces the data of a database by that of a backup. The database is `restoring` from the beginning to the end.
+ *
+ * ```
+ *   preparing: safety backup, file compared and staged ──commit──▶ replacing: engines stop, files change, engines start
+ *        │ any failure, or a crash                                    │ a failure, or a crash
+ *        ▼                                                            ▼
+ *   nothing has happened                                            the same again, until it is done
+ * ```
+ *
+ * The commit is the moment at which the data changes hands: before it the old data is untouched, after it the new data
+ * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
+ */
+export class Restoring {
+  readonly #parts: BackupParts
+  readonly #making: Making
+  readonly #held = new Map<string, Promise<void>>()
+
+  constructor(parts: BackupParts, making: Making) {
+    this.#parts = parts
+    this.#making = making
+  }
+
+  /**
+   * Carries out a restore that was written down as `preparing`. Rejects with nothing replaced, or when engines fail.
+   * @param obtain answers the backup to restore; it may still have to be filled.
+   */
+  async run(database: DatabaseRow, obtain: () => Promise<BackupRow>): Promise<void> {
+    const { database_id: databaseId } = database
+    const { store } = this.#parts
+    try {
+      await this.#prepare(database, await obtain())
+      await store.run(operations.restores.replace, { databaseId })
+    } catch (error) {
+      if (await this.#undo(databaseId)) throw error
+    }
+    await this.#holding(databaseId, () => this.#replace(database))
+  }
+
+  /** Ends a replacement that a crash has cut short. Before anything else knows the database. */
+  async recover(row: DatabaseRow): Promise<void> {
+    const { store, fleet, files, plans } = this.#parts
+    const { database_id: databaseId } = row
+    await fleet.adoptSnapshot(engineSpecOf(row, plans), files.staged(databaseId))
+    await store.run(operations.restores.finish, { databaseId })
+    await files.unstage(databaseId)
+  }
+
+  /** Resolves when the data of a database is not being replaced. */
+  async untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
+    const held = this.#held.get(databaseId)
+    if (held) await (signal ? Promise.race([held, aborted(signal)]) : held)
+  }
+
+  async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
+    const { files, clock, store, plans } = this.#parts
+    const { database_id } = database
+    const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
+    const dataBytes = backup.data_bytes
+    if (dataBytes > limitBytes) throw new HomeportError('backup_too_large', { dataBytes, limitBytes })
+    await this.#compare(backup)
+    const now = clock.now()
+    const safety: operations.backups.NewBackup = {
+      backup_id: newId('bak_', now),
+      database_id,
+      name: `Before restoring ${backup.name}`.slice(0, 128),
+      kind: 'safety',
+      created_at: now,
+    }
+    await store.run(operations.backups.add, { backup: safety })
+    await this.#making.make(safety)
+    await files.stage(backup, database_id)
+  }
+
+  /** A file may have been damaged since it was checked. */
+  async #compare(backup: BackupRow): Promise<void> {
+    const facts = await this.#parts.files.facts(backup).catch((cause: unknown) => {
+      throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
+    })
+    if (facts.sha256 === backup.sha256) return
+    throw new HomeportError('snapshot_unusable', { reason: 'its file has changed since it was made' })
+  }
+
+  /** Clients get to the engine only after the store knows that the new data is in place. */
+  async #replace(database: DatabaseRow): Promise<void> {
+    const { store, fleet, files, plans } = this.#parts
+    const { database_id: databaseId } = database
+    const spec = engineSpecOf(database, plans)
+    await untilDone(this.#parts, databaseId, async () => {
+      await fleet.ensure({ ...spec, wanted: 'stopped' })
+      await fleet.adoptSnapshot(spec, files.staged(databaseId))
+    })
+    try {
+      await fleet.ensure(spec, 'while-loading')
+    } finally {
+      await untilDone(this.#parts, databaseId, () => store.run(operations.restores.finish, { databaseId }))
+      await files.unstage(databaseId)
+    }
+  }
+
+  /** False when nothing is to be undone: the commit has taken place although it was answered with an error. */
+  async #undo(databaseId: string): Promise<boolean> {
+    const { store, files } = this.#parts
+    const undone = await untilDone(this.#parts, databaseId, () => store.run(operations.restores.undo, { databaseId }))
+    if (undone) await files.unstage(databaseId)
+    return undone
+  }
+
+  async #holding(databaseId: string, work: () => Promise<void>): Promise<void> {
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.#held.set(databaseId, held)
+    try {
+      await work()
+    } finally {
+      this.#held.delete(databaseId)
+      release()
+    }
+  }
+}
+
+/** Rejects when a signal is aborted. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

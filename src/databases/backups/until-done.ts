@@ -1,0 +1,26 @@
+import type { BackupParts } from './parts.js'
+
+/** How long to wait before something that failed is tried again. */
+const AGAIN_MS = 2_000
+
+/**
+ * Does what has to be done until it is done: for steps behind which there is no way back, and for writing down what
+ * has become of something. Once the server stops nothing is tried again, because the next start settles it.
+ */
+export async function untilDone<Result>(
+  parts: Pick<BackupParts, 'clock' | 'logger' | 'stopping'>,
+  databaseId: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (parts.stopping.aborted) throw error
+      parts.logger.error({ err: error, databaseId }, 'a step of a backup or restore has failed; trying again')
+      await new Promise<void>((resolve) => {
+        parts.clock.after(AGAIN_MS, resolve)
+      })
+    }
+  }
+}

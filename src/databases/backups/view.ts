@@ -1,0 +1,32 @@
+import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
+import type { operations } from '../../store/index.js'
+
+/** A backup as the management API answers it. */
+export function renderBackup(row: operations.backups.BackupRow, customerId: string): BackupRecord {
+  return {
+    backup_id: row.backup_id,
+    database_id: row.database_id,
+    customer_id: customerId,
+    name: row.name,
+    creation_time: Math.floor(row.created_at / 1000),
+    state: row.state,
+    backup_size: row.size_bytes,
+    daily_backup: row.kind === 'daily' ? 'true' : 'false',
+    hourly_backup: 'false',
+    internal_backup_tag: row.kind,
+    key_count: row.key_count,
+    ...(row.failure === null ? {} : { failure: row.failure }),
+  }
+}
+
+/** An import as the management API answers it. */
+export function renderImport(row: operations.imports.ImportRow): ImportRecord {
+  const { database_id, backup_id, source, state, keys_read, keys_total, bytes_read } = row
+  return {
+    ...{ database_id, backup_id, source, state, keys_read, bytes_read },
+    started_at: Math.floor(row.started_at / 1000),
+    ...(keys_total === null ? {} : { keys_total }),
+    ...(row.finished_at === null ? {} : { finished_at: Math.floor(row.finished_at / 1000) }),
+    ...(row.failure === null ? {} : { failure: row.failure }),
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * How a database is changed. There are two ways, and every change takes one of them:
+ *
+ * - `configure`: one transaction writes what the database should be; then the data plane and the engines are told. A
+ *   crash before the commit has changed nothing, one after it is mended by the next start, which brings everything up
+ *   as the row says.
+ * - `transform`, for what takes a while or may fail:
+ *
+ *       (empty) ── begin ──▶ changing ── engines take the new shape ── finish ──▶ (empty), the new row
+ *                                │ failure, or the next start after a crash
+ *                                └── engines take the old shape ── abandon ──▶ (empty), the old row
+ *
+ *   `finish` writes the whole change in one transaction. Until then the row tells the old configuration, so that a
+ *   crash at any moment leaves the change wholly undone, and after it wholly done.
+ *
+ * While a database is changing, every other change is refused with `database_busy`. Two short changes at once are made
+ * one after the other.
+ */
+import { type AuditEvent, auditRow } from '../../accounts/index.js'
+import { unreachable } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { ServingDirectory } from '../directory.js'
+import { engineSpecOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import type { DatabasesOptions } from '../parts.js'
+import { Turns } from './turns.js'
+
+const store = operations.databasesChanges
+
+/** How long to wait before giving a change up is tried again. */
+const ABANDON_AGAIN_MS = 5_000
+
+/** Columns of a database and what they are to become. */
+export type NewConfiguration = Partial<operations.databasesChanges.Configuration>
+
+/** What is to become of a database, and how the audit log tells of it. */
+export interface WishedChange {
+  readonly set: NewConfiguration
+  /** The audit entry; its entity is the database. */
+  readonly action: AuditEvent['action']
+  readonly details: AuditEvent['details']
+}
+
+/** A database after a change; `same` when it was as wished already and nothing was written. */
+export interface Changed {
+  readonly kind: 'changed' | 'same'
+  readonly row: DatabaseRow
+}
+
+/** What changes need of the databases around them. */
+export interface ChangerParts extends DatabasesOptions {
+  readonly directory: ServingDirectory
+  /** Begins to bring the engines of a database up that is still to come up after a start. */
+  readonly bringUp: (databaseId: string) => void
+}
+
+/** Makes changes; see the top of this file. */
+export class Changer {
+  readonly parts: ChangerParts
+  readonly #turns = new Turns()
+  readonly #transformations = new Set<Promise<unknown>>()
+  #stopped = false
+
+  constructor(parts: ChangerParts) {
+    this.parts = parts
+  }
+
+  /** Work on one database in its turn. */
+  inTurn<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
+    return this.#turns.take(databaseId, work)
+  }
+
+  /** Waits for what is under way, whatever comes of it. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.allSettled([...this.#transformations, this.#turns.idle()])
+  }
+
+  /** Writes a change that the store and the data plane alone can make. */
+  configure(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
+    return this.inTurn(databaseId, () => this.write(caller, databaseId, wished))
+  }
+
+  /** Writes a change that running engines have to learn of; resolves when they have. */
+  configureEngines(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
+    return this.inTurn(databaseId, async () => {
+      const changed = await this.write(caller, databaseId, wished)
+      if (changed.kind === 'changed') await this.tellEngines(changed.row)
+      return changed
+    })
+  }
+
+  /** The transaction of `configure`, in the turn of the caller. */
+  async write(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
+    const audit = this.auditOf(caller, databaseId, wished)
+    const args = { accountId: caller.accountId, databaseId, set: wished.set, audit }
+    const outcome = await this.parts.store.run(store.configure, args)
+    switch (outcome.kind) {
+      case 'changed':
+        await this.show(outcome.database)
+        return { kind: 'changed', row: outcome.database }
+      case 'same':
+        return { kind: 'same', row: outcome.database }
+      default:
+        throw refusalOf(outcome, databaseId)
+    }
+  }
+
+  /**
+   * Serves a database as it has become, unless it is being deleted; resolves when clients can connect to it so. The
+   * change is made already: a port that does not open again is reported, and no reason to refuse the change.
+   */
+  async show(row: DatabaseRow): Promise<void> {
+    const { directory, onServing, logger } = this.parts
+    const databaseId = row.database_id
+    if (!directory.has(databaseId)) return
+    directory.put(row)
+    try {
+      await onServing(databaseId)
+    } catch (error) {
+      logger.error({ databaseId, err: error }, 'the port of a database that was changed does not open')
+    }
+  }
+
+  /** The change is made already: when the engines cannot take it now, the fleet goes on trying. */
+  async tellEngines(row: DatabaseRow): Promise<void> {
+    const { fleet, plans, logger, bringUp } = this.parts
+    bringUp(row.database_id)
+    try {
+      await fleet.ensure(engineSpecOf(row, plans))
+    } catch (error) {
+      logger.warn({ databaseId: row.database_id, err: error }, 'the engines of a database do not take a change yet')
+    }
+  }
+
+  /**
+   * Makes a change in which the engines take part before it counts.
+   * @param judge decides by the present row what is to become of it; throws to refuse.
+   */
+  async transform(
+    caller: Caller,
+    databaseId: string,
+    modifyingState: operations.databasesChanges.ChangingState,
+    judge: (row: DatabaseRow) => Promise<WishedChange>,
+  ): Promise<Changed> {
+    const args = { accountId: caller.accountId, databaseId, modifyingState }
+    const begun = await this.inTurn(databaseId, () => this.parts.store.run(store.begin, args))
+    if (begun.kind !== 'begun') throw refusalOf(begun, databaseId)
+    const work = this.#transform(caller, begun.database, modifyingState, judge)
+    this.#transformations.add(work)
+    return work.finally(() => this.#transformations.delete(work))
+  }
+
+  /** The audit entry of a change. */
+  auditOf(caller: Caller, databaseId: string, { action, details }: WishedChange): operations.accounts.NewAuditRow {
+    return auditRow(caller, { action, entity: databaseId, details }, this.parts.clock.now())
+  }
+
+  async #transform(
+    caller: Caller,
+    before: DatabaseRow,
+    modifyingState: operations.databasesChanges.ChangingState,
+    judge: (row: DatabaseRow) => Promise<WishedChange>,
+  ): Promise<Changed> {
+    const databaseId = before.database_id
+    const { fleet, plans, bringUp } = this.parts
+    try {
+      bringUp(databaseId)
+      const wished = await judge(before)
+      if (store.isSame(before, wished.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
+      await fleet.ensure(engineSpecOf({ ...before, ...wished.set }, plans))
+      const audit = this.auditOf(caller, databaseId, wished)
+      const row = await this.parts.store.run(store.finish, { databaseId, modifyingState, set: wished.set, audit })
+      if (!row) throw new Error(`database ${databaseId} is not ${modifyingState} any more`)
+      await this.show(row)
+      return { kind: 'changed', row }
+    } catch (error) {
+      await this.#takeBack(before, modifyingState)
+      throw error
+    }
+  }
+
+  /**
+   * Brings the engines back to the old shape. They are told before the change is given up, so that whatever is wished
+   * next comes later; they need not have taken it yet.
+   */
+  async #takeBack(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<void> {
+    const { fleet, plans, logger, clock } = this.parts
+    const databaseId = before.database_id
+    const retaken = fleet.ensure(engineSpecOf(before, plans))
+    retaken.catch((error: unknown) =>
+      logger.warn({ databaseId, err: error }, 'engines do not take their old shape yet'),
+    )
+    try {
+      await this.#giveUp(before, modifyingState)
+      await this.inTurn(databaseId, () => this.#catchUp(before))
+    } catch (error) {
+      if (this.#stopped) return
+      logger.error({ databaseId, err: error }, 'a change that failed is not given up yet')
+      clock.after(ABANDON_AGAIN_MS, () => void this.#takeBack(before, modifyingState))
+    }
+  }
+
+  /**
+   * A store that goes away in the middle of a commit may have kept it although `finish` failed. Then the change counts,
+   * and the data plane and the engines follow the row.
+   */
+  async #catchUp(before: DatabaseRow): Promise<void> {
+    const args = { accountId: before.account_id, databaseId: before.database_id }
+    const row = await this.parts.store.run(operations.databases.get, args)
+    const atRest = { ...before, modifying_state: '' }
+    if (row?.modifying_state !== '' || store.isSame(row, atRest)) return
+    await this.show(row)
+    await this.tellEngines(row)
+  }
+
+  async #giveUp(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<DatabaseRow> {
+    await this.parts.store.run(store.abandon, { databaseId: before.database_id, modifyingState })
+    return { ...before, modifying_state: '' }
+  }
+}
+
+/** Why a change was not made, as an error. */
+export function refusalOf(refusal: operations.databasesChanges.ChangeRefusal, databaseId: string): HomeportError {
+  switch (refusal.kind) {
+    case 'not_found':
+      return new HomeportError('database_not_found', { databaseId })
+    case 'busy':
+      return new HomeportError('database_busy', { modifyingState: refusal.modifyingState })
+    default:
+      return unreachable(refusal)
+  }
+}

@@ -1,0 +1,211 @@
+import { emailKeyOf } from '../../accounts/index.js'
+import { isIpRange } from '../../base/index.js'
+import type { ChangePlanBody } from '../../contract/databases-changes.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { planNameOf, readRegionsOf } from '../engine-wish.js'
+import { newCredentials } from '../identity.js'
+import type { DatabaseRow } from '../life.js'
+import { nameProblems, readRegionProblems } from '../rules.js'
+import { Changer, type ChangerParts, refusalOf, type WishedChange } from './changer.js'
+import { Holds } from './holds.js'
+import { judgePlanChange, type PlanWish, readPlanWish } from './plan-change.js'
+
+/**
+ * Everything that an owner can change about a database that exists (reference redis 1.2). Every method rejects with
+ * `database_not_found` for what the caller's account does not have, and with `database_busy` while the database is
+ * being changed otherwise.
+ */
+export class Changes {
+  readonly #changer: Changer
+  readonly #holds = new Holds()
+
+  constructor(parts: ChangerParts) {
+    this.#changer = new Changer(parts)
+  }
+
+  /** Waits for what is under way. */
+  stop(): Promise<void> {
+    return this.#changer.stop()
+  }
+
+  /** Resolves when the engines of a database may be logged in to. */
+  passed(databaseId: string): Promise<void> {
+    return this.#holds.passed(databaseId)
+  }
+
+  /** Gives a database another name. */
+  async rename(caller: Caller, databaseId: string, wanted: string): Promise<DatabaseRow> {
+    const name = wanted.trim()
+    refuse(nameProblems(name, 'name'))
+    const wished: WishedChange = { set: { name }, action: 'Rename Database', details: { name } }
+    return (await this.#changer.configure(caller, databaseId, wished)).row
+  }
+
+  /** Sets the monthly budget, US dollars; 0 means none. */
+  async setBudget(caller: Caller, databaseId: string, budget: number): Promise<void> {
+    const wished: WishedChange = { set: { budget }, action: 'Change Database Budget', details: { budget } }
+    await this.#changer.configure(caller, databaseId, wished)
+  }
+
+  /** Turns auto upgrade on or off; rejects with `already_set` when it is so already. */
+  async setAutoUpgrade(caller: Caller, databaseId: string, on: boolean): Promise<void> {
+    const wished: WishedChange = {
+      set: { auto_upgrade: on ? 1 : 0 },
+      ...{ action: 'Change Database Auto Upgrade', details: { auto_upgrade: on } },
+    }
+    const { kind } = await this.#changer.configure(caller, databaseId, wished)
+    if (kind === 'changed') return
+    throw new HomeportError('already_set', { feature: 'Auto upgrade', state: on ? 'enabled' : 'disabled' })
+  }
+
+  /** Sets which addresses and networks may connect; none means all. */
+  async setAllowList(caller: Caller, databaseId: string, ranges: readonly string[]): Promise<void> {
+    refuse(
+      ranges
+        .filter((range) => !isIpRange(range))
+        .map((range) => `\`allowed_ips\` takes addresses and networks such as 203.0.113.0/24; found "${range}".`)
+        .slice(0, 5),
+    )
+    const wished: WishedChange = {
+      set: { allowed_ips: JSON.stringify(ranges) },
+      ...{ action: 'Change Database Allow List', details: { allowed_ips: ranges } },
+    }
+    await this.#changer.configure(caller, databaseId, wished)
+  }
+
+  /** Sets what happens at the size limit: evict (true) or refuse writes. */
+  async setEviction(caller: Caller, databaseId: string, on: boolean): Promise<void> {
+    const wished: WishedChange = {
+      set: { eviction: on ? 1 : 0 },
+      ...{ action: 'Change Database Eviction', details: { eviction: on } },
+    }
+    await this.#changer.configureEngines(caller, databaseId, wished)
+  }
+
+  /**
+   * Gives a database new credentials. The old ones are refused from the moment of the commit; connections that were
+   * opened with them are told apart by `loginEpoch` and closed by the data plane.
+   */
+  resetPassword(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+    const { password, restToken, readOnlyRestToken } = newCredentials()
+    const wished: WishedChange = {
+      set: { password, rest_token: restToken, read_only_rest_token: readOnlyRestToken },
+      ...{ action: 'Reset Database Password', details: {} },
+    }
+    return this.#changer.inTurn(databaseId, async () => {
+      await this.#atRest(caller, databaseId)
+      return this.#holds.during(databaseId, async () => {
+        const { row } = await this.#changer.write(caller, databaseId, wished)
+        await this.#changer.tellEngines(row)
+        return row
+      })
+    })
+  }
+
+  /**
+   * Lets the port of a database speak TLS. It does so before that is written down: a server without a certificate
+   * refuses with `tls_not_configured`, and the port is what it was.
+   */
+  enableTls(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+    const wished: WishedChange = { set: { tls: 1 }, action: 'Enable Database TLS', details: {} }
+    return this.#changer.inTurn(databaseId, async () => {
+      const before = await this.#atRest(caller, databaseId)
+      if (before.tls === 1) return before
+      const { directory, onServing } = this.#changer.parts
+      try {
+        directory.put({ ...before, tls: 1 })
+        await onServing(databaseId)
+        return (await this.#changer.write(caller, databaseId, wished)).row
+      } catch (error) {
+        await this.#changer.show(before)
+        throw error
+      }
+    })
+  }
+
+  /** Gives a database another plan; the running engines get its limits. */
+  async changePlan(caller: Caller, databaseId: string, body: ChangePlanBody): Promise<void> {
+    await this.#toPlan(caller, databaseId, readPlanWish(databaseId, body))
+  }
+
+  /** Turns the production pack on or off. */
+  async setProductionPack(caller: Caller, databaseId: string, on: boolean): Promise<void> {
+    await this.#toPlan(caller, databaseId, { productionPack: on })
+  }
+
+  /** Sets the read regions of a database; resolves when exactly these replicate. */
+  async setReadRegions(caller: Caller, databaseId: string, readRegions: readonly string[]): Promise<void> {
+    const { plans } = this.#changer.parts
+    await this.#changer.transform(caller, databaseId, 'updating_regions', async (row) => {
+      const { platform, primary_region: primaryRegion } = row
+      refuse(readRegionProblems({ readRegions, platform, primaryRegion, plan: planNameOf(row) }, plans))
+      return {
+        set: { read_regions: JSON.stringify(readRegions) },
+        ...{ action: 'Change Database Regions', details: { from: readRegionsOf(row), read_regions: readRegions } },
+      }
+    })
+  }
+
+  /** Gives a database to a team in which the caller may manage databases. */
+  async moveToTeam(caller: Caller, databaseId: string, teamId: string): Promise<void> {
+    if (caller.role === 'dev' || caller.role === 'finance') {
+      const allowed = 'the owner or an admin of the team that has the database'
+      throw new HomeportError('team_forbidden', { role: caller.role, allowed })
+    }
+    const wished: WishedChange = { set: {}, action: 'Move Database', details: { team_id: teamId } }
+    const { parts } = this.#changer
+    const { freeAccountDatabases: free, paidAccountDatabases: paid } = parts.settings
+    await this.#changer.inTurn(databaseId, async () => {
+      const audit = this.#changer.auditOf(caller, databaseId, wished)
+      const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
+      const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
+      const outcome = await parts.store.run(operations.databasesChanges.moveToTeam, args)
+      if (outcome.kind === 'changed') await this.#changer.show(outcome.database)
+      else throwRefusedMove(outcome, args)
+    })
+  }
+
+  async #toPlan(caller: Caller, databaseId: string, wish: PlanWish): Promise<void> {
+    const { plans, fleet, clock } = this.#changer.parts
+    await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
+      judgePlanChange(row, wish, {
+        ...{ plans, accountType: caller.accountType, nowMs: clock.now() },
+        usedBytes: () => fleet.usedBytes(databaseId),
+      }),
+    )
+  }
+
+  /** The row of a database that nothing else changes at the moment. */
+  async #atRest(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+    const args = { accountId: caller.accountId, databaseId }
+    const row = await this.#changer.parts.store.run(operations.databases.get, args)
+    if (!row) throw new HomeportError('database_not_found', { databaseId })
+    if (row.modifying_state !== '') throw refusalOf({ kind: 'busy', modifyingState: row.modifying_state }, databaseId)
+    return row
+  }
+}
+
+function refuse(problems: readonly string[]): void {
+  if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+}
+
+type RefusedMove = Exclude<operations.databasesChanges.MoveOutcome, { kind: 'changed' }>
+
+function throwRefusedMove(outcome: RefusedMove, args: operations.databasesChanges.MoveArgs): void {
+  switch (outcome.kind) {
+    case 'same':
+      return
+    case 'no_such_team':
+      throw new HomeportError('team_not_found', { teamId: args.teamId })
+    case 'role_refused':
+      throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner, an admin or a dev' })
+    case 'limit_reached':
+      throw new HomeportError('database_limit', {
+        ...{ limit: args.limits[outcome.accountType], accountType: outcome.accountType },
+      })
+    default:
+      throw refusalOf(outcome, args.databaseId)
+  }
+}

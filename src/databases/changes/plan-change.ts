@@ -1,0 +1,105 @@
+import type { ChangePlanBody } from '../../contract/databases-changes.js'
+import { HomeportError } from '../../contract/errors.js'
+import { PLAN_NAMES, type PlanName, type PlanTable } from '../../contract/plans.js'
+import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import { readRegionProblems } from '../rules.js'
+import type { WishedChange } from './changer.js'
+
+/** What a request for another plan says, with its spellings made one. */
+export interface PlanWish {
+  readonly plan?: NonNullable<ChangePlanBody['plan']>
+  readonly autoUpgrade?: boolean
+  readonly productionPack?: boolean
+}
+
+/** What a change of plan depends on besides the row. */
+export interface PlanSurroundings {
+  readonly plans: PlanTable
+  readonly accountType: 'free' | 'paid'
+  readonly nowMs: number
+  /** How much of its memory bound the database uses, bytes. Asked only when it decides something. */
+  readonly usedBytes: () => Promise<number>
+}
+
+/**
+ * Reads a request for another plan.
+ * @throws HomeportError `invalid_request` when it names no plan, two, or another database.
+ */
+export function readPlanWish(databaseId: string, body: ChangePlanBody): PlanWish {
+  const { plan_name, plan, auto_upgrade, prod_pack_enabled, database_id } = body
+  const problems: string[] = []
+  if (plan_name === undefined && plan === undefined) {
+    problems.push(`\`plan_name\` is required: one of ${PLAN_NAMES.join(', ')}.`)
+  }
+  if (plan_name !== undefined && plan !== undefined && plan_name !== plan) {
+    problems.push(`\`plan_name\` is "${plan_name}", but \`plan\` is "${plan}". Send one of them.`)
+  }
+  if (database_id !== undefined && database_id !== databaseId) {
+    problems.push('`database_id` is not the database of the path. Leave it out, or send the same.')
+  }
+  if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+  const named = plan_name ?? plan
+  return {
+    ...(named === undefined ? {} : { plan: named }),
+    ...(auto_upgrade === undefined ? {} : { autoUpgrade: auto_upgrade }),
+    ...(prod_pack_enabled === undefined ? {} : { productionPack: prod_pack_enabled }),
+  }
+}
+
+/**
+ * What becomes of a database that gets another plan or the production pack. Plan `free` ends the pack.
+ * @throws HomeportError `plan_too_small`, `plan_not_allowed`, `production_pack_not_allowed`, `invalid_request`.
+ */
+export async function judgePlanChange(row: DatabaseRow, wish: PlanWish, on: PlanSurroundings): Promise<WishedChange> {
+  const plan = await resolvePlan(row, wish, on)
+  if (on.accountType === 'free' && plan !== 'free') throw new HomeportError('plan_not_allowed', { plan })
+  const productionPack = judgePack(row, wish, plan)
+  refuseRegions(row, plan, on.plans)
+  await refuseTooSmall(row, plan, on)
+  const isUpgrade = dataBoundOf(on.plans[plan]) > dataBoundOf(planOf(row, on.plans))
+  const autoUpgrade = wish.autoUpgrade === undefined ? row.auto_upgrade : wish.autoUpgrade ? 1 : 0
+  return {
+    set: {
+      ...{ plan, production_pack: productionPack, auto_upgrade: autoUpgrade },
+      ...(isUpgrade ? { last_upgrade_at: on.nowMs } : {}),
+    },
+    action: wish.plan === undefined ? 'Change Database Production Pack' : 'Change Database Plan',
+    details: { from: row.plan, plan, prod_pack_enabled: productionPack === 1, auto_upgrade: autoUpgrade === 1 },
+  }
+}
+
+async function resolvePlan(row: DatabaseRow, { plan }: PlanWish, on: PlanSurroundings): Promise<PlanName> {
+  const present = planNameOf(row)
+  if (plan === undefined || plan === 'pro') return present === 'free' && plan === 'pro' ? 'payg' : present
+  if (plan !== 'paid') return plan
+  return isFixed(present) ? present : smallestFixed(await on.usedBytes(), on.plans)
+}
+
+const isFixed = (plan: PlanName): boolean => plan.startsWith('fixed_')
+
+/** Without one that is large enough, the largest: it is refused with both numbers. */
+function smallestFixed(usedBytes: number, plans: PlanTable): PlanName {
+  const fixed = PLAN_NAMES.filter(isFixed)
+  return fixed.find((plan) => dataBoundOf(plans[plan]) >= usedBytes) ?? 'fixed_500gb'
+}
+
+function judgePack(row: DatabaseRow, wish: PlanWish, plan: PlanName): 0 | 1 {
+  const wanted = wish.productionPack ?? (wish.plan === 'pro' ? true : undefined)
+  if (plan !== 'free') return wanted === undefined ? row.production_pack : wanted ? 1 : 0
+  if (wanted) throw new HomeportError('production_pack_not_allowed', { plan })
+  return 0
+}
+
+function refuseRegions(row: DatabaseRow, plan: PlanName, plans: PlanTable): void {
+  const { platform, primary_region: primaryRegion } = row
+  const problems = readRegionProblems({ readRegions: readRegionsOf(row), platform, primaryRegion, plan }, plans)
+  if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+}
+
+async function refuseTooSmall(row: DatabaseRow, plan: PlanName, on: PlanSurroundings): Promise<void> {
+  const limitBytes = dataBoundOf(on.plans[plan])
+  if (limitBytes >= dataBoundOf(planOf(row, on.plans))) return
+  const dataBytes = await on.usedBytes()
+  if (dataBytes > limitBytes) throw new HomeportError('plan_too_small', { plan, dataBytes, limitBytes })
+}

@@ -1,0 +1,163 @@
+import { auditRow } from '../accounts/index.js'
+import { sha256Hex, unreachable } from '../base/index.js'
+import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
+import { HomeportError } from '../contract/errors.js'
+import type { Caller } from '../http/index.js'
+import { operations } from '../store/index.js'
+import type { ServingDirectory } from './directory.js'
+import { engineSpecOf } from './engine-wish.js'
+import { newIdentity } from './identity.js'
+import { begin, type DatabaseRow, serve, undo } from './life.js'
+import type { DatabasesOptions } from './parts.js'
+import type { DatabaseWish } from './rules.js'
+
+/** How long to wait before an undoing that failed is tried again. */
+const UNDO_AGAIN_MS = 5_000
+
+/** Makes databases: wholly, or not at all. */
+export class Creation {
+  readonly #parts: DatabasesOptions
+  readonly #directory: ServingDirectory
+  readonly #underWay = new Map<string, Promise<DatabaseRow>>()
+  #stopped = false
+
+  constructor(parts: DatabasesOptions, directory: ServingDirectory) {
+    this.#parts = parts
+    this.#directory = directory
+  }
+
+  /**
+   * Makes a database and resolves when it serves.
+   * @param key the caller's `Idempotency-Key`: the same key and wish answer the same database.
+   */
+  async create(caller: Caller, wish: DatabaseWish, key: string | undefined): Promise<DatabaseRow> {
+    const outcome = await begin(this.#parts.store, this.#argsOf(caller, wish, key))
+    switch (outcome.kind) {
+      case 'created':
+        return this.#track(outcome.database, caller)
+      case 'repeated':
+        return this.#made(caller, outcome.databaseId)
+      case 'key_conflict':
+        throw new HomeportError('idempotency_conflict', {})
+      case 'key_gone':
+        throw new HomeportError('idempotency_gone', {})
+      case 'limit_reached':
+        throw new HomeportError('database_limit', { limit: this.#limitOf(caller), accountType: caller.accountType })
+      case 'no_port':
+        throw new HomeportError('no_free_port', this.#parts.settings.redisPorts)
+      case 'no_slug':
+        throw new Error('no slug out of several random ones was free')
+      default:
+        return unreachable(outcome)
+    }
+  }
+
+  /** Waits for what is under way, whatever comes of it; nothing is tried again afterwards. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.allSettled(this.#underWay.values())
+  }
+
+  #argsOf(caller: Caller, wish: DatabaseWish, key: string | undefined): operations.databases.CreateArgs {
+    const now = this.#parts.clock.now()
+    const identity = newIdentity()
+    return {
+      database: {
+        database_id: identity.databaseId,
+        account_id: caller.accountId,
+        name: wish.name,
+        platform: wish.platform,
+        primary_region: wish.primaryRegion,
+        read_regions: JSON.stringify(wish.readRegions),
+        plan: wish.plan,
+        budget: wish.budget,
+        eviction: wish.eviction ? 1 : 0,
+        tls: wish.tls ? 1 : 0,
+        persistence: 'append-only',
+        password: identity.password,
+        rest_token: identity.restToken,
+        read_only_rest_token: identity.readOnlyRestToken,
+        created_at: now,
+      },
+      ports: { ...this.#parts.settings.redisPorts, avoid: [] },
+      slugs: identity.slugs,
+      limit: this.#limitOf(caller),
+      idempotency: key === undefined ? undefined : { key, requestHash: sha256Hex(JSON.stringify(wish)) },
+      forgetBefore: now - IDEMPOTENCY_KEPT_MS,
+    }
+  }
+
+  #limitOf(caller: Caller): number {
+    const { freeAccountDatabases, paidAccountDatabases } = this.#parts.settings
+    return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
+  }
+
+  /** The database of an earlier request with the same key, waited for when it is still being made. */
+  async #made(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+    const underWay = this.#underWay.get(databaseId)
+    if (underWay) return underWay
+    const args = { accountId: caller.accountId, databaseId }
+    const row = await this.#parts.store.run(operations.databases.get, args)
+    if (!row) throw new HomeportError('idempotency_gone', {})
+    return row
+  }
+
+  #track(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
+    const work = this.#makeOrUndo(row, caller).finally(() => this.#underWay.delete(row.database_id))
+    this.#underWay.set(row.database_id, work)
+    return work
+  }
+
+  async #makeOrUndo(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
+    try {
+      this.#directory.put(row)
+      await Promise.all([this.#parts.fleet.ensure(engineSpecOf(row, this.#parts.plans)), this.#openPort(row)])
+      return await serve(this.#parts.store, row.database_id, this.#auditOf(row, caller))
+    } catch (error) {
+      await this.#undo(row.database_id)
+      throw error
+    }
+  }
+
+  /** Opens the port, going on to another as long as other programs hold the one it got. */
+  async #openPort(row: DatabaseRow): Promise<void> {
+    const taken: number[] = []
+    for (let port = row.port; ; port = await this.#otherPort(row, taken)) {
+      try {
+        return await this.#parts.onServing(row.database_id)
+      } catch (error) {
+        if (!(error instanceof HomeportError) || error.code !== 'port_taken') throw error
+        this.#parts.logger.warn({ port }, 'a port of the range for databases is in use by another program')
+        taken.push(port)
+      }
+    }
+  }
+
+  async #otherPort(row: DatabaseRow, taken: readonly number[]): Promise<number> {
+    const { store, settings } = this.#parts
+    const ports = { ...settings.redisPorts, avoid: taken }
+    const port = await store.run(operations.databases.movePort, { databaseId: row.database_id, ports })
+    if (port === undefined) throw new HomeportError('no_free_port', settings.redisPorts)
+    this.#directory.put({ ...row, port })
+    return port
+  }
+
+  /** Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start. */
+  async #undo(databaseId: string): Promise<void> {
+    this.#directory.remove(databaseId)
+    try {
+      await this.#parts.fleet.remove(databaseId)
+      await undo(this.#parts.store, databaseId)
+    } catch (error) {
+      if (this.#stopped) return
+      this.#parts.logger.error({ databaseId, err: error }, 'a database that could not be made is not undone yet')
+      this.#parts.clock.after(UNDO_AGAIN_MS, () => void this.#undo(databaseId))
+    }
+  }
+
+  #auditOf(row: DatabaseRow, caller: Caller): operations.accounts.NewAuditRow {
+    const { name, plan, primary_region } = row
+    const event = { action: 'Create Database', entity: row.database_id, details: { name, plan, primary_region } }
+    return auditRow(caller, event, this.#parts.clock.now())
+  }
+}

@@ -1,0 +1,112 @@
+import { Redis } from 'iovalkey'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../contract/commands.js'
+import { DEFAULT_PLANS } from '../contract/plans.js'
+import { probeEngine } from '../fleet/index.js'
+import { engineSpecOf } from './engine-wish.js'
+import type { DatabaseRow } from './life.js'
+import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
+
+const row: DatabaseRow = {
+  ...{
+    database_id: 'd',
+    account_id: 'a',
+    name: 'n',
+    slug: 's',
+    port: 8800,
+    platform: 'aws',
+    primary_region: 'eu-west-1',
+  },
+  ...{ read_regions: '["us-west-1","us-east-1"]', plan: 'free', budget: 0, eviction: 1, tls: 0 },
+  ...{ persistence: 'append-only', state: 'active', modifying_state: '', created_at: 1 },
+  ...{ auto_upgrade: 0, production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null },
+  ...{ password: 'pw', rest_token: 'rw', read_only_rest_token: 'ro' },
+}
+
+it('wishes for a primary and a replica in each read region, bounded by the tighter size', () => {
+  expect(engineSpecOf(row, DEFAULT_PLANS)).toMatchObject({
+    databaseId: 'd',
+    members: [
+      { region: 'eu-west-1', role: 'primary' },
+      { region: 'us-west-1', role: 'replica' },
+      { region: 'us-east-1', role: 'replica' },
+    ],
+    ...{ maxMemoryBytes: 64 * 2 ** 20, eviction: true, persistence: 'append-only', wanted: 'running' },
+  })
+  expect(engineSpecOf({ ...row, plan: 'fixed_250mb' }, DEFAULT_PLANS).maxMemoryBytes).toBe(250 * 2 ** 20)
+})
+
+describe('the engine lets', () => {
+  let engine: BareEngine
+  let client: Redis
+  let arities: ReadonlyMap<string, number>
+
+  beforeAll(async () => {
+    engine = await startBareEngine((await probeEngine()).binary)
+    client = new Redis(engine.socketPath)
+    for (const { name, rules } of engineSpecOf(row, DEFAULT_PLANS).users) {
+      const user = `${name}-under-test`
+      await client.call('ACL', 'SETUSER', user, 'on', ...rules.split(' '))
+    }
+    arities = new Map(entriesOf(await client.call('COMMAND')))
+  })
+
+  afterAll(async () => {
+    client?.disconnect()
+    await engine?.kill()
+  })
+
+  /** Names in the form of the command table and the least number of words, of commands and their subcommands. */
+  function entriesOf(commands: unknown): [string, number][] {
+    if (!Array.isArray(commands)) return []
+    return commands.flatMap(([name, arity, , , , , , , , subcommands]) => [
+      [String(name).toUpperCase(), Math.abs(Number(arity))] as [string, number],
+      ...entriesOf(subcommands),
+    ])
+  }
+
+  /** The subcommands of a container; a command that is none, alone. What this engine lacks is left out. */
+  function concrete(name: string): string[] {
+    const subcommands = [...arities.keys()].filter((known) => known.startsWith(`${name}|`) && !known.endsWith('|HELP'))
+    return subcommands.length > 0 ? subcommands : arities.has(name) ? [name] : []
+  }
+
+  /** Which of the commands a user may send, whatever their arguments. */
+  async function allowedOf(user: string, names: readonly string[]): Promise<string[]> {
+    const may: string[] = []
+    for (const name of names.flatMap(concrete)) {
+      const given = name.split('|')
+      const args = Array.from({ length: Math.max(0, (arities.get(name) ?? 0) - given.length) }, () => '1')
+      const answer = await client.call('ACL', 'DRYRUN', `${user}-under-test`, ...given, ...args)
+      if (answer === 'OK') may.push(name)
+    }
+    return may
+  }
+
+  const passedOn = COMMANDS.filter((command) => command.allowed).filter((command) => command.state !== 'container')
+  const namesOf = (commands: readonly { name: string }[]): string[] => commands.map((command) => command.name)
+
+  it('the user default do all that the data plane passes on', async () => {
+    // The gateway answers this itself, so the engine's own rights do not matter.
+    const names = namesOf(passedOn).filter((name) => name !== 'CONFIG|GET')
+    expect(await allowedOf('default', names)).toEqual(names.flatMap(concrete))
+  })
+
+  it('the user default do nothing to the engine, even where the data plane would not stop it', async () => {
+    const harmful = COMMANDS.filter((command) => !command.allowed).filter((command) => command.reason !== 'others')
+    const may = await allowedOf('default', namesOf(harmful))
+    expect(may.filter((name) => !name.startsWith('MEMORY|'))).toEqual([])
+  })
+
+  it('the user default_ro read', async () => {
+    const reading = ['GET', 'MGET', 'HGETALL', 'DBSIZE', 'TTL', 'ZRANGE', 'XRANGE', 'PING', 'MULTI', 'EXEC', 'INFO']
+    expect(await allowedOf('default_ro', reading)).toEqual(reading)
+  })
+
+  it('the user default_ro do nothing else', async () => {
+    const writing = namesOf(passedOn.filter((command) => command.access === 'write'))
+    expect(await allowedOf('default_ro', writing)).toEqual([])
+    const more = ['EVAL_RO', 'EVALSHA_RO', 'FCALL_RO', 'SCRIPT', 'PUBLISH', 'SUBSCRIBE', 'MONITOR', 'SCAN', 'KEYS']
+    expect(await allowedOf('default_ro', [...more, 'CONFIG', 'DEBUG', 'SHUTDOWN', 'REPLICAOF'])).toEqual([])
+  })
+})

@@ -1,0 +1,71 @@
+import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
+import type { EngineSpec, MemberSpec } from '../fleet/index.js'
+import type { operations } from '../store/index.js'
+
+type DatabaseRow = operations.databases.DatabaseRow
+
+/**
+ * Everything on all keys and channels but what reaches the engine itself, and of that what its data is concerned with.
+ * The gateway refuses more; these rules hold even where it would not.
+ */
+const DEFAULT_RULES = [
+  '~* &* +@all -@dangerous -move -script|debug -cluster -asking -readonly -readwrite',
+  '+flushall +flushdb +keys +info +monitor +restore +sort +sort_ro +client|list',
+].join(' ')
+
+/**
+ * Reading keys and nothing else: no scripts, no publishing, and not what walks over all keys. `%R~*` makes the engine
+ * refuse a write even from a command that counts as reading.
+ */
+const READ_ONLY_RULES =
+  '%R~* -@all +@read +@connection +@transaction -@dangerous -scan +info +time +acl|whoami +acl|cat +acl|genpass'
+
+/** The name of a stored database's plan. */
+export function planNameOf(row: DatabaseRow): PlanName {
+  const name = PLAN_NAMES.find((known) => known === row.plan)
+  if (!name) throw new Error(`database ${row.database_id} has the unknown plan ${row.plan}`)
+  return name
+}
+
+/** The plan of a stored database. */
+export function planOf(row: DatabaseRow, plans: PlanTable): Plan {
+  return plans[planNameOf(row)]
+}
+
+/** How much data a plan holds: the tighter of its two sizes, bytes. */
+export function dataBoundOf(plan: Plan): number {
+  return Math.min(plan.db_memory_threshold, plan.db_disk_threshold)
+}
+
+/** Read regions in the order of the request. */
+export function readRegionsOf(row: DatabaseRow): readonly string[] {
+  return textsOf(row, 'read_regions')
+}
+
+/** Addresses and networks that may connect; empty means all. */
+export function allowedIpsOf(row: DatabaseRow): readonly string[] {
+  return textsOf(row, 'allowed_ips')
+}
+
+function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): readonly string[] {
+  const texts: unknown = JSON.parse(row[column])
+  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts
+  throw new Error(`database ${row.database_id} has unreadable ${column}`)
+}
+
+/** What the fleet should run for a database. */
+export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
+  const replicas = readRegionsOf(row).map((region): MemberSpec => ({ region, role: 'replica' }))
+  return {
+    databaseId: row.database_id,
+    members: [{ region: row.primary_region, role: 'primary' }, ...replicas],
+    users: [
+      { name: 'default', password: row.password, rules: DEFAULT_RULES },
+      { name: 'default_ro', password: row.read_only_rest_token, rules: READ_ONLY_RULES },
+    ],
+    maxMemoryBytes: dataBoundOf(planOf(row, plans)),
+    eviction: row.eviction === 1,
+    persistence: row.persistence,
+    wanted: 'running',
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The life of a database: its states, and the arrows between them. Each arrow is one function here with one
+ * transaction behind it that checks the state it starts from, so that two callers cannot both take it.
+ *
+ *                begin                     serve                     beginDelete                endDelete
+ *   (nothing) ──────────▶ active/creating ───────▶ active/(empty) ───────────────▶ active/deleting ──────────▶ (nothing)
+ *                              │ undo
+ *                              └──────▶ (nothing)            begin, finish, abandon of `changes/changer.ts`:
+ *                                                            active/(empty) ◀──▶ active/changing_plan, updating_regions
+ *                                                            begin and finish of `backups/`:
+ *                                                            active/(empty) ◀──▶ active/backing_up, restoring
+ *
+ *   state/modifying_state   what is true                                          who takes the arrows out of it
+ *   active/creating         a row; perhaps processes, files, an open port.        the creation that made it, or the
+ *                           No caller has been told of it                         next start, which only undoes
+ *   active/(empty)          serves, or comes up; a caller has been told           the owner
+ *   active/changing_plan,   serves as the row says; its engines are on their way  the change that began it, or the
+ *   active/updating_regions to another shape or back                              next start, which only gives it up
+ *   active/backing_up       serves; a snapshot of it is taken and checked         the backup, or the next start, which
+ *                                                                                 fails it
+ *   active/restoring        serves its old data, then comes up with other data;   the restore or import; the next start
+ *                           its row in `restores` says which                      undoes or carries through
+ *   active/deleting         a row; no longer served; perhaps processes, files     the deletion, a repeated one, or
+ *                                                                                 the next start, which only ends it
+ *
+ * `suspended` and `passive` may stand in place of `active`; the arrows of `modifying_state` are the same for all three.
+ * While `modifying_state` is not empty, every other change is refused with `database_busy`.
+ *
+ * Rows come first and go last: whatever process or file exists belongs to a row, so that after a crash the rows alone
+ * tell what is to be undone, ended or brought back.
+ */
+import { HomeportError } from '../contract/errors.js'
+import { operations, type Store } from '../store/index.js'
+
+const { databases } = operations
+
+/** A database as it is stored. */
+export type DatabaseRow = operations.databases.DatabaseRow
+
+type AuditRow = operations.accounts.NewAuditRow
+
+/** (nothing) → active/creating, or the reason why not. */
+export function begin(
+  store: Store,
+  args: operations.databases.CreateArgs,
+): Promise<operations.databases.CreateOutcome> {
+  return store.run(databases.create, args)
+}
+
+/** active/creating → active/(empty). */
+export async function serve(store: Store, databaseId: string, audit: AuditRow): Promise<DatabaseRow> {
+  const row = await store.run(databases.finishCreate, { databaseId, audit })
+  if (!row) throw new Error(`database ${databaseId} is not being created`)
+  return row
+}
+
+/** active/creating → (nothing). May be repeated. */
+export function undo(store: Store, databaseId: string): Promise<void> {
+  return store.run(databases.undoCreate, { databaseId })
+}
+
+/** active/(empty) → active/deleting; from active/deleting it stays there, so that a deletion cut short can be repeated. */
+export async function beginDelete(
+  store: Store,
+  args: { accountId: string; databaseId: string; audit: AuditRow },
+): Promise<void> {
+  const outcome = await store.run(databases.beginDelete, args)
+  if (outcome.kind === 'not_found') throw new HomeportError('database_not_found', { databaseId: args.databaseId })
+  if (outcome.kind === 'busy') throw new HomeportError('database_busy', { modifyingState: outcome.modifyingState })
+}
+
+/** active/deleting → (nothing). May be repeated. */
+export function endDelete(store: Store, databaseId: string): Promise<void> {
+  return store.run(databases.finishDelete, { databaseId })
+}
+
+/** active/changing_plan or active/updating_regions → active/(empty), as the row says, for a change that was cut short. */
+export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void> {
+  const { database_id: databaseId, modifying_state: modifyingState } = row
+  if (modifyingState !== 'changing_plan' && modifyingState !== 'updating_regions') return
+  await store.run(operations.databasesChanges.abandon, { databaseId, modifyingState })
+}
+
+/** What the next start has to do with a database that it finds. */
+export type Fate = 'bring-back' | 'undo' | 'end'
+
+/** Decides by the state alone what becomes of a database after a restart. */
+export function fateOf(row: DatabaseRow): Fate {
+  if (row.modifying_state === 'creating') return 'undo'
+  return row.modifying_state === 'deleting' ? 'end' : 'bring-back'
+}

@@ -1,0 +1,99 @@
+import { type CreateDatabaseBody, LONGEST_NAME } from '../contract/databases.js'
+import { HomeportError } from '../contract/errors.js'
+import type { PlanName, PlanTable } from '../contract/plans.js'
+import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/regions.js'
+
+/** A creation with every default filled in and every rule kept. */
+export interface DatabaseWish {
+  readonly name: string
+  readonly platform: Platform
+  readonly primaryRegion: Region
+  readonly readRegions: readonly ReadRegion[]
+  readonly plan: PlanName
+  /** US dollars a month; 0 means none. */
+  readonly budget: number
+  readonly eviction: boolean
+  readonly tls: boolean
+}
+
+/** What the rules depend on besides the request. */
+export interface RuleSettings {
+  readonly accountType: 'free' | 'paid'
+  readonly plans: PlanTable
+  readonly tlsByDefault: boolean
+}
+
+/**
+ * Fills in the defaults of a request that has passed its schema, and checks what stands between its fields.
+ * @throws HomeportError `invalid_request` with every problem at once; `plan_not_allowed`.
+ */
+export function judgeCreation(body: CreateDatabaseBody, settings: RuleSettings): DatabaseWish {
+  const wish: DatabaseWish = {
+    name: body.database_name.trim(),
+    platform: body.platform,
+    primaryRegion: body.primary_region,
+    readRegions: body.read_regions ?? [],
+    plan: body.plan ?? (settings.accountType === 'free' ? 'free' : 'payg'),
+    budget: body.budget ?? 0,
+    eviction: body.eviction ?? false,
+    tls: body.tls ?? settings.tlsByDefault,
+  }
+  const problems = [
+    ...nameProblems(wish.name, 'database_name'),
+    ...platformProblems(wish),
+    ...readRegionProblems(wish, settings.plans),
+  ]
+  if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+  if (settings.accountType === 'free' && wish.plan !== 'free') {
+    throw new HomeportError('plan_not_allowed', { plan: wish.plan })
+  }
+  return wish
+}
+
+/** What is wrong with a name, trimmed, that came in this field. */
+export function nameProblems(name: string, field: string): string[] {
+  const problems: string[] = []
+  // Counted as people count: a pair of surrogates is one character.
+  const length = [...name].length
+  if (length < 1 || length > LONGEST_NAME) {
+    problems.push(`\`${field}\` must have 1 to ${LONGEST_NAME} characters after trimming; found ${length}.`)
+  }
+  if (/\p{Cc}/u.test(name)) problems.push(`\`${field}\` must not hold control characters such as line breaks.`)
+  if (/\p{Cs}/u.test(name)) problems.push(`\`${field}\` must be well-formed Unicode; found half of a character.`)
+  return problems
+}
+
+function platformProblems({ platform, primaryRegion }: DatabaseWish): string[] {
+  const home = REGIONS[primaryRegion].platform
+  if (home === platform) return []
+  return [
+    `\`primary_region\` "${primaryRegion}" belongs to platform "${home}", but \`platform\` is "${platform}". Send platform "${home}", or one of its own regions: ${regionsOf(platform).join(', ')}.`,
+  ]
+}
+
+/** What decides which read regions a database may have. */
+export interface RegionsWish {
+  readonly readRegions: readonly string[]
+  readonly platform: string
+  readonly primaryRegion: string
+  readonly plan: PlanName
+}
+
+/** What is wrong with the read regions of a database. */
+export function readRegionProblems(wish: RegionsWish, plans: PlanTable): string[] {
+  const { readRegions, platform, primaryRegion, plan } = wish
+  const problems: string[] = []
+  const repeated = readRegions.find((region, index) => readRegions.indexOf(region) !== index)
+  if (repeated) problems.push(`\`read_regions\` must not repeat a region; found "${repeated}" more than once.`)
+  if (readRegions.some((region) => region === primaryRegion)) {
+    problems.push(`\`read_regions\` must not hold the primary region "${primaryRegion}".`)
+  }
+  if (platform === 'gcp' && readRegions.length > 0) {
+    problems.push('`read_regions` must be empty on platform "gcp": every read region is on "aws".')
+  }
+  const most = plans[plan].max_read_regions
+  if (readRegions.length > most) {
+    problems.push(`\`read_regions\` may hold at most ${most} on plan "${plan}"; found ${readRegions.length}.`)
+  }
+  return problems
+}

@@ -1,0 +1,63 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'iovalkey'
+import { expect } from 'vitest'
+import { isPortFree, processesMarked } from '../../../test/support/index.js'
+import { type DatabaseRecord, DatabaseRecordSchema } from '../../contract/databases.js'
+import { compileChecker } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { House } from './house.js'
+
+/** The least that a creation may say. */
+export const least = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+
+const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
+
+/** Creates a database over HTTP and holds the answer to its schema. */
+export async function create(on: House, some: object = {}, headers?: Record<string, string>): Promise<DatabaseRecord> {
+  const { status, body } = await on.api('POST', '/v2/redis/database', { ...least, ...some }, headers)
+  expect(body).not.toHaveProperty('error')
+  expect(status).toBe(200)
+  checkRecord(body)
+  return body
+}
+
+/** Asks an engine of a database as one of its users. */
+export async function ask(on: House, databaseId: string, region: string, login: [string, string], command: string[]) {
+  const endpoint = (await on.databases.endpoints(databaseId)).find((one) => one.region === region)
+  const [username, password] = login
+  const client = new Redis({
+    path: endpoint?.socketPath ?? '',
+    username,
+    password,
+    retryStrategy: () => null,
+    lazyConnect: true,
+  })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    const [name = '', ...args] = command
+    return await client.call(name, ...args)
+  } finally {
+    client.disconnect()
+  }
+}
+
+/** The databases that have a directory. */
+export const databaseDirs = (on: House): string[] => {
+  const path = join(on.dataDir, 'databases')
+  return existsSync(path) ? readdirSync(path) : []
+}
+
+/** The engines of a database; all engines for an empty id. They name their directory in their command line. */
+export const enginesOf = (on: House, databaseId: string) => processesMarked(join(on.dataDir, 'databases', databaseId))
+
+/** No row, no file, no process, no open port. */
+export async function expectNothing(on: House): Promise<void> {
+  expect(await on.store.run(operations.databases.load, {})).toEqual([])
+  expect(databaseDirs(on)).toEqual([])
+  expect(enginesOf(on, '')).toEqual([])
+  expect(on.databases.directory.list()).toEqual([])
+  const { from, to } = on.redisPorts
+  for (let port = from; port <= to; port++) expect(await isPortFree(port), `port ${port}`).toBe(true)
+}

@@ -1,0 +1,157 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePortRange, tempDir } from '../../../test/support/index.js'
+import { type Accounts, accountRoutes, createAccounts, readCredentials } from '../../accounts/index.js'
+import { type Clock, systemClock } from '../../base/index.js'
+import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
+import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
+import { type Caller, HttpServer } from '../../http/index.js'
+import { openStore, type Store } from '../../store/index.js'
+import { createDatabases, type Databases } from '../databases.js'
+import type { DatabasesOptions } from '../parts.js'
+import { databaseRoutes } from '../routes.js'
+import { PortGate } from './port-gate.js'
+
+const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+
+/** What a test may choose about its house. */
+export interface HouseOptions {
+  readonly dataDir?: string
+  readonly redisPorts?: { readonly from: number; readonly to: number }
+  readonly plans?: PlanTable
+  /** Stand in front of the fleet's own, to make it fail. */
+  readonly ensure?: (fleet: Fleet, spec: EngineSpec) => Promise<void>
+  readonly remove?: (fleet: Fleet, databaseId: string) => Promise<void>
+  readonly checkSnapshot?: (fleet: Fleet, file: string) => ReturnType<Fleet['checkSnapshot']> | undefined
+  readonly adoptSnapshot?: (fleet: Fleet, spec: EngineSpec, file: string) => Promise<void> | undefined
+  /** Clock of the databases. Default: the machine's. */
+  readonly clock?: Clock
+  readonly freeAccountDatabases?: number
+  readonly paidAccountDatabases?: number
+}
+
+/** An answer of the management API; `body` is the parsed JSON. */
+export interface HouseAnswer {
+  readonly status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any
+}
+
+/** A management API with real accounts, a real store and real engines, without a data plane. */
+export interface House {
+  readonly dataDir: string
+  readonly redisPorts: { readonly from: number; readonly to: number }
+  readonly store: Store
+  readonly accounts: Accounts
+  readonly fleet: Fleet
+  readonly databases: Databases
+  readonly owner: Caller
+  /** Calls the management API; `login` replaces the first account's header. */
+  api(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<HouseAnswer>
+  /** The same, without reading the answer. */
+  raw(method: string, path: string, body?: RequestInit['body']): Promise<Response>
+  /** Ends everything but the files. May be repeated. */
+  close(): Promise<void>
+}
+
+/** Opens a house; opening one again on the same `dataDir` is a restart. */
+export async function openHouse(options: HouseOptions = {}): Promise<House> {
+  const dataDir = options.dataDir ?? join(tempDir(), 'data')
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const redisPorts = options.redisPorts ?? (await freePortRange(10))
+  const store = await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })
+  const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })
+  await accounts.start()
+  const fleet = createFleet({ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet })
+  await fleet.start()
+  const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, redisPorts, options })
+  await databases.start()
+  const server = serverOf(databases, accounts)
+  await server.start()
+  await databases.backups.start()
+  const basic = await ownerLogin(dataDir)
+  return {
+    ...{ dataDir, redisPorts, store, accounts, fleet, databases },
+    owner: accounts.basic(basic, '127.0.0.1') as Caller,
+    api: (method, path, body, headers) =>
+      callApi(server.port, method, path, body, { authorization: basic, ...headers }),
+    raw: (method, path, body) =>
+      fetch(`http://127.0.0.1:${server.port}${path}`, {
+        ...{ method, headers: { authorization: basic } },
+        ...(body === undefined ? {} : { body, duplex: 'half' }),
+      }),
+    close: async () => {
+      for (const service of [databases.backups, server, databases]) await service.stop()
+      gate.close()
+      await fleet.stop()
+      await store.close()
+    },
+  }
+}
+
+interface Foundation {
+  readonly dataDir: string
+  readonly store: Store
+  readonly accounts: Accounts
+  readonly fleet: Fleet
+  readonly redisPorts: House['redisPorts']
+  readonly options: HouseOptions
+}
+
+function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: Foundation) {
+  const databases: Databases = createDatabases({
+    ...{ dataDir, store, clock: options.clock ?? systemClock, logger: quiet, plans: options.plans ?? DEFAULT_PLANS },
+    fleet: fleetOf(fleet, options),
+    settings: {
+      ...{ redisPorts, publicRedisHost: 'localhost', publicRestUrl: 'http://127.0.0.1:8701', redisTlsByDefault: false },
+      proxyTerminatesTls: false,
+      freeAccountDatabases: options.freeAccountDatabases ?? 1,
+      paidAccountDatabases: options.paidAccountDatabases ?? 1000,
+    },
+    emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
+    onServing: (databaseId) => gate.open(databaseId),
+  })
+  const gate = new PortGate(databases.directory)
+  return { databases, gate }
+}
+
+function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet'] {
+  return {
+    ensure: (spec, patience) => options.ensure?.(fleet, spec) ?? fleet.ensure(spec, patience),
+    remove: (databaseId) => options.remove?.(fleet, databaseId) ?? fleet.remove(databaseId),
+    endpoints: (databaseId, signal) => fleet.endpoints(databaseId, signal),
+    usedBytes: (databaseId) => fleet.usedBytes(databaseId),
+    collectOrphans: (known) => fleet.collectOrphans(known),
+    takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),
+    checkSnapshot: (file, evidence) => options.checkSnapshot?.(fleet, file) ?? fleet.checkSnapshot(file, evidence),
+    adoptSnapshot: (spec, file) => options.adoptSnapshot?.(fleet, spec, file) ?? fleet.adoptSnapshot(spec, file),
+  }
+}
+
+function serverOf(databases: Databases, authenticator: Accounts): HttpServer {
+  return new HttpServer({
+    ...{ service: 'management', host: '127.0.0.1', port: 0, bodyLimitBytes: 2 ** 20, version: 'test' },
+    publicUrl: 'http://127.0.0.1',
+    routes: [...databaseRoutes(databases), ...accountRoutes(authenticator)],
+    authenticator,
+    onInternalError: (error) => process.stderr.write(`${String(error)}\n`),
+  })
+}
+
+async function ownerLogin(dataDir: string): Promise<string> {
+  const credentials = await readCredentials(dataDir)
+  if (!credentials) throw new Error('the accounts have no credentials')
+  return `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+}
+
+async function callApi(
+  port: number,
+  method: string,
+  path: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<HouseAnswer> {
+  const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, ...sent })
+  return { status: response.status, body: await response.json() }
+}
