@@ -1,0 +1,38 @@
+import { ipMatcher } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import type { ServedDatabase } from './seams.js'
+
+interface AllowList {
+  readonly matches: (address: string) => boolean
+  /** Addresses that were found to match; a match costs more than the request that asks for it. */
+  readonly known: Set<string>
+}
+
+const MOST_KNOWN = 1024
+
+/** A description of a database never changes: with another allow list comes another object. */
+const allowLists = new WeakMap<ServedDatabase, AllowList>()
+
+/** Whether the database's allow list holds an address. */
+export function isAllowed(database: ServedDatabase, address: string | undefined): boolean {
+  const { allowedIpRanges } = database
+  if (allowedIpRanges === undefined || allowedIpRanges.length === 0) return true
+  let list = allowLists.get(database)
+  if (!list) {
+    list = { matches: ipMatcher(allowedIpRanges), known: new Set() }
+    allowLists.set(database, list)
+  }
+  return address !== undefined && (list.known.has(address) || matchesNow(list, address))
+}
+
+function matchesNow({ matches, known }: AllowList, address: string): boolean {
+  if (!matches(address)) return false
+  if (known.size < MOST_KNOWN) known.add(address)
+  return true
+}
+
+/** Refuses a client whose address the database's allow list does not hold, with `address_not_allowed`. */
+export function checkAddress(database: ServedDatabase, address: string | undefined): void {
+  if (isAllowed(database, address)) return
+  throw new HomeportError('address_not_allowed', { address: address ?? 'unknown' })
+}

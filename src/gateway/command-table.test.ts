@@ -1,0 +1,68 @@
+import { Redis } from 'iovalkey'
+import { describe, expect, it } from 'vitest'
+import { COMMANDS } from '../contract/commands.js'
+import { findCommand, findCommandByName, findSubcommand } from './command-table.js'
+import { ENGINE_PASSWORDS, startEngine } from './testing/engine.js'
+
+const find = (name: string) => findCommand(Buffer.from(`..${name}..`), 2, 2 + name.length)
+
+describe('the command table', () => {
+  it('has every name once, in upper case', () => {
+    const names = COMMANDS.map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(names).toEqual(names.map((name) => name.toUpperCase()))
+  })
+
+  it('finds every command by its bytes, in any case, and nothing else', () => {
+    for (const command of COMMANDS) {
+      expect(find(command.name)).toMatchObject(command)
+      expect(find(command.name.toLowerCase())).toMatchObject(command)
+      expect(findCommandByName(command.name.toLowerCase())).toMatchObject(command)
+      expect(find(`${command.name}X`)?.name).not.toBe(command.name)
+    }
+    for (const name of ['', 'NOSUCH', 'GE\u0014', 'g%t', 'CLIENT|']) expect(find(name)).toBeUndefined()
+  })
+
+  it('has a container for every subcommand, and subcommands for every container', () => {
+    const containers = COMMANDS.filter((command) => command.allowed && command.state === 'container')
+    for (const { name } of containers) expect(COMMANDS.some((other) => other.name.startsWith(`${name}|`))).toBe(true)
+    const withSubcommands = new Set(COMMANDS.flatMap(({ name }) => (name.includes('|') ? [name.split('|')[0]] : [])))
+    expect([...withSubcommands].sort()).toEqual(containers.map(({ name }) => name).sort())
+  })
+
+  it('has judged every command of the installed engine', async () => {
+    const engine = await startEngine()
+    const redis = new Redis({ path: engine.socketPath, password: ENGINE_PASSWORDS.default })
+    const names = await redis.call('COMMAND', 'LIST')
+    redis.disconnect()
+    const unknown = (names as string[]).filter((name) => !name.includes('|') && !findCommandByName(name))
+    expect(unknown).toEqual([])
+  })
+
+  it.each([
+    'SHUTDOWN',
+    'DEBUG',
+    'MODULE',
+    'REPLICAOF',
+    'SLAVEOF',
+    'MIGRATE',
+    'SAVE',
+    'BGSAVE',
+    'CLUSTER',
+    'SWAPDB',
+    'MOVE',
+    'PSYNC',
+  ])('refuses %s', (name) => {
+    expect(findCommandByName(name)?.allowed).toBe(false)
+  })
+
+  it.each([
+    ['CONFIG', 'SET'],
+    ['ACL', 'SETUSER'],
+    ['CLIENT', 'KILL'],
+    ['CLIENT', 'PAUSE'],
+    ['SCRIPT', 'DEBUG'],
+  ])('refuses %s %s', (container, subcommand) => {
+    expect(findSubcommand(container, subcommand)?.allowed).toBe(false)
+  })
+})

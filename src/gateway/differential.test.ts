@@ -1,0 +1,133 @@
+import { createConnection, type NetConnectOpts, type Socket } from 'node:net'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { atCleanup, waitFor } from '../../test/support/index.js'
+import { encodeCommand } from './resp/encode.js'
+import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './testing/engine.js'
+import { pick, type Random, randomCommand, randomOf } from './testing/random-commands.js'
+import { CREDENTIALS, type Rig, startRig } from './testing/rig.js'
+
+/** The same for everybody, unless somebody looks for more. */
+const SEED = Number(process.env.HOMEPORT_DIFFERENTIAL_SEED ?? 20_261_121)
+const SEQUENCES = Number(process.env.HOMEPORT_DIFFERENTIAL_SEQUENCES ?? 24)
+const STEPS = 120
+
+let rig: Rig
+let engine: TestEngine
+
+beforeAll(async () => {
+  const everyLimit = { maxEntryBytes: 2 ** 27, maxCommandsPerSecond: 10 ** 9, maxRequestsPerMonth: 10 ** 9 }
+  rig = await startRig({ ...everyLimit, scriptTimeoutMs: 5_000, scriptMsPerMinute: 60_000 })
+  engine = await startEngine()
+})
+
+/** One client, of which everything that comes back is kept. */
+class Recorder {
+  readonly socket: Socket
+  readonly #chunks: Buffer[] = []
+  #tail = ''
+
+  constructor(target: NetConnectOpts) {
+    this.socket = createConnection(target)
+    this.socket.on('data', (chunk: Buffer) => {
+      this.#chunks.push(chunk)
+      this.#tail = (this.#tail + chunk.subarray(-64).toString('latin1')).slice(-64)
+    })
+    atCleanup(() => void this.socket.destroy())
+  }
+
+  /** Everything up to the reply to a last command of ours. */
+  async until(word: string): Promise<Buffer> {
+    this.socket.write(encodeCommand(['ECHO', word]))
+    const end = `$${word.length}\r\n${word}\r\n`
+    await waitFor(() => this.#tail.endsWith(end), { what: `the echo of ${word}` })
+    this.#tail = ''
+    return Buffer.concat(this.#chunks.splice(0))
+  }
+}
+
+type Step = readonly (readonly (Buffer | string)[])[]
+
+function transaction(random: Random): Step {
+  const inner = Array.from({ length: Math.floor(random() * 6) }, () => randomCommand(random))
+  const before = random() < 0.3 ? [['WATCH', 'key:1'], ...(random() < 0.5 ? [['SET', 'key:1', 'x']] : [])] : []
+  const nested = random() < 0.1 ? [['MULTI']] : []
+  return [...before, ['MULTI'], ...inner, ...nested, [pick(random, ['EXEC', 'EXEC', 'EXEC', 'DISCARD'])], ['UNWATCH']]
+}
+
+function subscription(random: Random): Step {
+  const channel = `news-${Math.floor(random() * 3)}`
+  return [
+    ['SUBSCRIBE', channel, 'more'],
+    ['PSUBSCRIBE', 'n*'],
+    ['PING'],
+    ['UNSUBSCRIBE', channel, 'more'],
+    ['PUNSUBSCRIBE'],
+  ]
+}
+
+function randomStep(random: Random): Step {
+  const kind = random()
+  if (kind < 0.15) return transaction(random)
+  if (kind < 0.17) return subscription(random)
+  // Commands about the connection itself are answered by the gateway, which takes none in a transaction.
+  return kind < 0.19 ? [['SELECT', '0']] : [randomCommand(random)]
+}
+
+/** All commands as one text, and the places where a writer pauses. */
+function sequenceOf(random: Random): readonly Buffer[] {
+  const steps = Array.from({ length: STEPS }, () => randomStep(random))
+  const commands = steps.flat().map((command) => encodeCommand(command))
+  const bytes = Buffer.concat([Buffer.from('PING inline\r\n'), ...commands])
+  const pieces: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const length = random() < 0.5 ? 1 + Math.floor(random() * 200) : 1 + Math.floor(random() * 20_000)
+    pieces.push(bytes.subarray(at, at + length))
+    at += length
+  }
+  return pieces
+}
+
+async function send({ socket }: Recorder, pieces: readonly Buffer[], random: Random): Promise<void> {
+  for (const piece of pieces) {
+    socket.write(piece)
+    if (random() < 0.3) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+async function loggedIn(target: NetConnectOpts, password: string, protocol: 2 | 3): Promise<Recorder> {
+  const recorder = new Recorder(target)
+  recorder.socket.write(encodeCommand(['HELLO', String(protocol), 'AUTH', 'default', password]))
+  recorder.socket.write(encodeCommand(['FLUSHALL']))
+  await recorder.until('ready')
+  return recorder
+}
+
+async function compare(seed: number, protocol: 2 | 3): Promise<void> {
+  const pieces = sequenceOf(randomOf(seed))
+  const [through, direct] = await Promise.all([
+    loggedIn({ port: rig.port, host: '127.0.0.1' }, CREDENTIALS.password, protocol),
+    loggedIn({ path: engine.socketPath }, ENGINE_PASSWORDS.default, protocol),
+  ])
+  await Promise.all([send(through, pieces, randomOf(seed)), send(direct, pieces, randomOf(seed + 1))])
+  const [ours, theirs] = await Promise.all([through.until('done'), direct.until('done')])
+  through.socket.destroy()
+  direct.socket.destroy()
+  if (!ours.equals(theirs)) expect(around(ours, theirs)).toEqual(around(theirs, ours))
+}
+
+/** Where two texts part, short enough to be read. */
+function around(text: Buffer, other: Buffer): string {
+  let at = 0
+  while (at < text.length && text[at] === other[at]) at++
+  return `at ${at}: ${text.toString('latin1', Math.max(0, at - 200), at + 200)}`
+}
+
+describe('a client of the gateway and one of a bare engine', () => {
+  it.each([2, 3] as const)(
+    'get the same bytes for the same commands with RESP%i',
+    async (protocol) => {
+      for (let i = 0; i < SEQUENCES; i++) await compare(SEED + i, protocol)
+    },
+    60_000,
+  )
+})

@@ -1,0 +1,186 @@
+import type { Clock, Service } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { Lanes } from './lane/lanes.js'
+import { Guards } from './limits/guards.js'
+import { RestListener } from './rest/rest-listener.js'
+import type {
+  DatabaseDirectory,
+  DatabaseUsage,
+  EndpointSource,
+  GatewayLogger,
+  GatewaySettings,
+  ServedDatabase,
+  UsageSource,
+} from './seams.js'
+import { DatabaseListener } from './tcp/database-listener.js'
+
+/** What a gateway is made of. */
+export interface GatewayOptions {
+  readonly settings: GatewaySettings
+  readonly directory: DatabaseDirectory
+  readonly fleet: EndpointSource
+  /** Who keeps the usage of databases. Omitted: it is counted while the gateway lives, and every database is open. */
+  readonly usage?: UsageSource | undefined
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+  /** Homeport's version, for `/health`. */
+  readonly version: string
+  /** How long clients may finish when the gateway stops. Default 5,000. */
+  readonly stopGraceMs?: number
+}
+
+/** The data plane. */
+export interface Gateway extends Service {
+  /**
+   * Resolves when the TCP port of a database listens. Rejects with `port_taken` when another program holds it, with
+   * `tls_not_configured`, and with `database_not_found` when the directory does not list the database.
+   */
+  openDatabase(databaseId: string): Promise<void>
+  /** What is counted of a database; undefined when the directory does not list it. */
+  usageOf(databaseId: string): DatabaseUsage | undefined
+  /** Port of the REST listener once it is started. */
+  readonly restPort: number
+}
+
+interface OpenDatabase {
+  readonly listener: DatabaseListener
+  readonly listening: Promise<void>
+}
+
+const DEFAULT_STOP_GRACE_MS = 5_000
+
+/** Makes a gateway; nothing listens before `start`. */
+export function createGateway(options: GatewayOptions): Gateway {
+  return new DataPlane(options)
+}
+
+class DataPlane implements Gateway {
+  readonly name = 'gateway'
+  readonly #options: GatewayOptions
+  readonly #lanes: Lanes
+  readonly #guards: Guards
+  readonly #rest: RestListener
+  readonly #open = new Map<string, OpenDatabase>()
+  readonly #closing = new Set<Promise<void>>()
+  #unsubscribe: (() => void) | undefined
+  #lastClientId = 0
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#guards = new Guards({ usage: options.usage, clock: options.clock, lanes: () => this.#lanes })
+    this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
+    this.#rest = new RestListener({ ...options, lanes: this.#lanes, guards: this.#guards })
+  }
+
+  get restPort(): number {
+    return this.#rest.port
+  }
+
+  async start(): Promise<void> {
+    await this.#rest.listen()
+    this.#unsubscribe = this.#options.directory.onChange(() => this.#follow())
+    this.#follow()
+    await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
+    const graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
+    for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
+    await Promise.all([this.#rest.close(graceMs), ...this.#closing])
+    this.#lanes.close()
+  }
+
+  openDatabase(databaseId: string): Promise<void> {
+    const open = this.#open.get(databaseId)
+    if (open) return open.listening
+    const database = this.#find(databaseId)
+    if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
+    return this.#openListener(database)
+  }
+
+  usageOf(databaseId: string): DatabaseUsage | undefined {
+    const database = this.#find(databaseId)
+    return database && this.#guards.of(database).usage
+  }
+
+  #find(databaseId: string): ServedDatabase | undefined {
+    return this.#options.directory.list().find((served) => served.databaseId === databaseId)
+  }
+
+  /** Makes the open ports those of the directory. */
+  #follow(): void {
+    const served = new Map(this.#options.directory.list().map((database) => [database.databaseId, database]))
+    for (const [databaseId, { listener }] of this.#open) {
+      const database = served.get(databaseId)
+      if (database && samePort(database, listener.database)) this.#update(listener, database)
+      else this.#forget(databaseId)
+      if (!database) this.#guards.forget(databaseId)
+    }
+    for (const database of served.values()) {
+      if (this.#open.has(database.databaseId)) continue
+      this.#openListener(database).catch((error: unknown) =>
+        this.#options.logger.error(
+          { err: error, databaseId: database.databaseId },
+          'the port of a database cannot be opened',
+        ),
+      )
+    }
+  }
+
+  #update(listener: DatabaseListener, database: ServedDatabase): void {
+    if (database === listener.database) return
+    // What the engine was logged in to with may have changed as well.
+    if (database.loginEpoch !== listener.database.loginEpoch) this.#lanes.forget(database.databaseId)
+    this.#guards.of(database)
+    listener.update(database)
+  }
+
+  async #openListener(database: ServedDatabase): Promise<void> {
+    const { settings, directory, clock, logger } = this.#options
+    const nextClientId = (): number => ++this.#lastClientId
+    const listener = new DatabaseListener(database, {
+      settings,
+      directory,
+      clock,
+      logger,
+      lanes: this.#lanes,
+      guard: this.#guards.of(database),
+      nextClientId,
+    })
+    const listening = this.#listen(listener)
+    this.#open.set(database.databaseId, { listener, listening })
+    await listening
+  }
+
+  /** A port that just became free may still be held by the listener that is being closed. */
+  async #listen(listener: DatabaseListener): Promise<void> {
+    await Promise.all(this.#closing)
+    try {
+      await listener.listen()
+    } catch (error) {
+      const { databaseId } = listener.database
+      if (this.#open.get(databaseId)?.listener === listener) this.#open.delete(databaseId)
+      throw error
+    }
+  }
+
+  #forget(databaseId: string): void {
+    this.#close(databaseId, 0)
+    this.#lanes.forget(databaseId)
+  }
+
+  #close(databaseId: string, graceMs: number): void {
+    const open = this.#open.get(databaseId)
+    if (!open) return
+    this.#open.delete(databaseId)
+    const closed = open.listening.then(() => open.listener.close(graceMs)).catch(() => {})
+    this.#closing.add(closed)
+    void closed.finally(() => this.#closing.delete(closed))
+  }
+}
+
+function samePort(one: ServedDatabase, other: ServedDatabase): boolean {
+  return one.port === other.port && one.tls === other.tls
+}

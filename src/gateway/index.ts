@@ -1,0 +1,53 @@
+/**
+ * The gateway: the data plane in front of every database. Clients speak to it, it speaks to the engines.
+ *
+ * ```
+ *   Redis protocol ── tcp/ ──┐                         ┌─ shared lane: stateless commands of everybody, one pipeline
+ *   (a port per database)    ├── command table ── lane/┤
+ *   HTTP ──────────── rest/ ─┘                         └─ own lane: one client while its connection has a state
+ * ```
+ *
+ * - `resp/` frames the Redis protocol in both directions without decoding or copying it.
+ * - `lane/` owns the connections to engines: pipelines, the order of replies, loss and reconnection.
+ * - `tcp/` is one session for each client: login, transactions, subscriptions, slow readers.
+ * - `rest/` is the same over HTTP, for `@upstash/redis`, with messages as server-sent events.
+ * - `limits/` is one guard for each database: it counts every command and holds it against the limits.
+ *
+ * A command goes: frame → command table (known? allowed? what does it do to the connection?) → lane → engine → reply,
+ * passed on as it came. The table is data (`contract/commands.ts`); what is not in it is refused, whatever the engine
+ * knows.
+ *
+ * What it promises:
+ * - Every command gets exactly one answer, in order, across changes of lane.
+ * - State of one client (transaction, watch, subscription, protocol version) never reaches another: shared lanes carry
+ *   only stateless commands, an own lane is scrubbed before it is lent again, no lane serves two users or databases.
+ * - A lost engine costs the commands in flight a clear error, not the connection; only a client whose transaction or
+ *   subscription died with the engine is disconnected. The next command reconnects, and waits while the engine starts.
+ * - Memory per client is bounded: commands in flight, input held back, replies left unread.
+ * - Every limit of a database holds on both protocols with the same text; `docs/limits.md` lists them. A change of
+ *   limits closes no connection, a change of credentials closes all.
+ * - Bytes that are no protocol end the connection they came on and nothing else.
+ *
+ * What it never does: start or stop engines, keep credentials or books, retry a command, or change a reply other than
+ * hiding the host's own details in INFO and MONITOR and naming limits in their own words.
+ *
+ * What has its place and is not there yet: TLS by server name on one port (`DatabaseListener`), reads from the nearest
+ * replica (`Lanes` picks the endpoint).
+ */
+export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
+export type {
+  Admission,
+  DataAccess,
+  DatabaseDirectory,
+  DatabaseUsage,
+  DataEndpoint,
+  DataUser,
+  EndpointSource,
+  EngineCredentials,
+  GatewayLogger,
+  GatewaySettings,
+  ServedDatabase,
+  UsageSource,
+} from './seams.js'
+export type { KeyPair } from './tls/certificates.js'
+export { authorityCertificatePath, localCertificate } from './tls/local-authority.js'

@@ -1,0 +1,41 @@
+/** Lines of INFO that tell about the machine and its files rather than about the database. */
+const HIDDEN = new Set([
+  'atomicvar_api',
+  'config_file',
+  'executable',
+  'gcc_version',
+  'io_threads_active',
+  'master_host',
+  'master_port',
+  'monotonic_clock',
+  'multiplexing_api',
+  'os',
+  'process_id',
+  'process_supervised',
+  'tcp_port',
+])
+const REPLICA_LINE = /^slave\d+:/
+
+/** Takes out of the text of INFO what clients of one database have no business with. */
+export function filterInfo(text: string): string {
+  return text
+    .split('\r\n')
+    .filter((line) => !HIDDEN.has(line.slice(0, line.indexOf(':'))) && !REPLICA_LINE.test(line))
+    .join('\r\n')
+}
+
+const BULK = /^\$\d+\r\n([\s\S]*)\r\n$/
+const VERBATIM = /^=\d+\r\ntxt:([\s\S]*)\r\n$/
+
+/** Filters a whole reply to INFO, in either protocol version. Errors pass as they are. */
+export function filterInfoReply(reply: Buffer): Buffer {
+  const text = reply.toString()
+  const bulk = BULK.exec(text)?.[1]
+  if (bulk !== undefined) return framed('$', filterInfo(bulk))
+  const verbatim = VERBATIM.exec(text)?.[1]
+  return verbatim === undefined ? reply : framed('=', `txt:${filterInfo(verbatim)}`)
+}
+
+function framed(type: string, text: string): Buffer {
+  return Buffer.from(`${type}${Buffer.byteLength(text)}\r\n${text}\r\n`)
+}

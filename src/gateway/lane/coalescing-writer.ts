@@ -1,0 +1,92 @@
+import type { Socket } from 'node:net'
+
+const BLOCK_BYTES = 65_536
+/** From this size on, passing a view on costs less than copying. */
+const COPY_LIMIT_BYTES = 16_384
+
+/**
+ * Gathers what many senders write in one turn of the event loop into few system calls: small pieces are copied into
+ * one block, large ones go by as views.
+ */
+export class CoalescingWriter {
+  #block: Buffer = EMPTY
+  /** First byte of the block that is not yet among `#parts`. */
+  #from = 0
+  #to = 0
+  #parts: Buffer[] = []
+  #bytes = 0
+
+  /** Bytes that wait for `flush`. */
+  get pendingBytes(): number {
+    return this.#bytes
+  }
+
+  /** Adds the bytes [start, end); they must not change until they are sent. */
+  append(bytes: Buffer, start: number, end: number): void {
+    const length = end - start
+    this.#bytes += length
+    if (length >= COPY_LIMIT_BYTES) {
+      this.#closePart()
+      this.#parts.push(bytes.subarray(start, end))
+      return
+    }
+    this.#reserve(length)
+    bytes.copy(this.#block, this.#to, start, end)
+    this.#to += length
+  }
+
+  /** Adds text in UTF-8. */
+  appendText(text: string): void {
+    const mostBytes = text.length * 3
+    if (mostBytes >= COPY_LIMIT_BYTES) {
+      const bytes = Buffer.from(text)
+      this.append(bytes, 0, bytes.length)
+      return
+    }
+    this.#reserve(mostBytes)
+    const length = this.#block.write(text, this.#to)
+    this.#to += length
+    this.#bytes += length
+  }
+
+  /** Hands everything to the socket. */
+  flush(socket: Socket): void {
+    this.#closePart()
+    const parts = this.#parts
+    if (parts.length === 0) return
+    this.#parts = []
+    this.#bytes = 0
+    if (parts.length > 1) socket.cork()
+    for (const part of parts) socket.write(part)
+    if (parts.length > 1) socket.uncork()
+    if (socket.writableLength === 0) this.#reuseBlock()
+  }
+
+  /** Forgets everything that was not flushed. */
+  clear(): void {
+    this.#parts = []
+    this.#from = this.#to
+    this.#bytes = 0
+  }
+
+  #reserve(length: number): void {
+    if (this.#block.length - this.#to >= length) return
+    this.#closePart()
+    this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+    this.#from = 0
+    this.#to = 0
+  }
+
+  #closePart(): void {
+    if (this.#to > this.#from) this.#parts.push(this.#block.subarray(this.#from, this.#to))
+    this.#from = this.#to
+  }
+
+  /** The operating system has taken a copy of all of it. */
+  #reuseBlock(): void {
+    this.#from = 0
+    this.#to = 0
+  }
+}
+
+const EMPTY = Buffer.alloc(0)

@@ -1,0 +1,315 @@
+import { createConnection, type Socket } from 'node:net'
+import { type Clock, unreachable } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { encodeTextCommand } from '../resp/encode.js'
+import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
+import type { EngineCredentials, GatewayLogger } from '../seams.js'
+import { CoalescingWriter } from './coalescing-writer.js'
+import { type Greeting, readGreeting } from './greeting.js'
+import { PendingReplies } from './pending-replies.js'
+import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
+import type { ReplySink } from './reply-sink.js'
+
+/**
+ * One connection to one engine, made when it is first needed and made again after it was lost.
+ *
+ * ```
+ *   idle ──write──▶ dialling ──socket──▶ greeting ──HELLO answered──▶ ready
+ *    ▲                 │                    │                           │
+ *    └──── failed ─────┴────── failed ──────┴────────── lost ───────────┘      any ──destroy──▶ closed
+ * ```
+ *
+ * - idle: nothing is owed, nothing is written.
+ * - dialling, greeting: commands gather in the writer and wait.
+ * - ready: commands go out once per turn of the event loop; replies come back in order.
+ * - closed: for ever; whatever is asked of it fails.
+ *
+ * Promise: every reply that was expected is delivered or failed exactly once, in order. Bytes that are no reply, or a
+ * reply that nobody expects, end the connection, since nothing after them can be trusted.
+ */
+export type LinkState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'dialling'; readonly abort: AbortController }
+  | { readonly kind: 'greeting'; readonly socket: Socket }
+  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
+  | { readonly kind: 'closed' }
+
+/** What a link needs in order to connect. */
+export interface LinkOptions {
+  /** Path of the engine's socket; waits while the engine starts. */
+  readonly locate: (signal: AbortSignal) => Promise<string>
+  readonly credentials: () => EngineCredentials
+  /** Version of the protocol that replies come in. */
+  readonly protocol: 2 | 3
+  /** What replies are held against. Omitted: nothing. */
+  readonly replyLimits?: ReplyLimits
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+}
+
+/** Takes everything that an engine sends, without regard to replies. */
+export type StreamReader = (chunk: Buffer) => void
+
+/**
+ * An engine that has just ended is seen by us before the fleet knows it, and its socket refuses us meanwhile: we look
+ * again a few times before we say that it cannot be reached.
+ */
+const DIAL_PAUSE_MS = 25
+const MOST_DIALS = 40
+
+/** Above this much unsent data, senders should wait for `onceRoomy`. */
+const CONGESTED_BYTES = 4 * 1024 * 1024
+
+/** A connection to an engine that many senders may share. */
+export class EngineLink {
+  /** Called when the connection is lost or cannot be made, after all that it owed has failed. */
+  onLost: () => void = () => {}
+
+  readonly #options: LinkOptions
+  readonly #writer = new CoalescingWriter()
+  readonly #pending = new PendingReplies()
+  #greetingFramer = new ReplyFramer()
+  #gate: ReplyGate
+  #state: LinkState = { kind: 'idle' }
+  #flushScheduled = false
+  /** Connections that were refused since the last greeting. */
+  #refusals = 0
+  #stream: StreamReader | undefined
+  #greetingBytes: Buffer[] = []
+  #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
+  #awaitingRoom: (() => void)[] = []
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    this.#gate = this.#newGate()
+  }
+
+  get isClosed(): boolean {
+    return this.#state.kind === 'closed'
+  }
+
+  /** Whether nothing is owed and nothing waits to be written. */
+  get isQuiet(): boolean {
+    return this.#pending.isEmpty && this.#writer.pendingBytes === 0
+  }
+
+  /** Whether more is waiting to be sent than the engine takes. */
+  get isCongested(): boolean {
+    const unsent = this.#state.kind === 'ready' ? this.#state.socket.writableLength : 0
+    return unsent + this.#writer.pendingBytes > CONGESTED_BYTES
+  }
+
+  /** Sends the commands that stand at [start, end); `sink` gets their `count` replies. */
+  send(sink: ReplySink, bytes: Buffer, start: number, end: number, count: number): void {
+    this.#pending.expect(sink, count)
+    this.#writer.append(bytes, start, end)
+    this.#wake()
+  }
+
+  /** Sends commands given as text; `sink` gets their `count` replies. */
+  sendText(sink: ReplySink, text: string, count: number): void {
+    this.#pending.expect(sink, count)
+    this.#writer.appendText(text)
+    this.#wake()
+  }
+
+  /** Sends a command whose reply `sink` gets replaced by `reply`. */
+  sendReplaced(sink: ReplySink, command: string, reply: Buffer): void {
+    this.#pending.substitute(sink, reply)
+    this.#writer.appendText(command)
+    this.#wake()
+  }
+
+  /** Sends commands whose replies come through the stream reader. */
+  sendStreamed(bytes: Buffer, start: number, end: number): void {
+    this.#writer.append(bytes, start, end)
+    this.#wake()
+  }
+
+  /** Delivers `bytes` to `sink` once everything that is owed now has arrived. */
+  deliverInOrder(sink: ReplySink, bytes: Buffer): void {
+    this.#pending.note(sink, bytes)
+  }
+
+  /** From now on everything the engine sends goes to `reader`. Only for a quiet link. */
+  streamTo(reader: StreamReader): void {
+    this.#stream = reader
+  }
+
+  /** What the engine said when it was greeted; connects first where necessary. Rejects when that fails. */
+  greeting(): Promise<Greeting> {
+    if (this.#state.kind === 'ready') return Promise.resolve(this.#state.greeting)
+    return new Promise((resolve, reject) => {
+      this.#awaitingGreeting.push((outcome) => (outcome instanceof HomeportError ? reject(outcome) : resolve(outcome)))
+      this.#wake()
+    })
+  }
+
+  /** Calls back once the link is no longer congested, or broken. */
+  onceRoomy(callback: () => void): void {
+    this.#awaitingRoom.push(callback)
+  }
+
+  /** Stops reading from the engine, so that a reader who is slow does not fill our memory. */
+  pauseReading(): void {
+    if (this.#state.kind === 'ready') this.#state.socket.pause()
+  }
+
+  /** Goes on reading from the engine. */
+  resumeReading(): void {
+    if (this.#state.kind === 'ready') this.#state.socket.resume()
+  }
+
+  /** Ends the connection for ever; what it still owes fails. */
+  destroy(): void {
+    this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
+  }
+
+  #wake(): void {
+    switch (this.#state.kind) {
+      case 'ready':
+        this.#scheduleFlush()
+        return
+      case 'idle':
+        return void this.#dial()
+      case 'closed':
+        this.#failLater()
+        return
+      case 'dialling':
+      case 'greeting':
+        return
+      default:
+        unreachable(this.#state)
+    }
+  }
+
+  /** Not at once: whoever sends does not expect an answer before it has finished sending. */
+  #failLater(): void {
+    queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushScheduled) return
+    this.#flushScheduled = true
+    setImmediate(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    this.#flushScheduled = false
+    if (this.#state.kind === 'ready') this.#writer.flush(this.#state.socket)
+  }
+
+  async #dial(): Promise<void> {
+    const abort = new AbortController()
+    this.#state = { kind: 'dialling', abort }
+    try {
+      const path = await this.#options.locate(abort.signal)
+      if (!abort.signal.aborted) this.#connect(path)
+    } catch (error) {
+      if (!abort.signal.aborted) this.#giveUp(error)
+    }
+  }
+
+  #connect(path: string): void {
+    const socket = createConnection({ path })
+    this.#state = { kind: 'greeting', socket }
+    this.#greetingFramer = new ReplyFramer()
+    this.#gate = this.#newGate()
+    this.#greetingBytes = []
+    const { username, password } = this.#options.credentials()
+    socket.write(encodeTextCommand(['HELLO', String(this.#options.protocol), 'AUTH', username, password]))
+    socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
+    socket.on('drain', () => this.#tellRoom())
+    socket.on('error', (error) => this.#onEnd(socket, error))
+    socket.on('close', () => this.#onEnd(socket, undefined))
+  }
+
+  #onData(socket: Socket, chunk: Buffer): void {
+    try {
+      if (this.#state.kind === 'ready' && this.#state.socket === socket) this.#route(chunk)
+      else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
+    } catch (error) {
+      if (!(error instanceof ReplyFormatError)) throw error
+      this.#onEnd(socket, error)
+    }
+  }
+
+  /** The engine answers HELLO with one reply and sends nothing before the next command. */
+  #readGreeting(socket: Socket, chunk: Buffer): void {
+    this.#greetingBytes.push(chunk)
+    this.#greetingFramer.scan(chunk, 0, 1)
+    if (this.#greetingFramer.completed === 0) return
+    const greeting = readGreeting(Buffer.concat(this.#greetingBytes))
+    this.#greetingBytes = []
+    if (!greeting) {
+      this.#onEnd(socket, new ReplyFormatError('it did not accept our greeting'))
+      return
+    }
+    this.#state = { kind: 'ready', socket, greeting }
+    this.#refusals = 0
+    for (const tell of this.#awaitingGreeting.splice(0)) tell(greeting)
+    this.#scheduleFlush()
+  }
+
+  #route(chunk: Buffer): void {
+    if (this.#stream) this.#stream(chunk)
+    else this.#gate.push(chunk)
+  }
+
+  #newGate(): ReplyGate {
+    return new ReplyGate(this.#pending, this.#options.replyLimits ?? NO_REPLY_LIMITS)
+  }
+
+  #onEnd(socket: Socket, cause: Error | undefined): void {
+    const { kind } = this.#state
+    if ((kind !== 'greeting' && kind !== 'ready') || this.#state.socket !== socket) return
+    if (kind === 'greeting') {
+      this.#dialAgainOrGiveUp(cause)
+      return
+    }
+    if (cause) this.#options.logger.warn({ err: cause }, 'a connection to an engine was lost')
+    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}, { cause }))
+    this.onLost()
+  }
+
+  /** Nothing was sent yet but the greeting, so trying again repeats nothing. */
+  #dialAgainOrGiveUp(cause: Error | undefined): void {
+    if (cause instanceof ReplyFormatError || ++this.#refusals === MOST_DIALS) {
+      this.#refusals = 0
+      this.#giveUp(cause ?? new Error('the engine closed the connection'))
+      return
+    }
+    const abort = new AbortController()
+    this.#state = { kind: 'dialling', abort }
+    this.#options.clock.after(DIAL_PAUSE_MS, () => {
+      if (!abort.signal.aborted) void this.#dial()
+    })
+  }
+
+  #giveUp(cause: unknown): void {
+    const known = cause instanceof HomeportError
+    this.#options.logger.warn({ err: cause }, 'an engine cannot be reached')
+    this.#leave({ kind: 'idle' }, known ? cause : new HomeportError('engine_unavailable', {}, { cause }))
+    this.onLost()
+  }
+
+  /** The only way out of a connection, whatever its state: everything is settled, then the state is `next`. */
+  #leave(next: LinkState, error: HomeportError): void {
+    const last = this.#state
+    this.#state = next
+    if (last.kind === 'dialling') last.abort.abort()
+    if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
+    this.#failAll(error, last.kind === 'ready' && this.#gate.midReply)
+  }
+
+  #failAll(error: HomeportError, partial: boolean): void {
+    this.#writer.clear()
+    this.#pending.fail(error, partial)
+    for (const tell of this.#awaitingGreeting.splice(0)) tell(error)
+    this.#tellRoom()
+  }
+
+  #tellRoom(): void {
+    for (const callback of this.#awaitingRoom.splice(0)) callback()
+  }
+}

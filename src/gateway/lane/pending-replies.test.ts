@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { HomeportError } from '../../contract/errors.js'
+import { PendingReplies } from './pending-replies.js'
+import type { ReplySink } from './reply-sink.js'
+
+/** Writes down what it gets: whole replies of one letter each, and `!` for each that failed. */
+class Recorder implements ReplySink {
+  log = ''
+
+  deliver(chunk: Buffer, start: number, end: number): void {
+    this.log += chunk.toString('latin1', start, end)
+  }
+
+  fail(count: number): void {
+    this.log += '!'.repeat(count)
+  }
+}
+
+/** What may happen to the queue: client `who` expects replies, gets a note or a substitute, or the engine answers. */
+type Step =
+  | { readonly kind: 'expect'; readonly who: number; readonly count: number }
+  | { readonly kind: 'note' | 'substitute'; readonly who: number }
+  | { readonly kind: 'answer'; readonly count: number }
+
+const who = fc.nat({ max: 3 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('expect' as const), who, count: fc.integer({ min: 1, max: 5 }) }),
+  fc.record({ kind: fc.constantFrom('note' as const, 'substitute' as const), who }),
+  fc.record({ kind: fc.constant('answer' as const), count: fc.integer({ min: 1, max: 12 }) }),
+)
+
+/** What each client should have seen: `e` an engine's reply, `n` a note, `s` a substitute, `!` a failure. */
+class Model {
+  readonly seen = ['', '', '', '']
+  #queue: { who: number; letter: 'e' | 'n' | 's' }[] = []
+
+  add(client: number, letter: 'e' | 'n' | 's', count: number): void {
+    for (let i = 0; i < count; i++) this.#queue.push({ who: client, letter })
+    this.#settleNotes()
+  }
+
+  /** @returns whether an engine's reply was owed. */
+  answer(): boolean {
+    const next = this.#queue.shift()
+    if (!next) return false
+    this.seen[next.who] += next.letter
+    this.#settleNotes()
+    return true
+  }
+
+  fail(): void {
+    for (const { who: client, letter } of this.#queue.splice(0)) this.seen[client] += letter === 'n' ? 'n' : '!'
+  }
+
+  #settleNotes(): void {
+    while (this.#queue[0]?.letter === 'n') {
+      const note = this.#queue.shift()
+      if (note) this.seen[note.who] += 'n'
+    }
+  }
+}
+
+function apply(pending: PendingReplies, model: Model, sinks: readonly Recorder[], action: Step): void {
+  if (action.kind === 'answer') {
+    for (let i = 0; i < action.count && model.answer(); i++) pending.deliver(Buffer.from('e'), 0, 1, 1)
+    return
+  }
+  const sink = sinks[action.who]
+  if (!sink) return
+  if (action.kind === 'expect') pending.expect(sink, action.count)
+  else pending[action.kind](sink, Buffer.from(action.kind.slice(0, 1)))
+  model.add(
+    action.who,
+    action.kind === 'expect' ? 'e' : action.kind === 'note' ? 'n' : 's',
+    action.kind === 'expect' ? action.count : 1,
+  )
+}
+
+describe('the replies that an engine owes', () => {
+  it('reach everybody once and in order, with notes and substitutes in their places, until the loss', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const pending = new PendingReplies()
+        const model = new Model()
+        const sinks = [new Recorder(), new Recorder(), new Recorder(), new Recorder()]
+        for (const action of steps) apply(pending, model, sinks, action)
+        model.fail()
+        pending.fail(new HomeportError('engine_lost', {}), false)
+        expect(sinks.map(({ log }) => log)).toEqual(model.seen)
+        expect(pending.isEmpty).toBe(true)
+      }),
+    )
+  })
+})

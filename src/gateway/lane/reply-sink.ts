@@ -1,0 +1,15 @@
+import type { HomeportError } from '../../contract/errors.js'
+
+/** Who waits for replies of an engine. */
+export interface ReplySink {
+  /**
+   * The bytes [start, end) of `chunk` are this sink's, in order; `completed` replies ended in them, and the last bytes
+   * may be the beginning of one more. The chunk is never written to again.
+   */
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void
+  /** `count` replies will never come; of the first of them the beginning was delivered when `partial`. */
+  fail(count: number, error: HomeportError, partial: boolean): void
+}
+
+/** For commands whose replies interest nobody. */
+export const DISCARD: ReplySink = { deliver: () => {}, fail: () => {} }

@@ -1,0 +1,23 @@
+import type { HomeportError } from '../../contract/errors.js'
+import type { ReplySink } from './reply-sink.js'
+
+/** Passes one reply on to another sink and tells when it has come, or never will. */
+export class WatchedReply implements ReplySink {
+  readonly #sink: ReplySink
+  readonly #settled: () => void
+
+  constructor(sink: ReplySink, settled: () => void) {
+    this.#sink = sink
+    this.#settled = settled
+  }
+
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    if (completed > 0) this.#settled()
+    this.#sink.deliver(chunk, start, end, completed)
+  }
+
+  fail(count: number, error: HomeportError, partial: boolean): void {
+    this.#settled()
+    this.#sink.fail(count, error, partial)
+  }
+}

@@ -1,0 +1,116 @@
+import type { Clock } from '../../base/index.js'
+
+/** What may be spent at once after a pause, as a share of a second. */
+const BURST_SECONDS = 0.1
+const SHORTEST_PAUSE_MS = 2
+
+interface Waiter {
+  readonly count: number
+  readonly granted: () => void
+}
+
+/**
+ * The rate of commands that one database takes, as a bucket of tokens. Commands beyond it wait; they are never
+ * refused. Who waits is served in order, one command of a connection at a time, so a connection with a deep pipeline
+ * gets no more than one without.
+ *
+ * A group of commands that has to stay together takes all its tokens when there is one; what it overdraws, those
+ * behind it wait for.
+ */
+export class CommandRate {
+  readonly #clock: Clock
+  #perSecond: number
+  #tokens: number
+  #filledAtMs: number
+  #waiters: Waiter[] = []
+  /** First of `#waiters` that still waits. */
+  #head = 0
+  #timerIsSet = false
+
+  /** `perSecond` may be infinite. */
+  constructor(perSecond: number, clock: Clock) {
+    this.#clock = clock
+    this.#perSecond = perSecond
+    this.#tokens = this.#most
+    this.#filledAtMs = clock.now()
+  }
+
+  /** Changes the rate; who waits now waits on under the new one. */
+  set perSecond(perSecond: number) {
+    if (perSecond === this.#perSecond) return
+    this.#perSecond = perSecond
+    this.#tokens = Math.min(this.#tokens, this.#most)
+    if (this.#waiting > 0) this.#serve()
+  }
+
+  /** Takes a token if one is there and nobody waits for it. */
+  take(): boolean {
+    if (this.#waiting > 0) return false
+    if (this.#tokens < 1) this.#fill()
+    if (this.#tokens < 1) return false
+    this.#tokens--
+    return true
+  }
+
+  /** Calls `granted` once `count` tokens are taken for it, never before this call has returned. */
+  wait(count: number, granted: () => void): void {
+    this.#waiters.push({ count, granted })
+    this.#setTimer()
+  }
+
+  /** Resolves when `count` tokens are taken. */
+  acquire(count: number): Promise<void> | undefined {
+    if (this.take()) {
+      this.#tokens -= count - 1
+      return undefined
+    }
+    return new Promise((resolve) => this.wait(count, resolve))
+  }
+
+  get #waiting(): number {
+    return this.#waiters.length - this.#head
+  }
+
+  get #most(): number {
+    return Math.max(1, this.#perSecond * BURST_SECONDS)
+  }
+
+  #fill(): void {
+    const nowMs = this.#clock.now()
+    const elapsedMs = Math.max(0, nowMs - this.#filledAtMs)
+    this.#filledAtMs = nowMs
+    if (this.#perSecond === Number.POSITIVE_INFINITY) this.#tokens = this.#perSecond
+    else this.#tokens = Math.min(this.#most, this.#tokens + (elapsedMs * this.#perSecond) / 1000)
+  }
+
+  #setTimer(): void {
+    if (this.#timerIsSet) return
+    this.#timerIsSet = true
+    const missingMs = (1000 * (1 - this.#tokens)) / this.#perSecond
+    this.#clock.after(Math.max(SHORTEST_PAUSE_MS, Math.ceil(missingMs)), () => {
+      this.#timerIsSet = false
+      this.#serve()
+    })
+  }
+
+  #serve(): void {
+    this.#fill()
+    // Whoever is served may wait for its next command at once, at the end of the line.
+    while (this.#waiting > 0 && this.#tokens >= 1) this.#serveNext()
+    if (this.#waiting > 0) this.#setTimer()
+  }
+
+  #serveNext(): void {
+    const waiter = this.#waiters[this.#head++]
+    if (this.#head === this.#waiters.length) {
+      this.#waiters = []
+      this.#head = 0
+    } else if (this.#head > 1024 && this.#head * 2 > this.#waiters.length) {
+      this.#waiters = this.#waiters.slice(this.#head)
+      this.#head = 0
+    }
+    if (!waiter) return
+    this.#tokens -= waiter.count
+    waiter.granted()
+  }
+}

@@ -1,0 +1,189 @@
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
+import type { ServedCommand } from '../command-table.js'
+import type { ReplyLimits } from '../lane/reply-gate.js'
+import { type Argument, encodeCommand } from '../resp/encode.js'
+import { type DatabaseUsage, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
+import { CommandRate } from './command-rate.js'
+import { type AskEngine, textReply } from './engine-questions.js'
+import { EntryWatch } from './entry-watch.js'
+import { growthOf, inspectKeys } from './inspect.js'
+import { ScriptWatch } from './script-watch.js'
+
+/** What a guard asks of its surroundings. */
+export interface GuardOptions {
+  readonly clock: Clock
+  /** Asks the engine of this database on its shared lane. */
+  readonly ask: AskEngine
+  /** Sends commands to the engine on a connection of their own. */
+  readonly interrupt: (commands: string, count: number) => void
+}
+
+const LONGEST_UNKNOWN_MS = 1_000
+const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
+
+/** Why a command is not sent; undefined when it may be. */
+export type Verdict = HomeportError | undefined
+
+/** Everything that limits and counts the commands of one database, whichever protocol they come by. */
+export class DatabaseGuard {
+  readonly usage: DatabaseUsage
+  readonly meter: DatabaseMeter
+  readonly rate: CommandRate
+  readonly entries: EntryWatch
+  readonly scripts: ScriptWatch
+  readonly #options: GuardOptions
+  #database: ServedDatabase
+  #maxRequestsPerMonth = Number.POSITIVE_INFINITY
+  #requestsPerWrite = 1
+  #monthEndsAtMs = 0
+  #dataBytes = 0
+  #dataAskedAtMs = 0
+
+  constructor(database: ServedDatabase, usage: DatabaseUsage, options: GuardOptions) {
+    this.usage = usage
+    this.meter = usage.meter
+    this.#options = options
+    this.#database = database
+    this.rate = new CommandRate(Number.POSITIVE_INFINITY, options.clock)
+    this.entries = new EntryWatch(Number.POSITIVE_INFINITY)
+    this.scripts = new ScriptWatch(scriptLimits(database), options)
+    this.database = database
+    this.touch()
+  }
+
+  /** The database as it is served now. */
+  get database(): ServedDatabase {
+    return this.#database
+  }
+
+  set database(database: ServedDatabase) {
+    this.#database = database
+    this.#maxRequestsPerMonth = database.maxRequestsPerMonth ?? Number.POSITIVE_INFINITY
+    this.#requestsPerWrite = database.requestsPerWrite ?? 1
+    this.rate.perSecond = database.maxCommandsPerSecond ?? Number.POSITIVE_INFINITY
+    this.entries.limitBytes = database.maxEntryBytes ?? Number.POSITIVE_INFINITY
+    this.scripts.limits = scriptLimits(database)
+  }
+
+  get maxRequestBytes(): number {
+    return this.#database.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
+  }
+
+  /** What replies of the engine are held against. */
+  get replyLimits(): ReplyLimits {
+    const maxReplyBytes = (): number => this.maxRequestBytes
+    return {
+      get maxReplyBytes() {
+        return maxReplyBytes()
+      },
+      onFull: () => this.#dataTooLarge(),
+    }
+  }
+
+  /** Notes that the database is used. @returns the present, Unix milliseconds. */
+  touch(): number {
+    const nowMs = this.#options.clock.now()
+    this.meter.lastActivityAtMs = nowMs
+    if (nowMs >= this.#monthEndsAtMs) this.#turnMonth(nowMs)
+    return nowMs
+  }
+
+  /** Whether commands may be sent at all. */
+  get isOpen(): boolean {
+    return this.usage.admission.kind === 'open' && this.meter.month.requests < this.#maxRequestsPerMonth
+  }
+
+  /** Counts a command that is sent; with -1 for `times`, one that was counted and is not sent after all. */
+  count(command: ServedCommand, times: 1 | -1): void {
+    const { commandCounts, month } = this.meter
+    commandCounts[command.index] = (commandCounts[command.index] ?? 0) + times
+    month.requests += command.access === 'write' ? times * this.#requestsPerWrite : times
+  }
+
+  /**
+   * Holds a command against every limit but the rate. `args` are its arguments, name first, `bytes` is its length;
+   * the engine is asked by `ask`, behind what the same client has sent.
+   * @returns the verdict, as a promise where the engine has to be asked first.
+   */
+  inspect(
+    command: ServedCommand,
+    args: readonly Argument[],
+    bytes: number,
+    ask: AskEngine,
+  ): Verdict | Promise<Verdict> {
+    const refusal = this.#refusal(command) ?? inspectKeys(command, args, bytes)
+    return refusal ?? this.#inspectGrowth(command, args, bytes, ask)
+  }
+
+  #refusal(command: ServedCommand): Verdict {
+    const { admission, meter } = this.usage
+    if (admission.kind === 'refused') return admission.error
+    if (meter.month.requests >= this.#maxRequestsPerMonth) {
+      return new HomeportError('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
+    }
+    if (command.effect !== 'script' || !this.scripts.isSpent) return undefined
+    return new HomeportError('script_credits', {
+      limitMs: this.scripts.limits.msPerMinute,
+      usedMs: this.scripts.usedMs,
+    })
+  }
+
+  #inspectGrowth(
+    command: ServedCommand,
+    args: readonly Argument[],
+    bytes: number,
+    ask: AskEngine,
+  ): Verdict | Promise<Verdict> {
+    const { entries } = this
+    if (command.access !== 'write' || entries.limitBytes === Number.POSITIVE_INFINITY) return undefined
+    const outcomes = growthOf(command, args, bytes).map((growth) => entries.admit(growth, ask))
+    const asked = outcomes.filter((outcome) => typeof outcome !== 'number')
+    if (asked.length === 0) return this.#entryVerdict(outcomes)
+    return Promise.all(outcomes).then(
+      (sizes) => this.#entryVerdict(sizes),
+      (lost: HomeportError) => lost,
+    )
+  }
+
+  /** The engine is asked for the size now and then, so the first error may tell the threshold itself as the usage. */
+  #dataTooLarge(): HomeportError {
+    const thresholdBytes = this.#database.maxDataBytes ?? 0
+    const nowMs = this.#options.clock.now()
+    if (nowMs - this.#dataAskedAtMs >= LONGEST_UNKNOWN_MS) {
+      this.#dataAskedAtMs = nowMs
+      this.#options.ask(MEMORY_STATS).then(
+        (reply) => {
+          this.#dataBytes = Number(/^used_memory:(\d+)/m.exec(textReply(reply))?.[1] ?? 0)
+        },
+        () => {},
+      )
+    }
+    return new HomeportError('data_too_large', {
+      thresholdBytes,
+      usageBytes: Math.max(this.#dataBytes, thresholdBytes),
+    })
+  }
+
+  #entryVerdict(sizes: readonly (number | Promise<number>)[]): Verdict {
+    const actualBytes = sizes.find((size) => typeof size === 'number' && size > 0)
+    if (typeof actualBytes !== 'number') return undefined
+    return new HomeportError('entry_too_large', { limitBytes: this.entries.limitBytes, actualBytes })
+  }
+
+  #turnMonth(nowMs: number): void {
+    const { month } = this.meter
+    const index = monthIndex(nowMs)
+    if (month.index !== index && month.index !== 0) month.requests = 0
+    month.index = index
+    this.#monthEndsAtMs = nextMonthMs(nowMs)
+  }
+}
+
+function scriptLimits({ scriptTimeoutMs, scriptMsPerMinute }: ServedDatabase): ScriptWatch['limits'] {
+  return {
+    timeoutMs: scriptTimeoutMs ?? Number.POSITIVE_INFINITY,
+    msPerMinute: scriptMsPerMinute ?? Number.POSITIVE_INFINITY,
+  }
+}

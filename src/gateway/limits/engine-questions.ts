@@ -1,0 +1,25 @@
+import type { HomeportError } from '../../contract/errors.js'
+import { CollectedReplies } from '../lane/collect-reply.js'
+import type { EngineLink } from '../lane/engine-link.js'
+
+/** Sends a command of ours to the engine; answers with the bytes of its reply. Rejects when the engine is lost. */
+export type AskEngine = (command: Buffer) => Promise<Buffer>
+
+/** Asks over a link, behind everything that was sent on it. */
+export function askOver(link: EngineLink): AskEngine {
+  return (command) =>
+    new Promise((resolve, reject: (error: HomeportError) => void) => {
+      link.send(new CollectedReplies(1, resolve, reject), command, 0, command.length, 1)
+    })
+}
+
+/** Reads `:123`; anything else, such as "no such key" or an error, is 0. */
+export function integerReply(reply: Buffer): number {
+  return Number(/^:(\d{1,16})\r\n$/.exec(reply.toString('latin1'))?.[1] ?? 0)
+}
+
+/** Reads the text of a bulk string; an error is empty. */
+export function textReply(reply: Buffer): string {
+  const text = reply.toString('latin1')
+  return /^[$=]\d+\r\n/.test(text) ? text.slice(text.indexOf('\r\n') + 2, -2) : ''
+}

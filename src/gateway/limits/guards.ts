@@ -1,0 +1,62 @@
+import type { Clock } from '../../base/index.js'
+import { DatabaseMeter } from '../../telemetry/index.js'
+import type { LaneKey, Lanes } from '../lane/lanes.js'
+import { NO_REPLY_LIMITS, type ReplyLimits } from '../lane/reply-gate.js'
+import type { DatabaseUsage, ServedDatabase, UsageSource } from '../seams.js'
+import { DatabaseGuard } from './database-guard.js'
+import { askOver } from './engine-questions.js'
+
+/** What guards are made of. */
+export interface GuardsOptions {
+  /** Who keeps the usage. Omitted: it is counted as long as the gateway lives, and every database is open. */
+  readonly usage?: UsageSource | undefined
+  readonly clock: Clock
+  readonly lanes: () => Lanes
+}
+
+/** The guards of all databases. */
+export class Guards {
+  readonly #options: GuardsOptions
+  readonly #guards = new Map<string, DatabaseGuard>()
+
+  constructor(options: GuardsOptions) {
+    this.#options = options
+  }
+
+  /** The guard of a database, which from now on holds it as it is described here. */
+  of(database: ServedDatabase): DatabaseGuard {
+    const known = this.#guards.get(database.databaseId)
+    if (known) {
+      if (known.database !== database) known.database = database
+      return known
+    }
+    const guard = this.#newGuard(database)
+    this.#guards.set(database.databaseId, guard)
+    return guard
+  }
+
+  /** What replies of a database are held against. */
+  replyLimits(databaseId: string): ReplyLimits {
+    return this.#guards.get(databaseId)?.replyLimits ?? NO_REPLY_LIMITS
+  }
+
+  /** The database is served no more. */
+  forget(databaseId: string): void {
+    this.#guards.delete(databaseId)
+  }
+
+  #newGuard(database: ServedDatabase): DatabaseGuard {
+    const { usage, clock, lanes } = this.#options
+    const { databaseId } = database
+    const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
+    return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
+      clock,
+      ask: (command) => askOver(lanes().shared(key))(command),
+      interrupt: (commands, count) => lanes().interrupt(key, commands, count),
+    })
+  }
+}
+
+function newUsage(): DatabaseUsage {
+  return { meter: new DatabaseMeter(), admission: { kind: 'open' } }
+}

@@ -1,0 +1,71 @@
+import { HomeportError } from '../../contract/errors.js'
+import type { ServedCommand } from '../command-table.js'
+import type { Argument } from '../resp/encode.js'
+import { keysOf } from './command-keys.js'
+import type { Growth } from './entry-watch.js'
+
+/** Longest key, bytes, on every plan (reference redis 2.2). A command that is not longer cannot hold a longer key. */
+export const MAX_KEY_BYTES = 32 * 1024
+
+/** A command that adds to entries what stood elsewhere, or a script, is taken to add so much to each. */
+const UNSEEN_BYTES = 16 * 1024
+
+/** Refuses a command with a key that is too long. */
+export function inspectKeys(
+  command: ServedCommand,
+  args: readonly Argument[],
+  bytes: number,
+): HomeportError | undefined {
+  if (bytes <= MAX_KEY_BYTES) return undefined
+  const actualBytes = Math.max(0, ...keysOf(command.name, args).map((key) => Buffer.byteLength(key)))
+  if (actualBytes <= MAX_KEY_BYTES) return undefined
+  return new HomeportError('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
+}
+
+/** What a write does to the size of entries, as far as that can be told from the command. `bytes` is its length. */
+export function growthOf(command: ServedCommand, args: readonly Argument[], bytes: number): readonly Growth[] {
+  const [, first = '', second = ''] = args
+  switch (command.effect) {
+    case 'grows':
+      return [{ key: bufferOf(first), bytes, how: 'adds' }]
+    case 'extends':
+      return [{ key: bufferOf(first), bytes: reach(args), how: 'makes' }]
+    case 'gathers':
+      return [{ key: bufferOf(second), bytes: UNSEEN_BYTES, how: 'adds' }]
+    case 'script':
+      return keysOf(command.name, args).map((key) => ({ key: bufferOf(key), bytes: UNSEEN_BYTES, how: 'adds' }))
+    case 'none':
+      return replacement(first, args)
+  }
+}
+
+/** A command that replaces an entry makes it as large as its largest argument. */
+function replacement(key: Argument, args: readonly Argument[]): readonly Growth[] {
+  const bytes = Math.max(0, ...args.slice(2).map((arg) => Buffer.byteLength(arg)))
+  return bytes > UNSEEN_BYTES ? [{ key: bufferOf(key), bytes, how: 'makes' }] : []
+}
+
+/** How far the offsets of SETRANGE, SETBIT or BITFIELD reach, bytes. */
+function reach(args: readonly Argument[]): number {
+  const name = args[0]?.toString().toUpperCase()
+  if (name === 'SETRANGE') return wholeNumber(args[2]) + Buffer.byteLength(args[3] ?? '')
+  if (name === 'SETBIT') return wholeNumber(args[2]) / 8
+  return Math.max(0, ...args.slice(2).map((arg, index) => bitfieldReach(args[index + 1], arg)))
+}
+
+/** `u8 #3`: the type stands before the offset; with `#` the offset counts in its width. */
+function bitfieldReach(type: Argument | undefined, offset: Argument): number {
+  const bits = Number(/^[ui](\d+)$/i.exec(type?.toString() ?? '')?.[1] ?? 0)
+  const [, counted, number] = /^(#?)(\d{1,12})$/.exec(offset.toString()) ?? []
+  if (bits === 0 || number === undefined) return 0
+  return (Number(number) * (counted === '#' ? bits : 1) + bits) / 8
+}
+
+function wholeNumber(arg: Argument | undefined): number {
+  const number = Number(arg?.toString())
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
+}
+
+function bufferOf(arg: Argument): Buffer {
+  return typeof arg === 'string' ? Buffer.from(arg) : arg
+}

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { DatabaseMeter } from '../../telemetry/index.js'
+import type { Admission, ServedDatabase } from '../seams.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+interface Usage {
+  readonly meter: DatabaseMeter
+  admission: Admission
+}
+
+const newUsage = (): Usage => ({ meter: new DatabaseMeter(), admission: { kind: 'open' } })
+
+const limited = (database: Partial<ServedDatabase>, usage = newUsage()): Promise<Rig> =>
+  startRig(database, undefined, { usageOf: () => usage })
+
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+async function post(rig: Rig, path: string, body: unknown): Promise<Answer> {
+  const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+  const response = await fetch(rig.restUrl + path, { method: 'POST', body: JSON.stringify(body), headers })
+  return { status: response.status, body: await response.json() }
+}
+
+const run = (rig: Rig, ...args: unknown[]): Promise<Answer> => post(rig, '/', args)
+
+function frame(...args: readonly string[]): string {
+  return `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join('')}`
+}
+
+const login = (rig: Rig): Promise<RawClient> => new RawClient(rig.port).login()
+
+describe('the longest key', () => {
+  const key = 'k'.repeat(32_769)
+  const error = 'ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes'
+
+  it('is 32 KB on TCP, wherever the key stands', async () => {
+    const rig = await limited({})
+    const client = await login(rig)
+    client.send(frame('SET', key, 'x') + frame('MSET', 'a', 'b', key, 'x') + frame('EVAL', 'return 1', '1', key))
+    await client.expect(`-${error}\r\n`.repeat(3))
+    await client.send(frame('SET', key.slice(1), 'x') + frame('SET', 'a', key)).expect('+OK\r\n+OK\r\n')
+  })
+
+  it('is 32 KB on REST, and discards a transaction', async () => {
+    const rig = await limited({})
+    expect(await run(rig, 'SET', key, 'x')).toEqual({ status: 400, body: { error } })
+    expect(
+      (
+        await post(rig, '/pipeline', [
+          ['SET', key, 1],
+          ['GET', 'a'],
+        ])
+      ).body,
+    ).toEqual([{ error }, { result: null }])
+    const discarded = await post(rig, '/multi-exec', [
+      ['SET', 'a', 1],
+      ['SET', key, 1],
+    ])
+    expect(discarded).toEqual({ status: 400, body: { error } })
+    expect((await run(rig, 'GET', 'a')).body).toEqual({ result: null })
+  })
+})
+
+describe('the longest reply', () => {
+  const error = (actual: number): string =>
+    `ERR max request size exceeded. Limit: 100000 bytes, Actual: ${actual} bytes`
+
+  it('is that of a request: longer ones are errors, and what surrounds them is whole', async () => {
+    const rig = await limited({ maxRequestBytes: 100_000 })
+    const client = await login(rig)
+    const part = 'p'.repeat(60_000)
+    await client
+      .send(frame('SET', 'a', part) + frame('SET', 'b', part) + frame('APPEND', 'b', part))
+      .expect('+OK\r\n+OK\r\n:120000\r\n')
+    await client
+      .send(frame('GET', 'a') + frame('MGET', 'a', 'a') + frame('GET', 'b') + frame('MGET', 'a', 'x') + frame('PING'))
+      .expect(
+        `$60000\r\n${part}\r\n-${error(120_024)}\r\n-${error(120_011)}\r\n*2\r\n$60000\r\n${part}\r\n$-1\r\n+PONG\r\n`,
+      )
+    expect(await run(rig, 'MGET', 'a', 'a')).toEqual({ status: 400, body: { error: error(120_024) } })
+  })
+})
+
+describe('the largest entry', () => {
+  const LIMIT = 1_000_000
+  const piece = 'p'.repeat(50_000)
+
+  it('takes no more on TCP, is still read, and takes more once it has shrunk', async () => {
+    const rig = await limited({ maxEntryBytes: LIMIT })
+    const client = await login(rig)
+    const push = async (): Promise<boolean> => {
+      const before = client.received
+      client.send(frame('RPUSH', 'list', piece))
+      await waitFor(() => client.received.length > before.length && client.received.endsWith('\r\n'), {
+        what: 'a reply',
+      })
+      const reply = client.received
+      client.received = ''
+      if (reply.startsWith('-'))
+        expect(reply).toMatch(
+          /^-ERR max single record size exceeded\. Limit: 1000000 bytes, Actual: 10\d{5} bytes\r\n$/,
+        )
+      return reply.startsWith(':')
+    }
+    let pushed = 0
+    while (await push()) expect(++pushed).toBeLessThan(20)
+    expect(pushed).toBeGreaterThanOrEqual(17)
+    await client.send(frame('LLEN', 'list')).expect(`:${pushed}\r\n`)
+    await client.send(frame('LTRIM', 'list', '0', '4')).expect('+OK\r\n')
+    expect(await push()).toBe(true)
+  })
+
+  it('takes no more on REST', async () => {
+    const rig = await limited({ maxEntryBytes: LIMIT })
+    let answer = await run(rig, 'APPEND', 'text', piece)
+    for (let i = 0; answer.status === 200 && i < 30; i++) answer = await run(rig, 'APPEND', 'text', piece)
+    expect(answer.status).toBe(400)
+    expect(answer.body).toEqual({
+      error: expect.stringMatching(/^ERR max single record size exceeded\. Limit: 1000000 bytes/),
+    })
+    const { body } = await run(rig, 'STRLEN', 'text')
+    expect((body as { result: number }).result).toBeLessThanOrEqual(LIMIT)
+  })
+
+  it('is not made by an offset or by a value', async () => {
+    const rig = await limited({ maxEntryBytes: LIMIT })
+    for (const command of [
+      ['SETRANGE', 'a', 1_000_001, 'x'],
+      ['SETBIT', 'a', 8_000_100, 1],
+      ['BITFIELD', 'a', 'SET', 'u8', '#1000001', 1],
+    ]) {
+      expect((await run(rig, ...command)).body).toEqual({
+        error: expect.stringContaining('ERR max single record size exceeded'),
+      })
+    }
+    expect((await run(rig, 'SET', 'a', 'x'.repeat(1_000_001))).status).toBe(400)
+    expect((await run(rig, 'SETRANGE', 'a', 900_000, 'x')).body).toEqual({ result: 900_001 })
+    expect((await run(rig, 'SET', 'a', 'x'.repeat(900_000))).body).toEqual({ result: 'OK' })
+  })
+})
+
+describe('the largest data set', () => {
+  it('refuses writes with both numbers on TCP and REST, and takes reads and deletes', async () => {
+    const rig = await startRig({ maxDataBytes: 8_000_000 }, undefined, undefined, ['--maxmemory', '8000000'])
+    let answer = await run(rig, 'SET', 'part-0', 'x'.repeat(1_000_000))
+    for (let i = 1; answer.status === 200; i++) answer = await run(rig, 'SET', `part-${i}`, 'x'.repeat(1_000_000))
+    const error = expect.stringMatching(
+      /^ERR DB capacity quota exceeded\. Threshold: 8000000 bytes, Usage: [89]\d{6} bytes$/,
+    )
+    expect(answer).toEqual({ status: 400, body: { error } })
+    const client = await login(rig)
+    await client
+      .send(frame('SET', 'more', 'z'.repeat(1_000_000)))
+      .expect('-ERR DB capacity quota exceeded. Threshold: ')
+    const script = "return redis.call('SET', KEYS[1], ARGV[1])"
+    expect((await run(rig, 'EVAL', script, 1, 'more', 'z'.repeat(1_000_000))).body).toEqual({ error })
+    expect((await run(rig, 'STRLEN', 'part-0')).body).toEqual({ result: 1_000_000 })
+    expect((await run(rig, 'DEL', 'part-0', 'part-1', 'part-2')).body).toEqual({ result: 3 })
+    expect((await run(rig, 'SET', 'more', 'x')).body).toEqual({ result: 'OK' })
+  })
+})
+
+describe('commands per second', () => {
+  it('wait above the limit, are all answered, and are shared fairly between connections', async () => {
+    const rig = await limited({ maxCommandsPerSecond: 400 })
+    const greedy = await login(rig)
+    const modest = await login(rig)
+    greedy.send('PING\r\n'.repeat(240))
+    await modest.send('PING\r\n'.repeat(10)).expect('+PONG\r\n'.repeat(10))
+    // Turn by turn, ten of the one mean ten of the other; what may be sent at once after a pause comes on top.
+    expect(greedy.received.length / '+PONG\r\n'.length).toBeLessThan(160)
+    await waitFor(() => greedy.received === '+PONG\r\n'.repeat(240), { what: 'every reply' })
+    const answers = await Promise.all(Array.from({ length: 60 }, () => run(rig, 'PING')))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+  })
+})
+
+describe('requests of a month', () => {
+  it('are counted exactly on both protocols, and those beyond the limit are refused', async () => {
+    const usage = newUsage()
+    const rig = await limited({ maxRequestsPerMonth: 10, requestsPerWrite: 2 }, usage)
+    const error = 'ERR max requests limit exceeded. Limit: 10, Usage: 10'
+    const client = await login(rig)
+    await client.send('SET a 1\r\nGET a\r\nGET a\r\nSELECT 0\r\n').expect('+OK\r\n$1\r\n1\r\n$1\r\n1\r\n+OK\r\n')
+    expect(usage.meter.month.requests).toBe(4)
+    const pipelined = await post(
+      rig,
+      '/pipeline',
+      Array.from({ length: 5 }, () => ['GET', 'a']),
+    )
+    expect(pipelined.body).toEqual(Array.from({ length: 5 }, () => ({ result: '1' })))
+    await client.send('GET a\r\nGET a\r\nMULTI\r\n').expect(`$1\r\n1\r\n-${error}\r\n-${error}\r\n`)
+    expect(await run(rig, 'GET', 'a')).toEqual({ status: 400, body: { error } })
+    expect(await post(rig, '/multi-exec', [['GET', 'a']])).toEqual({ status: 400, body: { error } })
+    usage.meter.month.requests = 0
+    await client.send('GET a\r\n').expect('$1\r\n1\r\n')
+  })
+})
+
+describe('a database that is refused', () => {
+  it('answers every command with the reason, on connections that stay, until it is open again', async () => {
+    const usage = newUsage()
+    const rig = await limited({}, usage)
+    const client = await login(rig)
+    await client.send('MULTI\r\nSET a 1\r\n').expect('+OK\r\n+QUEUED\r\n')
+    usage.admission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
+    const error =
+      'ERR This database has been suspended for exceeding the defined budget limit. Please increase budget or switch to a Fixed plan'
+    await client.send('SET b 1\r\n').expect(`-${error}\r\n`)
+    expect(await run(rig, 'GET', 'a')).toEqual({ status: 400, body: { error } })
+    const events = await post(rig, '/subscribe/channel', [])
+    expect(events).toEqual({ status: 400, body: { error } })
+    usage.admission = { kind: 'open' }
+    await client
+      .send('EXEC\r\nGET a\r\n')
+      .expect('-EXECABORT Transaction discarded because of previous errors.\r\n$-1\r\n')
+  })
+})
+
+describe('an idle connection', () => {
+  it('is closed after the timeout; a subscriber and a waiting client are not', async () => {
+    const rig = await limited({ idleTimeoutMs: 200 })
+    const idle = await login(rig)
+    const subscriber = await login(rig)
+    const waiting = await login(rig)
+    await subscriber.send('SUBSCRIBE news\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n')
+    waiting.send('BLPOP list 0\r\n')
+    await idle.expectClosed()
+    expect((await run(rig, 'RPUSH', 'list', 'x')).body).toEqual({ result: 1 })
+    await waiting.expect('*2\r\n$4\r\nlist\r\n$1\r\nx\r\n')
+    expect((await run(rig, 'PUBLISH', 'news', 'x')).body).toEqual({ result: 1 })
+    await subscriber.expect('*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n')
+  })
+})
+
+describe('scripts', () => {
+  const ENDLESS = 'while true do end'
+  const SPIN =
+    'local from = redis.call("TIME") local ms = 0 while ms < 30 do local now = redis.call("TIME") ms = (now[1] - from[1]) * 1000 + (now[2] - from[2]) / 1000 end return 1'
+  const engine = ['--lua-time-limit', '100']
+
+  it('are ended when they run for too long, on both protocols and in transactions', async () => {
+    const rig = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engine)
+    const client = await login(rig)
+    const killed = (): Promise<unknown> =>
+      waitFor(() => /-ERR .*killed by user.*\r\n/.test(client.received), { what: 'the end of the script' })
+    client.send(frame('EVAL', ENDLESS, '0'))
+    await killed()
+    client.received = ''
+    client.send(`MULTI\r\n${frame('EVAL', ENDLESS, '0')}EXEC\r\n`)
+    await killed()
+    expect((await run(rig, 'EVAL', ENDLESS, 0)).body).toEqual({ error: expect.stringContaining('killed by user') })
+    expect((await run(rig, 'PING')).body).toEqual({ result: 'PONG' })
+  })
+
+  it('are refused once those of the minute have used up their time', async () => {
+    const rig = await limited({ scriptMsPerMinute: 100 })
+    const client = await login(rig)
+    let refused: Answer | undefined
+    await waitFor(
+      async () => {
+        const answer = await run(rig, 'EVAL', SPIN, 0)
+        refused = answer.status === 200 ? undefined : answer
+        return refused !== undefined
+      },
+      { what: 'the credits to be used up' },
+    )
+    expect(refused?.body).toEqual({
+      error: expect.stringMatching(/^ERR max script time exceeded\. Limit: 100 ms per minute, Usage: \d{3} ms/),
+    })
+    await client.send(frame('EVAL', 'return 1', '0')).expect('-ERR max script time exceeded. Limit: 100 ms per minute')
+    expect((await run(rig, 'PING')).body).toEqual({ result: 'PONG' })
+  })
+})
+
+describe('the allow list', () => {
+  it('keeps other addresses out on both protocols, and a change of it disconnects who may not stay', async () => {
+    const rig = await limited({ allowedIpRanges: ['127.0.0.0/8'] })
+    const client = await login(rig)
+    expect((await run(rig, 'PING')).status).toBe(200)
+    rig.directory.put({ ...rig.database, allowedIpRanges: ['203.0.113.0/24'] })
+    await client.expectClosed()
+    const outsider = new RawClient(rig.port)
+    await outsider.expect('-ERR address 127.0.0.1 is not in the allow list')
+    await outsider.expectClosed()
+    expect(await run(rig, 'PING')).toMatchObject({ status: 403 })
+  })
+})
+
+describe('a change of the database', () => {
+  it('of its credentials ends sessions at once; of its limits, none', async () => {
+    const rig = await limited({})
+    const client = await login(rig)
+    rig.directory.put({ ...rig.database, maxRequestBytes: 100 })
+    await client.send(frame('SET', 'a', 'x'.repeat(100))).expect('-ERR max request size exceeded. Limit: 100 bytes')
+    rig.directory.put({ ...rig.database, maxRequestBytes: 100, loginEpoch: 1 })
+    await client.expectClosed()
+    await login(rig)
+    expect((await run(rig, 'PING')).status).toBe(200)
+  })
+})

@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { CommandParser, frameArguments, LIMITS_BEFORE_LOGIN, limitsAfterLogin } from './command-parser.js'
+import { encodeCommand } from './encode.js'
+
+const LIMITS = limitsAfterLogin(1_000)
+
+/** What a parser says about bytes that arrive in the given pieces: commands as lists of latin1 words, or its verdicts. */
+function parse(pieces: readonly Buffer[], limits = LIMITS): unknown[] {
+  const parser = new CommandParser()
+  parser.limits = limits
+  const seen: unknown[] = []
+  for (const piece of pieces) {
+    parser.push(piece)
+    for (let outcome = parser.next(); outcome !== 'more'; outcome = parser.next()) {
+      if (outcome === 'frame') seen.push(words(parser))
+      else if (outcome === 'oversize') seen.push({ oversize: parser.actualBytes })
+      else return [...seen, parser.problem]
+    }
+    parser.release()
+  }
+  return seen
+}
+
+function words(parser: CommandParser): string[] {
+  const args = frameArguments(parser.frameBuffer, parser.frameStart, parser.argumentCount)
+  const list = args.map((arg) => arg.toString('latin1'))
+  const name = parser.frameBuffer.toString('latin1', parser.nameStart, parser.nameEnd)
+  if (list[0] !== name) throw new Error(`the name is ${name}, the first argument ${list[0]}`)
+  return list
+}
+
+/** Cuts bytes at the given places, each taken modulo the length. */
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1))), bytes.length].sort((a, b) => a - b)
+  return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
+}
+
+const latin1 = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString('latin1'))
+const command = fc.array(latin1, { minLength: 1, maxLength: 6 })
+const places = fc.array(fc.nat(), { maxLength: 12 })
+const encode = (args: readonly string[]): Buffer => encodeCommand(args.map((arg) => Buffer.from(arg, 'latin1')))
+
+describe('the command parser', () => {
+  it('finds the same commands wherever the bytes are cut', () => {
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 8 }), places, (commands, at) => {
+        const bytes = Buffer.concat(commands.map(encode))
+        expect(parse(cut(bytes, at))).toEqual(commands)
+      }),
+    )
+  })
+
+  it('finds the same commands byte by byte, with a command above the limit among them', () => {
+    const bytes = Buffer.concat([encode(['GET', 'a']), encode(['SET', 'b', 'x'.repeat(2_000)]), encode(['GET', 'c'])])
+    const wanted = [['GET', 'a'], { oversize: 2_029 }, ['GET', 'c']]
+    expect(parse([bytes])).toEqual(wanted)
+    expect(parse(cut(bytes, [...bytes.keys()]))).toEqual(wanted)
+  })
+
+  it('keeps nothing of a command above the limit', () => {
+    const parser = new CommandParser()
+    parser.limits = LIMITS
+    parser.push(Buffer.from('*2\r\n$3\r\nSET\r\n$100000\r\n'))
+    expect(parser.next()).toBe('more')
+    for (let i = 0; i < 50; i++) {
+      parser.push(Buffer.alloc(1_000))
+      expect(parser.next()).toBe('more')
+      expect(parser.heldBytes).toBe(0)
+    }
+  })
+
+  it('never throws and never answers differently for other cuts, whatever the bytes are', () => {
+    const protocolLike = fc.stringMatching(/^[*$0-9\-\r\n a"']{0,60}$/).map((text) => Buffer.from(text))
+    const garbage = fc.oneof(
+      fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
+      protocolLike,
+    )
+    fc.assert(
+      fc.property(garbage, places, (bytes, at) => {
+        expect(parse(cut(bytes, at))).toEqual(parse([bytes]))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('reads commands typed by hand', () => {
+    expect(parse([Buffer.from('SET a "x\\n\\x41 \\"y"\r\n\r\n  \n GET \'it\\\'s\' \n')])).toEqual([
+      ['SET', 'a', 'x\nA "y'],
+      ['GET', "it's"],
+    ])
+    expect(parse([Buffer.from('SET a "open\r\n')])).toEqual(['Protocol error: unbalanced quotes in request'])
+    expect(parse([Buffer.alloc(70_000, 'a')])).toEqual(['Protocol error: too big inline request'])
+  })
+
+  it.each([
+    ['*x\r\n', 'Protocol error: invalid multibulk length'],
+    ['*01\r\n', 'Protocol error: invalid multibulk length'],
+    ['*2000000\r\n', 'Protocol error: invalid multibulk length'],
+    ['*1\r\n:1\r\n', "Protocol error: expected '$', got ':'"],
+    ['*1\r\n$-1\r\n', 'Protocol error: invalid bulk length'],
+    ['*1\r\n$600000000\r\n', 'Protocol error: invalid bulk length'],
+    ['*1\r\n$1\rxa\r\n', 'Protocol error: invalid bulk length'],
+  ])('refuses %j', (text, problem) => {
+    expect(parse([Buffer.from(text)])).toEqual([problem])
+  })
+
+  it('passes over empty commands as the engine does', () => {
+    expect(parse([Buffer.from('*0\r\n*-1\r\n\r\n*1\r\n$4\r\nPING\r\n')])).toEqual([['PING']])
+  })
+
+  it('allows little before login', () => {
+    expect(parse([Buffer.from('*11\r\n')], LIMITS_BEFORE_LOGIN)).toEqual([
+      'Protocol error: unauthenticated multibulk length',
+    ])
+    expect(parse([Buffer.from('*1\r\n$20000\r\n')], LIMITS_BEFORE_LOGIN)).toEqual([
+      'Protocol error: unauthenticated bulk length',
+    ])
+  })
+})

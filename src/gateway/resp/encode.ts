@@ -1,0 +1,58 @@
+/** Bytes of a command's argument: text is sent as UTF-8. */
+export type Argument = string | Buffer
+
+/** A command as the engine reads it: an array of bulk strings. */
+export function encodeCommand(args: readonly Argument[]): Buffer {
+  const parts: Buffer[] = [Buffer.from(`*${args.length}\r\n`)]
+  for (const arg of args) {
+    const bytes = typeof arg === 'string' ? Buffer.from(arg) : arg
+    parts.push(Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF)
+  }
+  return Buffer.concat(parts)
+}
+
+/** A command of text arguments only, as text whose UTF-8 form is the command. */
+export function encodeTextCommand(args: readonly string[]): string {
+  let text = `*${args.length}\r\n`
+  for (const arg of args) text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`
+  return text
+}
+
+/** `+text`. The text is ours and has no line breaks. */
+export function encodeSimple(text: string): Buffer {
+  return Buffer.from(`+${text}\r\n`)
+}
+
+/** `-text`, on one line whatever the text holds. */
+export function encodeError(text: string): Buffer {
+  return Buffer.from(`-${text.replace(/[\r\n]+/g, ' ')}\r\n`)
+}
+
+/** `:number`. */
+export function encodeInteger(value: number): Buffer {
+  return Buffer.from(`:${value}\r\n`)
+}
+
+/** A bulk string. */
+export function encodeBulk(value: Argument): Buffer {
+  const bytes = typeof value === 'string' ? Buffer.from(value) : value
+  return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF])
+}
+
+/** "No value" in the given protocol version. */
+export function encodeNull(protocol: 2 | 3): Buffer {
+  return Buffer.from(protocol === 3 ? '_\r\n' : '$-1\r\n')
+}
+
+/** Encoded elements as one array. */
+export function encodeArray(elements: readonly Buffer[]): Buffer {
+  return Buffer.concat([Buffer.from(`*${elements.length}\r\n`), ...elements])
+}
+
+/** Encoded keys and values as a map, which RESP2 writes as a flat array. */
+export function encodeMap(protocol: 2 | 3, entries: readonly (readonly [Buffer, Buffer])[]): Buffer {
+  const header = protocol === 3 ? `%${entries.length}\r\n` : `*${entries.length * 2}\r\n`
+  return Buffer.concat([Buffer.from(header), ...entries.flat()])
+}
+
+const CRLF = Buffer.from('\r\n')

@@ -1,0 +1,86 @@
+import { Redis } from '@upstash/redis'
+import { beforeAll, expect, it } from 'vitest'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+let redis: Redis
+
+beforeAll(async () => {
+  rig = await startRig()
+  redis = new Redis({ url: rig.restUrl, token: CREDENTIALS.token })
+})
+
+async function channels(): Promise<string> {
+  const response = await fetch(`${rig.restUrl}/pubsub/channels`, {
+    headers: { authorization: `Bearer ${CREDENTIALS.token}` },
+  })
+  return response.text()
+}
+
+it('delivers messages to @upstash/redis until it unsubscribes', async () => {
+  const messages: unknown[] = []
+  const subscriber = redis.subscribe<{ n: number }>(['news'])
+  subscriber.on('message', ({ channel, message }) => messages.push([channel, message]))
+  await waitFor(async () => (await channels()).includes('news'), { what: 'the subscription' })
+  expect(await redis.publish('news', { n: 1 })).toBe(1)
+  await waitFor(() => messages.length === 1, { what: 'the message' })
+  expect(messages).toEqual([['news', { n: 1 }]])
+  await subscriber.unsubscribe()
+  await waitFor(async () => !(await channels()).includes('news'), { what: 'the subscription to end' })
+})
+
+it('delivers messages by pattern, as lines of text', async () => {
+  const stream = await open('/psubscribe/n*')
+  await waitFor(() => stream.text.includes('psubscribe,n*,1'), { what: 'the confirmation' })
+  await redis.publish('news', 'a,b\nc')
+  await waitFor(() => stream.text.includes('pmessage'), { what: 'the message' })
+  expect(stream.text).toBe('data: psubscribe,n*,1\n\ndata: pmessage,n*,news,a,b c\n\n')
+})
+
+it('shows what is done to MONITOR', async () => {
+  const stream = await open('/monitor')
+  await waitFor(() => stream.text.startsWith('data: "OK"\n\n'), { what: 'the beginning' })
+  await redis.set('watched', 'yes')
+  await waitFor(() => stream.text.includes('"watched"'), { what: 'the command' })
+  expect(stream.text).toMatch(/data: \d+\.\d+ \[0 0\.0\.0\.0:0\] "set" "watched" "yes"\n\n/)
+})
+
+it('refuses readers with an ordinary error', async () => {
+  const headers = { authorization: `Bearer ${CREDENTIALS.readerToken}` }
+  const response = await fetch(`${rig.restUrl}/subscribe/news`, { method: 'POST', headers, body: '[]' })
+  expect(response.status).toBe(400)
+  expect(await response.json()).toEqual({ error: expect.stringMatching(/^NOPERM/) })
+})
+
+it('ends when the engine goes', async () => {
+  const stream = await open('/subscribe/news')
+  await waitFor(() => stream.text.includes('subscribe,news,1'), { what: 'the confirmation' })
+  await rig.engine.kill()
+  await waitFor(() => stream.ended, { what: 'the stream to end' })
+})
+
+interface OpenStream {
+  text: string
+  ended: boolean
+}
+
+async function open(path: string): Promise<OpenStream> {
+  const abort = new AbortController()
+  atCleanup(() => abort.abort())
+  const headers = { authorization: `Bearer ${CREDENTIALS.token}`, 'upstash-encoding': 'base64' }
+  const response = await fetch(rig.restUrl + path, { method: 'POST', headers, body: '[]', signal: abort.signal })
+  expect(response.headers.get('content-type')).toBe('text/event-stream')
+  const stream: OpenStream = { text: '', ended: false }
+  void collect(response, stream)
+  return stream
+}
+
+async function collect(response: Response, stream: OpenStream): Promise<void> {
+  try {
+    for await (const chunk of response.body ?? []) stream.text += Buffer.from(chunk).toString()
+  } catch {
+    // aborted at cleanup
+  }
+  stream.ended = true
+}

@@ -1,0 +1,109 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RestReply } from './reply-reader.js'
+
+const JSON_TYPE = 'application/json'
+const RETRY_AFTER_SECONDS = '1'
+const ALLOWED_HEADERS =
+  'authorization, cache-control, content-type, pragma, upstash-encoding, upstash-response-format, upstash-sync-token, ' +
+  'upstash-telemetry-platform, upstash-telemetry-retry, upstash-telemetry-runtime, upstash-telemetry-sdk'
+const PREFLIGHT_MAX_AGE_SECONDS = '86400'
+
+/** Writes the answers of the REST listener. */
+export class HttpAnswers {
+  readonly #syncPrefix: string
+  #syncCount = 0
+
+  /** `startedAtMs` keeps the tokens of this life apart from those of others. */
+  constructor(startedAtMs: number) {
+    this.#syncPrefix = `${startedAtMs.toString(36)}-`
+  }
+
+  /** 200 with a JSON text and a new sync token (reference redis 4.2). */
+  ok(request: IncomingMessage, response: ServerResponse, json: string): void {
+    response.writeHead(200, [
+      'Content-Type',
+      JSON_TYPE,
+      'Content-Length',
+      String(Buffer.byteLength(json)),
+      'upstash-sync-token',
+      this.#syncPrefix + (++this.#syncCount).toString(36),
+      ...corsHeaders(request),
+    ])
+    response.end(json)
+  }
+
+  /** The bytes of replies as they are. */
+  bytes(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+    response.writeHead(200, [
+      'Content-Type',
+      'application/octet-stream',
+      'Content-Length',
+      String(body.length),
+      'upstash-sync-token',
+      this.#syncPrefix + (++this.#syncCount).toString(36),
+      ...corsHeaders(request),
+    ])
+    response.end(body)
+  }
+
+  /** 200 and the beginning of a stream of events. */
+  beginEvents(request: IncomingMessage, response: ServerResponse): void {
+    response.writeHead(200, ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', ...corsHeaders(request)])
+  }
+
+  /** `{"error": text}`. A body that was not read to its end closes the connection. */
+  error(request: IncomingMessage, response: ServerResponse, status: number, text: string): void {
+    const json = JSON.stringify({ error: text })
+    const headers = [
+      'Content-Type',
+      JSON_TYPE,
+      'Content-Length',
+      String(Buffer.byteLength(json)),
+      ...corsHeaders(request),
+    ]
+    if (status === 503) headers.push('Retry-After', RETRY_AFTER_SECONDS)
+    if (status === 405) headers.push('Allow', 'GET, HEAD, POST, PUT, OPTIONS')
+    if (!request.complete) headers.push('Connection', 'close')
+    response.writeHead(status, headers)
+    response.end(json)
+  }
+}
+
+/** JSON text of a reply: `{"result":…}` or `{"error":…}`, never both. */
+export function replyJson(reply: RestReply): string {
+  return 'json' in reply ? `{"result":${reply.json}}` : `{"error":${JSON.stringify(reply.error)}}`
+}
+
+/** Browsers get to see the answer: the read-only token is made for them. */
+function corsHeaders(request: IncomingMessage): readonly string[] {
+  if (request.headers.origin === undefined) return NO_HEADERS
+  return ['Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', 'upstash-sync-token']
+}
+
+const NO_HEADERS: readonly string[] = []
+
+/** Answers what a browser asks before it sends the request. */
+export function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(204, [
+    ...corsHeaders(request),
+    'Access-Control-Allow-Methods',
+    'GET, HEAD, POST, PUT, OPTIONS',
+    'Access-Control-Allow-Headers',
+    ALLOWED_HEADERS,
+    'Access-Control-Max-Age',
+    PREFLIGHT_MAX_AGE_SECONDS,
+  ])
+  response.end()
+}
+
+/** Answers whether this listener serves. */
+export function answerHealth(response: ServerResponse, version: string, stopping: boolean): void {
+  const body = JSON.stringify({ status: stopping ? 'stopping' : 'ok', service: 'rest', version })
+  response.writeHead(stopping ? 503 : 200, [
+    'Content-Type',
+    JSON_TYPE,
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+  ])
+  response.end(body)
+}

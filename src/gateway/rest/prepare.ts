@@ -1,0 +1,61 @@
+import { HomeportError } from '../../contract/errors.js'
+import { findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
+import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
+import type { CommandArguments } from './json-commands.js'
+
+/** A command that may be sent to the engine. */
+export interface PreparedCommand {
+  readonly wire: string | Buffer
+  /** Its reply tells about the host and has to be filtered. */
+  readonly filtered: boolean
+  readonly command: ServedCommand
+  readonly args: CommandArguments
+}
+
+/**
+ * Holds a command against the command table and encodes it.
+ * @throws HomeportError `command_not_available`, `command_not_for_rest`
+ */
+export function prepareCommand(args: CommandArguments): PreparedCommand {
+  const name = textOf(args[0])
+  const command = findCommandByName(name)
+  if (!command?.allowed) throw notAvailable(name)
+  const row = command.state === 'container' && args.length > 1 ? subcommandOf(command, textOf(args[1])) : command
+  if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
+    throw new HomeportError('command_not_for_rest', { name: name.toUpperCase() })
+  }
+  return { wire: encode(args), filtered: row.state === 'filtered', command: row, args }
+}
+
+function subcommandOf(container: ServedCommand, subcommand: string): ServedCommand {
+  const row = findSubcommand(container.name, subcommand)
+  // Of a container that is closed to REST, no subcommand needs to be known.
+  if (!container.rest) return container
+  if (!row?.allowed) throw notAvailable(`${container.name} ${subcommand}`)
+  return row
+}
+
+function notAvailable(name: string): HomeportError {
+  return new HomeportError('command_not_available', { name: name.slice(0, 128).toUpperCase() })
+}
+
+function asksToBlock(args: CommandArguments): boolean {
+  for (const arg of args) {
+    const word = arg.length < 8 ? textOf(arg).toUpperCase() : ''
+    if (word === 'BLOCK') return true
+    if (word === 'STREAMS') return false
+  }
+  return false
+}
+
+function textOf(arg: string | Buffer | undefined): string {
+  return typeof arg === 'string' ? arg : (arg ?? '').toString()
+}
+
+function encode(args: CommandArguments): string | Buffer {
+  return args.every(isText) ? encodeTextCommand(args) : encodeCommand(args)
+}
+
+function isText(arg: string | Buffer): arg is string {
+  return typeof arg === 'string'
+}

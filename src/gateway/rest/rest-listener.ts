@@ -1,0 +1,91 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { refuseSocket } from '../../http/index.js'
+import type { Lanes } from '../lane/lanes.js'
+import type { Guards } from '../limits/guards.js'
+import type { DatabaseDirectory, GatewayLogger, GatewaySettings } from '../seams.js'
+import type { EventStream } from './event-stream.js'
+import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
+import { RestRequest } from './rest-request.js'
+
+/** What the REST listener is made of. */
+export interface RestListenerOptions {
+  readonly settings: Pick<GatewaySettings, 'host' | 'restPort'>
+  readonly directory: Pick<DatabaseDirectory, 'byRestToken'>
+  readonly lanes: Lanes
+  readonly guards: Guards
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+  readonly version: string
+}
+
+const METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'POST', 'PUT'])
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** A client has this long for its whole request, however slowly it sends. */
+const REQUEST_TIMEOUT_MS = 300_000
+
+/** The HTTP listener of the REST data plane; one for all databases, which are told apart by their tokens. */
+export class RestListener {
+  readonly #options: RestListenerOptions
+  readonly #server: Server
+  readonly #answers: HttpAnswers
+  readonly #streams = new Set<EventStream>()
+  #stopping = false
+
+  constructor(options: RestListenerOptions) {
+    this.#options = options
+    this.#answers = new HttpAnswers(options.clock.now())
+    this.#server = createServer(
+      { keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
+      (request, response) => this.#onRequest(request, response),
+    )
+    this.#server.on('clientError', (_error, socket) => refuseSocket(socket))
+  }
+
+  /** The port it listens on. */
+  get port(): number {
+    const address: AddressInfo | string | null = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : this.#options.settings.restPort
+  }
+
+  /** Resolves when requests are served; rejects with `port_taken`. */
+  listen(): Promise<void> {
+    const { host, restPort: port } = this.#options.settings
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
+      this.#server.listen({ host, port }, resolve)
+    })
+  }
+
+  /** Answers what has been asked, for `graceMs`, and closes. May be called before `listen` and repeatedly. */
+  async close(graceMs: number): Promise<void> {
+    this.#stopping = true
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const stream of this.#streams) stream.close()
+    this.#server.closeIdleConnections()
+    const timer = this.#options.clock.after(graceMs, () => this.#server.closeAllConnections())
+    await closed
+    timer.cancel()
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { method, url = '/' } = request
+    if (this.#stopping) response.shouldKeepAlive = false
+    if (url === '/health') {
+      answerHealth(response, this.#options.version, this.#stopping)
+      return
+    }
+    if (method === 'OPTIONS') {
+      answerPreflight(request, response)
+      return
+    }
+    const rest = new RestRequest(request, response, this.#options, this.#answers, this.#streams)
+    if (!METHODS.has(method)) {
+      rest.refuseMethod()
+      return
+    }
+    rest.handle().catch((error: unknown) => rest.fail(error))
+  }
+}

@@ -1,0 +1,249 @@
+import { unreachable } from '../../base/index.js'
+import type { HomeportError } from '../../contract/errors.js'
+import { errorText } from '../error-text.js'
+import type { EngineLink } from '../lane/engine-link.js'
+import type { LaneKey, Lanes } from '../lane/lanes.js'
+import { type FrameFilter, PinnedStream, POISON } from '../lane/pinned-stream.js'
+import type { ReplySink } from '../lane/reply-sink.js'
+import { WatchedReply } from '../lane/watched-reply.js'
+import { encodeError } from '../resp/encode.js'
+
+/**
+ * Which engine connection the commands of one client travel on.
+ *
+ * ```
+ *   none ──login──▶ shared ──MULTI, WATCH, BLPOP, slow reader──▶ own ──SUBSCRIBE, MONITOR, tracking──▶ pinned
+ *    ▲                ▲                                           │                                     │
+ *    │                └──── transaction closed, nothing owed ─────┘                                     │
+ *    └──────────────────────────────────── RESET, another user ─────────────────────────────────────────┘
+ * ```
+ *
+ * - none: nobody has logged in.
+ * - shared: stateless commands, in one pipeline with those of other clients.
+ * - own: an engine connection lent to this client alone; replies are counted.
+ * - pinned: the same, but the engine speaks on its own accord; replies are not counted.
+ *
+ * Between two lanes nothing is owed, so replies keep their order.
+ */
+export type LaneState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'shared'; readonly key: LaneKey; readonly link: EngineLink }
+  | { readonly kind: 'own'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
+  | { readonly kind: 'pinned'; readonly key: LaneKey; readonly link: EngineLink; readonly stream: PinnedStream }
+
+/** `kept`: no transaction, but the lane stays this client's own because it reads slowly. */
+export type Transaction = 'none' | 'watching' | 'open' | 'kept'
+
+/** What a lane needs of the client's connection. */
+export interface LaneOwner {
+  /** Sends bytes to the client. */
+  write(bytes: Buffer): void
+  /** Fewer replies are owed than before. */
+  progressed(): void
+  /** Sends what is written, then closes: the state that the client counts on is lost. */
+  hangUp(): void
+  /** Closes at once: the client has part of a reply whose rest will never come. */
+  cut(): void
+}
+
+/** The engine connection of one client and the replies that it owes. */
+export class ClientLane implements ReplySink {
+  readonly #lanes: Lanes
+  readonly #owner: LaneOwner
+  readonly #held: { holds: number }
+  #state: LaneState = { kind: 'none' }
+  #owed = 0
+  #answered = 0
+
+  /** `held` counts the lanes on which an engine may speak on its own accord. */
+  constructor(lanes: Lanes, owner: LaneOwner, held: { holds: number }) {
+    this.#lanes = lanes
+    this.#owner = owner
+    this.#held = held
+  }
+
+  get state(): LaneState {
+    return this.#state
+  }
+
+  /** Replies that the client still waits for; 0 on a pinned lane, where they are not counted. */
+  get owed(): number {
+    return this.#owed
+  }
+
+  /** Replies that have come, our own in their order among them. */
+  get answered(): number {
+    return this.#answered
+  }
+
+  /** Goes to the shared lane of `key`. Whatever state the former lane had is gone. Only while nothing is owed. */
+  login(key: LaneKey): void {
+    this.leave()
+    this.#state = { kind: 'shared', key, link: this.#lanes.shared(key) }
+  }
+
+  /** Gives up the lane, whatever its state. */
+  leave(): void {
+    const last = this.#state
+    this.#state = { kind: 'none' }
+    if (last.kind !== 'own' && last.kind !== 'pinned') return
+    if (last.kind === 'pinned') this.#held.holds--
+    last.link.onLost = () => {}
+    this.#lanes.discard(last.key, last.link)
+  }
+
+  /** Sends the `count` commands that stand at [start, end). */
+  forward(bytes: Buffer, start: number, end: number, count: number): void {
+    this.returnToShared()
+    this.forwardHere(bytes, start, end, count)
+  }
+
+  /** The same, without leaving an own lane whose transaction has closed. */
+  forwardHere(bytes: Buffer, start: number, end: number, count: number): void {
+    const state = this.#state
+    switch (state.kind) {
+      case 'shared':
+      case 'own':
+        this.#owed += count
+        state.link.send(this, bytes, start, end, count)
+        return
+      case 'pinned':
+        state.link.sendStreamed(bytes, start, end)
+        return
+      case 'none':
+        throw new Error('a command was forwarded before login')
+      default:
+        unreachable(state)
+    }
+  }
+
+  /** Sends one command without leaving an own lane, and calls `settled` when its reply has come or never will. */
+  forwardWatched(bytes: Buffer, start: number, end: number, settled: () => void): void {
+    const state = this.#state
+    if (state.kind !== 'shared' && state.kind !== 'own') {
+      settled()
+      this.forwardHere(bytes, start, end, 1)
+      return
+    }
+    this.#owed++
+    state.link.send(new WatchedReply(this, settled), bytes, start, end, 1)
+  }
+
+  /** Sends a command of ours for the client, whose one reply `collector` gets and has to pass to `deliver`. */
+  forwardFor(collector: ReplySink, bytes: Buffer, start: number, end: number): void {
+    const state = this.#state
+    if (state.kind !== 'shared' && state.kind !== 'own')
+      throw new Error(`no reply can be collected on a ${state.kind} lane`)
+    this.#owed++
+    state.link.send(collector, bytes, start, end, 1)
+  }
+
+  /** Answers the client ourselves, behind everything that it still waits for. */
+  reply(bytes: Buffer): void {
+    const state = this.#state
+    if (state.kind === 'pinned') {
+      state.stream.insert(bytes)
+      return
+    }
+    if (this.#owed === 0 || state.kind === 'none') {
+      this.#owner.write(bytes)
+      return
+    }
+    this.#owed++
+    state.link.deliverInOrder(this, bytes)
+  }
+
+  /** The same, and makes the engine discard the open transaction, as it does for errors of its own. */
+  replyAndPoison(bytes: Buffer): void {
+    const state = this.#state
+    if (state.kind !== 'own' || state.transaction !== 'open') {
+      this.reply(bytes)
+      return
+    }
+    this.#owed++
+    state.link.sendReplaced(this, POISON, bytes)
+  }
+
+  /** Goes to an own lane. Only while nothing is owed. */
+  enterOwn(transaction: Transaction): void {
+    const state = this.#state
+    if (state.kind === 'own') this.setTransaction(transaction)
+    if (state.kind !== 'shared') return
+    const link = this.#lanes.lend(state.key)
+    link.onLost = () => this.#onLost()
+    this.#state = { kind: 'own', key: state.key, link, transaction }
+  }
+
+  /** Notes what a command of the client does to its transaction. */
+  setTransaction(transaction: Transaction): void {
+    if (this.#state.kind === 'own') this.#state = { ...this.#state, transaction }
+  }
+
+  /** Lets the engine speak on its own accord from now on. Only on an own lane that owes nothing. */
+  pin(): void {
+    const state = this.#state
+    if (state.kind !== 'own') return
+    const stream = new PinnedStream({
+      toClient: (bytes) => this.#owner.write(bytes),
+      toEngine: (bytes) => state.link.sendStreamed(bytes, 0, bytes.length),
+    })
+    state.link.streamTo((chunk) => stream.push(chunk))
+    this.#held.holds++
+    this.#state = { kind: 'pinned', key: state.key, link: state.link, stream }
+  }
+
+  /** On a pinned lane: every frame goes through `filter` from now on. */
+  filterWith(filter: FrameFilter): void {
+    if (this.#state.kind === 'pinned') this.#state.stream.filterWith(filter)
+  }
+
+  /** The client reads too slowly. On a lane of its own the engine is made to wait; otherwise nothing happens. */
+  hold(): void {
+    if (this.#state.kind === 'own' || this.#state.kind === 'pinned') this.#state.link.pauseReading()
+  }
+
+  /** The client has caught up. */
+  unhold(): void {
+    if (this.#state.kind === 'own' || this.#state.kind === 'pinned') this.#state.link.resumeReading()
+  }
+
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    this.#owed -= completed
+    this.#answered += completed
+    this.#owner.write(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end))
+    if (completed > 0) this.#owner.progressed()
+  }
+
+  fail(count: number, error: HomeportError, partial: boolean): void {
+    this.#owed -= count
+    this.#answered += count
+    if (partial) {
+      this.#owner.cut()
+      return
+    }
+    const text = encodeError(errorText(error))
+    this.#owner.write(count === 1 ? text : Buffer.concat(new Array<Buffer>(count).fill(text)))
+    this.#owner.progressed()
+  }
+
+  /** Gives an own lane back whose transaction has closed. */
+  returnToShared(): void {
+    const state = this.#state
+    if (state.kind !== 'own' || state.transaction !== 'none' || this.#owed > 0) return
+    state.link.onLost = () => {}
+    this.#lanes.giveBack(state.key, state.link)
+    this.#state = { kind: 'shared', key: state.key, link: this.#lanes.shared(state.key) }
+  }
+
+  /** A transaction or subscription died with its connection; the client would go on as if it were still there. */
+  #onLost(): void {
+    const state = this.#state
+    if (
+      state.kind === 'pinned' ||
+      (state.kind === 'own' && (state.transaction === 'open' || state.transaction === 'watching'))
+    ) {
+      this.leave()
+      this.#owner.hangUp()
+    }
+  }
+}

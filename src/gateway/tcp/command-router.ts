@@ -1,0 +1,275 @@
+import { unreachable } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
+import { filterInfoReply } from '../info-filter.js'
+import { CollectedReplies } from '../lane/collect-reply.js'
+import { hideMonitorSource } from '../lane/pinned-stream.js'
+import { DISCARD } from '../lane/reply-sink.js'
+import { frameArguments } from '../resp/command-parser.js'
+import { encodeCommand, encodeError } from '../resp/encode.js'
+import { Login } from './login.js'
+import type { Session } from './session.js'
+import { answerSessionCommand, wrongArity } from './session-commands.js'
+
+const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
+const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
+const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
+const NOT_WHILE_PINNED = encodeError('ERR Command not allowed while the connection is subscribed, monitors or tracks')
+const PING = encodeCommand(['PING'])
+/** What an HTTP request begins with: a browser was lured into talking to this port. */
+const HTTP_WORDS = new Set(['POST', 'HOST:'])
+
+/** Decides about every command that is not simply passed on: what it does to the connection, and who answers it. */
+export class CommandRouter {
+  readonly #session: Session
+  readonly #login: Login
+
+  constructor(session: Session) {
+    this.#session = session
+    this.#login = new Login(session)
+  }
+
+  /** Takes the parser's present frame, whose row in the command table is `command`. */
+  route(command: KnownCommand | undefined): void {
+    const { user, lane } = this.#session
+    if (command && LOGIN_COMMANDS.has(command.name)) {
+      this.#toLogin(command.name)
+      return
+    }
+    if (!user) {
+      HTTP_WORDS.has(this.#name()) ? this.#session.cut() : lane.reply(NOT_LOGGED_IN)
+      return
+    }
+    if (command?.allowed && command.state === 'container') {
+      this.#routeSubcommand(command)
+      return
+    }
+    this.#routeChecked(command, this.#name())
+  }
+
+  #toLogin(name: string): void {
+    const { lane } = this.#session
+    if (name !== 'QUIT' && name !== 'RESET' && this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    if (this.#session.quietOrLater()) this.#login.answer(name, this.#arguments(1))
+  }
+
+  #routeSubcommand(container: ServedCommand): void {
+    const { lane } = this.#session
+    const [subcommand] = this.#arguments(1)
+    if (subcommand !== undefined) {
+      const row = findSubcommand(container.name, subcommand)
+      this.#routeChecked(row, `${container.name} ${subcommand.toUpperCase()}`)
+      return
+    }
+    // The reference answers the bare COMMAND with nothing (redis 3.6).
+    if (container.name === 'COMMAND') lane.reply(Buffer.from('*0\r\n'))
+    else lane.replyAndPoison(wrongArity(container.name.toLowerCase()))
+  }
+
+  #routeChecked(command: KnownCommand | undefined, name: string): void {
+    if (command?.allowed) this.#routeAllowed(command)
+    else this.#session.refuse(new HomeportError('command_not_available', { name: name.slice(0, 128) }))
+  }
+
+  #routeAllowed(command: ServedCommand): void {
+    if (command.state !== 'session' && !this.#session.permits.admit(command)) return
+    switch (command.state) {
+      case 'stateless':
+      case 'container':
+        command.effect === 'script' ? this.#forwardScript() : this.#forward()
+        return
+      case 'session':
+        this.#answer(command)
+        return
+      case 'filtered':
+        this.#forwardFiltered()
+        return
+      case 'transaction':
+        this.#routeTransaction(command.name)
+        return
+      case 'blocking':
+        this.#forwardBlocking(command.name)
+        return
+      case 'blocking-option':
+        this.#asksToBlock() ? this.#forwardBlocking(command.name) : this.#forward()
+        return
+      case 'subscription':
+        this.#routeSubscription(command.name)
+        return
+      case 'monitor':
+        this.#forwardPinned(() => this.#session.lane.filterWith(hideMonitorSource))
+        return
+      case 'tracking':
+        this.#routeTracking()
+        return
+      default:
+        unreachable(command.state)
+    }
+  }
+
+  #answer(command: ServedCommand): void {
+    const { lane, profile, protocol, services } = this.#session
+    if (this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    const context = {
+      profile,
+      protocol,
+      describeSelf: () => this.#session.describe(),
+      describeAll: () => [...services.siblings()].map((sibling) => sibling.describe()),
+    }
+    const args = this.#arguments(command.name.includes('|') ? 2 : 1)
+    lane.reply(answerSessionCommand(context, command.name, args))
+  }
+
+  #forwardFiltered(): void {
+    const { lane, parser } = this.#session
+    if (lane.state.kind === 'pinned') {
+      lane.reply(NOT_WHILE_PINNED)
+      return
+    }
+    if (this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    const collector = new CollectedReplies(
+      1,
+      (reply) => this.#deliver(filterInfoReply(reply)),
+      (error) => lane.fail(1, error, false),
+    )
+    lane.forwardFor(collector, parser.frameBuffer, parser.frameStart, parser.frameEnd)
+  }
+
+  #deliver(reply: Buffer): void {
+    this.#session.lane.deliver(reply, 0, reply.length, 1)
+  }
+
+  #routeTransaction(name: string): void {
+    const { lane, parser } = this.#session
+    const { state } = lane
+    const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
+    if (state.kind === 'pinned' || (state.kind === 'shared' && !opens)) {
+      this.#forward()
+      return
+    }
+    if (state.kind === 'shared' && !this.#session.quietOrLater()) return
+    const transaction = state.kind === 'own' ? state.transaction : 'none'
+    const alone = parser.argumentCount === 1
+    if (opens && transaction !== 'open') lane.enterOwn(name === 'MULTI' ? 'open' : 'watching')
+    else if (alone && (name === 'EXEC' || name === 'DISCARD')) lane.setTransaction('none')
+    else if (alone && name === 'UNWATCH' && transaction === 'watching') lane.setTransaction('none')
+    name === 'EXEC' ? this.#forwardWatched(this.#session.services.guard.scripts.begin()) : this.#forwardHere()
+  }
+
+  #forwardScript(): void {
+    this.#session.lane.returnToShared()
+    this.#forwardWatched(this.#session.services.guard.scripts.begin())
+  }
+
+  #forwardBlocking(name: string): void {
+    const { lane } = this.#session
+    if (lane.state.kind === 'shared') {
+      if (!this.#session.quietOrLater()) return
+      lane.enterOwn('none')
+    }
+    if (name.startsWith('WAIT') && lane.state.kind === 'own' && lane.state.transaction !== 'open') {
+      // The engine waits for what was written before the last command of the connection, and this one may be fresh.
+      lane.state.link.send(DISCARD, PING, 0, PING.length, 1)
+    }
+    const { meter } = this.#session.services.guard
+    meter.holds++
+    this.#forwardWatched(() => {
+      meter.holds--
+      meter.lastActivityAtMs = this.#session.services.clock.now()
+    })
+  }
+
+  #asksToBlock(): boolean {
+    for (const arg of this.#arguments(1)) {
+      const word = arg.length < 8 ? arg.toUpperCase() : ''
+      if (word === 'BLOCK') return true
+      if (word === 'STREAMS') return false
+    }
+    return false
+  }
+
+  #routeSubscription(name: string): void {
+    const { lane, parser } = this.#session
+    if (this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    const ends = name.includes('UNSUBSCRIBE')
+    if (!ends || lane.state.kind === 'pinned') {
+      this.#forwardPinned()
+      return
+    }
+    // Nothing is subscribed: the engine confirms once for each channel that was named, at least once.
+    const confirmations = Math.max(1, parser.argumentCount - 1)
+    lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, confirmations)
+  }
+
+  #routeTracking(): void {
+    const { lane } = this.#session
+    if (this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    if (this.#arguments(2).some((arg) => arg.toUpperCase() === 'REDIRECT')) {
+      lane.reply(encodeError('ERR REDIRECT is not available: track on a RESP3 connection instead'))
+      return
+    }
+    this.#forwardPinned()
+  }
+
+  #forwardPinned(pinned: () => void = () => {}): void {
+    const { lane } = this.#session
+    if (lane.state.kind !== 'pinned') {
+      if (this.#inTransaction()) {
+        lane.replyAndPoison(NOT_IN_TRANSACTION)
+        return
+      }
+      if (!this.#session.quietOrLater()) return
+      lane.enterOwn('none')
+      lane.pin()
+    }
+    pinned()
+    this.#forwardHere()
+  }
+
+  #forward(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
+    this.#session.lane.forward(frameBuffer, frameStart, frameEnd, 1)
+  }
+
+  #forwardWatched(settled: () => void): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
+    this.#session.lane.forwardWatched(frameBuffer, frameStart, frameEnd, settled)
+  }
+
+  #forwardHere(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
+    this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+  }
+
+  #inTransaction(): boolean {
+    const { state } = this.#session.lane
+    return state.kind === 'own' && state.transaction === 'open'
+  }
+
+  #name(): string {
+    const { frameBuffer, nameStart, nameEnd } = this.#session.parser
+    return frameBuffer.toString('utf8', nameStart, Math.min(nameEnd, nameStart + 128)).toUpperCase()
+  }
+
+  #arguments(from: number): readonly string[] {
+    const { frameBuffer, frameStart, argumentCount } = this.#session.parser
+    return frameArguments(frameBuffer, frameStart, argumentCount)
+      .slice(from)
+      .map((arg) => arg.toString())
+  }
+}

@@ -1,0 +1,108 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeEach(async () => {
+  rig = await startRig()
+})
+
+const UNAVAILABLE =
+  '-ERR The engine of this database cannot be reached. Nothing was applied; try again in a moment.\r\n'
+const LOST =
+  '-ERR The engine of this database went away before it answered. The command may or may not have been applied: ' +
+  'look, or repeat it if that is safe.\r\n'
+
+const rest = (): Promise<Response> =>
+  fetch(`${rig.restUrl}/incr/n`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
+
+describe('when the engine dies', () => {
+  it('commands in flight fail, the connection stays, and the next command finds the new engine', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('SET a 1\r\n').expect('+OK\r\n')
+    const slow = new RawClient(rig.port)
+    await (await slow.login()).send('EVAL "while true do end" 0\r\n')
+    await waitFor(() => slow.socket.bytesWritten > 30, { what: 'the script to be sent' })
+    raw.send('INCR a\r\nSELECT 0\r\nINCR a\r\n')
+    await waitFor(() => raw.socket.bytesWritten > 40, { what: 'the commands to be sent' })
+    await rig.engine.kill()
+    await raw.expect(`${LOST}+OK\r\n${LOST}`)
+    await slow.expect(LOST)
+    await raw.send('GET a\r\n').expect(UNAVAILABLE)
+    raw.send('GET a\r\n')
+    await rig.engine.start()
+    await raw.expect('$-1\r\n')
+  })
+
+  it('REST answers 503 with Retry-After, and serves again afterwards', async () => {
+    expect((await rest()).status).toBe(200)
+    await rig.engine.kill()
+    await waitFor(async () => (await rest()).status === 503, { what: 'the loss to be noticed' })
+    const response = await rest()
+    expect(response.headers.get('retry-after')).toBe('1')
+    expect(await response.json()).toEqual({ error: UNAVAILABLE.slice(1, -2) })
+    await rig.engine.start()
+    expect(await (await rest()).json()).toEqual({ result: 1 })
+  })
+
+  it('a client in a transaction is disconnected, for its queued commands are gone', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('MULTI\r\nSET a 1\r\n').expect('+OK\r\n+QUEUED\r\n')
+    await rig.engine.kill()
+    await raw.expectClosed()
+  })
+
+  it('a transaction that could not begin disconnects, so that its commands do not run one by one', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await rig.engine.kill()
+    raw.send('MULTI\r\n')
+    await raw.expect(UNAVAILABLE)
+    await raw.expectClosed()
+  })
+
+  it('a subscriber is disconnected, so that it subscribes again', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('SUBSCRIBE a\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+    await rig.engine.kill()
+    await raw.expectClosed()
+  })
+})
+
+it('passes on what the fleet says when it cannot start the engine', async () => {
+  rig.fleet.available = false
+  const response = await rest()
+  expect(response.status).toBeGreaterThanOrEqual(500)
+  expect(JSON.stringify(await response.json())).toContain('the test says so')
+})
+
+it('closes the clients and the port of a database that goes', async () => {
+  const raw = await new RawClient(rig.port).login()
+  rig.directory.remove('db-one')
+  await raw.expectClosed()
+  await waitFor(() => refuses(rig.port), { what: 'the port to be closed' })
+  expect((await rest()).status).toBe(401)
+})
+
+it('opens the port of a database that comes, and says so when another program holds it', async () => {
+  const port = rig.port
+  rig.directory.put({ databaseId: 'db-two', port, tls: false })
+  await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
+  await expect(rig.gateway.openDatabase('db-none')).rejects.toMatchObject({ code: 'database_not_found' })
+  await rig.gateway.openDatabase('db-one')
+})
+
+it('refuses connections above the limit of the database', async () => {
+  const limited = await startRig({ maxClients: 2 })
+  const [one, two] = [new RawClient(limited.port), new RawClient(limited.port)]
+  await Promise.all([one.login(), two.login()])
+  const third = new RawClient(limited.port)
+  await third.expect('-ERR max concurrent connections exceeded\r\n')
+  await third.expectClosed()
+})
+
+async function refuses(port: number): Promise<boolean> {
+  const probe = new RawClient(port)
+  await probe.expectClosed()
+  return probe.received === ''
+}

@@ -1,0 +1,88 @@
+import type { ServedCommand } from '../command-table.js'
+import type { Verdict } from '../limits/database-guard.js'
+import { askOver } from '../limits/engine-questions.js'
+import { MAX_KEY_BYTES } from '../limits/inspect.js'
+import { frameArguments } from '../resp/command-parser.js'
+import type { Session } from './session.js'
+
+/**
+ * Holds the present command of a session against the limits of its database. A command may be taken several times
+ * before it is sent (it waits for its turn, for the engine, for its lane); it pays and is counted once.
+ */
+export class Permits {
+  readonly #session: Session
+  /** The present command has its token of the rate. */
+  #hasToken = false
+  /** The present command has passed every limit; it is counted once it has been sent. */
+  #permitted: ServedCommand | undefined
+  /** What the engine had to be asked about the present command. */
+  #ruling: { readonly verdict: Verdict } | undefined
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  /** Whether the present command may go on now. If not, it is taken again when its turn has come. */
+  takeToken(): boolean {
+    if (this.#hasToken || this.#session.services.guard.rate.take()) {
+      this.#hasToken = true
+      return true
+    }
+    this.#session.waitForTurn()
+    return false
+  }
+
+  /** The turn of the command that waits has come. */
+  giveToken(): void {
+    this.#hasToken = true
+  }
+
+  /** Whether no limit has to look at the present command more closely; it belongs to a logged in client. */
+  passes(command: ServedCommand): boolean {
+    const { guard } = this.#session.services
+    const { frameBuffer, frameStart, frameEnd, nameEnd } = this.#session.parser
+    const bytes = frameEnd - frameStart
+    if (bytes > MAX_KEY_BYTES || !guard.isOpen) return false
+    if (command.effect === 'none') return true
+    return command.effect === 'grows' && guard.entries.passes(frameBuffer, nameEnd, bytes)
+  }
+
+  /**
+   * Whether the present command keeps all limits. If not, the client is told why, or the command is taken again once
+   * the engine has been asked.
+   */
+  admit(command: ServedCommand): boolean {
+    const verdict = this.#ruling ? this.#ruling.verdict : this.#inspect(command)
+    this.#ruling = undefined
+    if (verdict instanceof Promise) this.#waitFor(verdict)
+    else if (verdict) this.#session.refuse(verdict)
+    else this.#permitted = command
+    return verdict === undefined
+  }
+
+  /** The present command has been dealt with, or is going to be taken again. */
+  conclude(): void {
+    const { parser, services } = this.#session
+    if (this.#permitted && !parser.repeats) services.guard.count(this.#permitted, 1)
+    this.#permitted = undefined
+    if (!parser.repeats) this.#hasToken = false
+  }
+
+  #waitFor(verdict: Promise<Verdict>): void {
+    this.#session.parser.repeat()
+    this.#session.waitFor(
+      verdict.then((ruled) => {
+        this.#ruling = { verdict: ruled }
+      }),
+    )
+  }
+
+  #inspect(command: ServedCommand): Verdict | Promise<Verdict> {
+    const { parser, services, user, protocol } = this.#session
+    const { guard, lanes } = services
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
+    const args = frameArguments(frameBuffer, frameStart, argumentCount)
+    const key = { databaseId: guard.database.databaseId, user: user ?? 'default', protocol }
+    return guard.inspect(command, args, frameEnd - frameStart, askOver(lanes.shared(key)))
+  }
+}

@@ -1,0 +1,180 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+})
+
+const client = (): RawClient => new RawClient(rig.port)
+
+beforeEach(async () => {
+  const flusher = await client().login()
+  await flusher.send('FLUSHALL\r\n').expect('+OK\r\n')
+  flusher.socket.destroy()
+})
+
+describe('login', () => {
+  it('refuses every command before it', async () => {
+    await client().send('GET a\r\nPING\r\nNOSUCH\r\n').expect('-NOAUTH Authentication required.\r\n'.repeat(3))
+  })
+
+  it('takes the password with and without a user name', async () => {
+    await client().send('AUTH client-secret\r\n').expect('+OK\r\n')
+    await client().send('AUTH default client-secret\r\n').expect('+OK\r\n')
+    const wrong = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
+    await client().send('AUTH nope\r\nAUTH default_ro client-secret\r\n').expect(wrong.repeat(2))
+  })
+
+  it('answers HELLO with the version of the engine', async () => {
+    const raw = client().send('HELLO 3 AUTH default client-secret SETNAME me\r\n')
+    await raw.expect('%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n')
+  })
+})
+
+describe('stateless commands', () => {
+  it('are answered in order, with our own answers between them', async () => {
+    const raw = await client().login()
+    raw.send('SET a 1\r\nSELECT 0\r\nGET a\r\nCONFIG REWRITE\r\nSELECT 1\r\nINCR a\r\n')
+    await raw.expect(
+      "+OK\r\n+OK\r\n$1\r\n1\r\n-ERR Command is not available: 'CONFIG REWRITE'\r\n" +
+        '-ERR DB index is out of range\r\n:2\r\n',
+    )
+  })
+})
+
+describe('transactions', () => {
+  it('run on a lane of their own, in one pipeline with what surrounds them', async () => {
+    const raw = await client().login()
+    raw.send('SET a 1\r\nMULTI\r\nINCR a\r\nINCR a\r\nEXEC\r\nGET a\r\n')
+    await raw.expect('+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:2\r\n:3\r\n$1\r\n3\r\n')
+  })
+
+  it('are discarded when one of their commands was refused', async () => {
+    const raw = await client().login()
+    raw.send('MULTI\r\nSET a 1\r\nSHUTDOWN\r\nEXEC\r\nGET a\r\n')
+    await raw.expect(
+      "+OK\r\n+QUEUED\r\n-ERR Command is not available: 'SHUTDOWN'\r\n" +
+        '-EXECABORT Transaction discarded because of previous errors.\r\n$-1\r\n',
+    )
+  })
+})
+
+describe('a lane of its own', () => {
+  it('is scrubbed before another client gets it', async () => {
+    const first = await client().login()
+    await first.send('WATCH a\r\nGET a\r\n').expect('+OK\r\n$-1\r\n')
+    await first.send('MULTI\r\nSET b 1\r\nDISCARD\r\n').expect('+OK\r\n+QUEUED\r\n+OK\r\n')
+    await first.send('SET a 1\r\n').expect('+OK\r\n')
+    const second = await client().login()
+    await second.send('MULTI\r\nGET a\r\nEXEC\r\n').expect('+OK\r\n+QUEUED\r\n*1\r\n$1\r\n1\r\n')
+  })
+
+  it('does not survive RESET, which also logs out', async () => {
+    const raw = await client().login()
+    raw.send('MULTI\r\nSET a 1\r\nRESET\r\nGET a\r\n')
+    await raw.expect('+OK\r\n+QUEUED\r\n+RESET\r\n-NOAUTH Authentication required.\r\n')
+    await (await raw.login()).send('GET a\r\n').expect('$-1\r\n')
+  })
+
+  it('takes a nested MULTI and a MULTI with arguments as the engine does', async () => {
+    const raw = await client().login()
+    raw.send('MULTI now\r\nGET a\r\nMULTI\r\nMULTI\r\nEXEC\r\nEXEC\r\n')
+    await raw.expect(
+      "-ERR wrong number of arguments for 'multi' command\r\n$-1\r\n+OK\r\n" +
+        '-ERR MULTI calls can not be nested\r\n*0\r\n-ERR EXEC without MULTI\r\n',
+    )
+  })
+})
+
+describe('subscriptions', () => {
+  const confirmed = '*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n'
+
+  it('keep our own answers in their place', async () => {
+    const raw = await client().login()
+    raw.send('GET x\r\nSUBSCRIBE a\r\nCLIENT SETNAME me\r\nGET x\r\nSHUTDOWN\r\nUNSUBSCRIBE\r\nCLIENT GETNAME\r\n')
+    await raw.expect(`$-1\r\n${confirmed}+OK\r\n-ERR Can't execute 'get': only (P|S)SUBSCRIBE`)
+    raw.received = raw.received.slice(raw.received.indexOf('\r\n') + 2)
+    await raw.expect("-ERR Command is not available: 'SHUTDOWN'\r\n")
+    await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n$2\r\nme\r\n')
+  })
+
+  it('share a RESP3 connection with commands', async () => {
+    const [raw, publisher] = [client(), await client().login()]
+    raw.send('HELLO 3 AUTH default client-secret\r\n')
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    raw.received = ''
+    await raw.send('SUBSCRIBE a\r\nHGETALL h\r\n').expect(`${confirmed.replace('*3', '>3')}%0\r\n`)
+    await publisher.send('PUBLISH a hi\r\n').expect(':1\r\n')
+    await raw.expect('>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n')
+  })
+
+  it('are ended by UNSUBSCRIBE also when there are none', async () => {
+    const raw = await client().login()
+    await raw.send('UNSUBSCRIBE a b\r\nPING\r\n')
+    await raw.expect(
+      '*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n+PONG\r\n',
+    )
+  })
+})
+
+it('tells a client that tracks keys when another one changes them', async () => {
+  const [raw, writer] = [client(), await client().login()]
+  raw.send('HELLO 3 AUTH default client-secret\r\n')
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  raw.received = ''
+  await raw.send('CLIENT TRACKING ON\r\nGET a\r\n').expect('+OK\r\n_\r\n')
+  await writer.send('SET a 1\r\n').expect('+OK\r\n')
+  await raw.expect('>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n')
+})
+
+describe('a client that does not read', () => {
+  const KEYS = 60
+  const value = 'v'.repeat(1_000_000)
+
+  it('gets every reply once it reads, and is not sent for before', async () => {
+    const raw = await client().login()
+    raw.send(`*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$${value.length}\r\n${value}\r\n`)
+    await raw.expect('+OK\r\n')
+    const before = process.memoryUsage.rss()
+    raw.socket.pause()
+    for (let i = 0; i < KEYS * 10; i++) raw.send('GET big\r\n')
+    const other = await client().login()
+    await waitFor(
+      async () =>
+        (await other
+          .send('PING\r\n')
+          .expect('+PONG\r\n')
+          .then(() => rig.complaints.length)) === 0,
+      {
+        what: 'another client to be served meanwhile',
+      },
+    )
+    expect(process.memoryUsage.rss() - before).toBeLessThan(500_000_000)
+    let received = 0
+    raw.socket.removeAllListeners('data')
+    raw.socket.on('data', (text) => {
+      received += text.length
+    })
+    raw.socket.resume()
+    const wanted = KEYS * 10 * (value.length + `$${value.length}\r\n\r\n`.length)
+    await waitFor(() => received === wanted, { what: 'every reply', deadlineMs: 25_000 })
+  })
+})
+
+it('answers what was asked before the client closed its side', async () => {
+  const raw = await client().login()
+  raw.socket.end('SET a 1\r\nINCR a\r\n')
+  await raw.expect('+OK\r\n:2\r\n')
+  await raw.expectClosed()
+})
+
+it('closes after bytes that are no command', async () => {
+  const raw = await client().login()
+  raw.send('*1\r\n+PING\r\n')
+  await raw.expect("-ERR Protocol error: expected '$', got '+'\r\n")
+  await raw.expectClosed()
+  expect(rig.complaints).toEqual([])
+})

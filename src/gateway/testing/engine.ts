@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
+
+/** A real engine on a Unix socket, for the tests of the gateway. It is ended at cleanup. */
+export interface TestEngine {
+  readonly socketPath: string
+  /** Ends the engine as a crash would. */
+  kill(): Promise<void>
+  /** Starts it again on the same socket; its data is empty. */
+  start(): Promise<void>
+}
+
+/** Passwords of the users that every test engine has. */
+export const ENGINE_PASSWORDS = { default: 'engine-secret', default_ro: 'engine-reader-secret' } as const
+
+const SETTINGS = [
+  '--port 0 --appendonly no --databases 1 --daemonize no',
+  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +sort`,
+  `--user default_ro on >${ENGINE_PASSWORDS.default_ro} %R~* -@all +@read +@connection +@transaction`,
+].flatMap((line) => line.split(' '))
+
+/** Starts an engine, with further settings if need be, and waits until it answers. */
+export async function startEngine(settings: readonly string[] = []): Promise<TestEngine> {
+  const directory = tempDir('hp-engine-')
+  const socketPath = join(directory, 'engine.sock')
+  let child: ChildProcess | undefined
+
+  const start = async (): Promise<void> => {
+    const args = ['--unixsocket', socketPath, '--dir', directory, '--save', '', ...SETTINGS, ...settings]
+    child = spawn(engineBinary(), args, { stdio: 'ignore' })
+    await waitFor(() => canConnect(socketPath), { what: 'the engine to take connections' })
+  }
+  const kill = async (): Promise<void> => {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+  atCleanup(kill)
+  await start()
+  return { socketPath, kill, start }
+}
+
+function engineBinary(): string {
+  const names = ['valkey-server', 'redis-server']
+  const paths = (process.env.PATH ?? '').split(':').flatMap((folder) => names.map((name) => join(folder, name)))
+  const found = paths.find((path) => existsSync(path))
+  if (!found) throw new Error('no valkey-server or redis-server on PATH; the set-up installs one')
+  return found
+}
+
+function canConnect(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ path })
+    socket.once('connect', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}

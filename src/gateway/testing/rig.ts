@@ -1,0 +1,173 @@
+import { createConnection, type Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
+import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
+import { systemClock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { createGateway, type Gateway } from '../gateway.js'
+import type {
+  DataAccess,
+  DatabaseDirectory,
+  DataEndpoint,
+  DataUser,
+  EndpointSource,
+  ServedDatabase,
+  UsageSource,
+} from '../seams.js'
+import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
+
+/** What clients of the test database log in with. */
+export const CREDENTIALS = {
+  password: 'client-secret',
+  readerPassword: 'reader-secret',
+  token: 'rest-token',
+  readerToken: 'reader-token',
+} as const
+
+/** A directory that tests fill by hand; every database in it has the `CREDENTIALS`. */
+export class TestDirectory implements DatabaseDirectory {
+  readonly databases = new Map<string, ServedDatabase>()
+  readonly #listeners = new Set<() => void>()
+
+  /** Adds or replaces a database and tells the gateway. */
+  put(database: ServedDatabase): void {
+    this.databases.set(database.databaseId, database)
+    this.#tell()
+  }
+
+  /** Removes a database and tells the gateway. */
+  remove(databaseId: string): void {
+    this.databases.delete(databaseId)
+    this.#tell()
+  }
+
+  authenticate(_databaseId: string, username: string | undefined, password: string): DataUser | undefined {
+    if ((username ?? 'default') === 'default') return password === CREDENTIALS.password ? 'default' : undefined
+    return username === 'default_ro' && password === CREDENTIALS.readerPassword ? 'default_ro' : undefined
+  }
+
+  byRestToken(token: string): DataAccess | undefined {
+    const [database] = this.databases.values()
+    const user = token === CREDENTIALS.token ? 'default' : token === CREDENTIALS.readerToken ? 'default_ro' : undefined
+    return database && user ? { database, user } : undefined
+  }
+
+  list(): readonly ServedDatabase[] {
+    return [...this.databases.values()]
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  engineCredentials(_databaseId: string, user: DataUser): { username: string; password: string } {
+    return { username: user, password: ENGINE_PASSWORDS[user] }
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+/** Answers with one engine, or refuses while `available` is false. */
+export class TestFleet implements EndpointSource {
+  available = true
+  readonly #engine: TestEngine
+
+  constructor(engine: TestEngine) {
+    this.#engine = engine
+  }
+
+  async endpoints(): Promise<readonly DataEndpoint[]> {
+    if (!this.available) throw new HomeportError('engine_failed', { reason: 'the test says so' })
+    return [{ role: 'primary', socketPath: this.#engine.socketPath }]
+  }
+}
+
+/** A gateway in front of one real engine. Everything is closed at cleanup. */
+export interface Rig {
+  readonly gateway: Gateway
+  readonly engine: TestEngine
+  readonly fleet: TestFleet
+  readonly directory: TestDirectory
+  readonly database: ServedDatabase
+  readonly port: number
+  readonly restUrl: string
+  /** What was logged as a warning or error. */
+  readonly complaints: readonly string[]
+}
+
+/**
+ * Starts a gateway with one database; `database` overrides parts of its description, `tls` is its certificate, `usage`
+ * is what it counts in, and the engine gets `engineSettings`.
+ */
+export async function startRig(
+  database: Partial<ServedDatabase> = {},
+  tls?: SecureContextOptions,
+  usage?: UsageSource,
+  engineSettings: readonly string[] = [],
+): Promise<Rig> {
+  const engine = await startEngine(engineSettings)
+  const directory = new TestDirectory()
+  const fleet = new TestFleet(engine)
+  const served = { databaseId: 'db-one', port: await freePort(), tls: false, ...database }
+  directory.databases.set(served.databaseId, served)
+  const complaints: string[] = []
+  const complain = (_fields: object, message: string): void => void complaints.push(message)
+  const logger = { debug: () => {}, info: () => {}, warn: complain, error: complain }
+  const gateway = createGateway({
+    settings: { host: '127.0.0.1', restPort: 0, ...(tls && { tls }) },
+    usage,
+    ...{ directory, fleet, logger, clock: systemClock, version: '0.0.0-test', stopGraceMs: 200 },
+  })
+  await gateway.start()
+  atCleanup(() => gateway.stop())
+  const restUrl = `http://127.0.0.1:${gateway.restPort}`
+  return { gateway, engine, fleet, directory, database: served, port: served.port, restUrl, complaints }
+}
+
+/** A bare connection to the data plane, for what client libraries would hide. */
+export class RawClient {
+  readonly socket: Socket
+  /** Everything received and not yet taken. */
+  received = ''
+  #closed = false
+
+  constructor(port: number) {
+    this.socket = createConnection({ port, host: '127.0.0.1' })
+    this.socket.setEncoding('latin1')
+    this.socket.on('data', (text) => (this.received += String(text)))
+    this.socket.on('close', () => (this.#closed = true))
+    this.socket.on('error', () => {})
+    atCleanup(() => void this.socket.destroy())
+  }
+
+  /** Sends bytes; lines end in `\r\n` already. */
+  send(text: string | Buffer): this {
+    this.socket.write(text)
+    return this
+  }
+
+  /** Waits until exactly `expected` has been received, and takes it. */
+  async expect(expected: string): Promise<void> {
+    await waitFor(() => this.received.length >= expected.length, {
+      what: `the reply ${JSON.stringify(expected)}`,
+    })
+    const got = this.received.slice(0, expected.length)
+    this.received = this.received.slice(expected.length)
+    if (got !== expected)
+      throw new Error(`expected ${JSON.stringify(expected)}, received ${JSON.stringify(got + this.received)}`)
+  }
+
+  /** Waits until the server has closed the connection. */
+  async expectClosed(): Promise<void> {
+    await waitFor(() => this.#closed, { what: 'the server to close the connection' })
+  }
+
+  /** Logs in as `default`. */
+  async login(): Promise<this> {
+    this.send(`AUTH ${CREDENTIALS.password}\r\n`)
+    await this.expect('+OK\r\n')
+    return this
+  }
+}

@@ -1,0 +1,92 @@
+import { webcrypto } from 'node:crypto'
+import { isIP } from 'node:net'
+import * as x509 from '@peculiar/x509'
+
+/** A certificate with its private key, both as PEM. */
+export interface KeyPair {
+  readonly certificate: string
+  readonly key: string
+}
+
+/** ECDSA on P-256: small, fast, and known to every client. */
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+const DAY_MS = 86_400_000
+/** Clocks of clients may run behind. */
+const BACKDATE_MS = DAY_MS
+const AUTHORITY_DAYS = 3_650
+/** The longest that clients of today accept of a server. */
+const SERVER_DAYS = 397
+
+x509.cryptoProvider.set(webcrypto as never)
+
+/** Makes a certificate authority of its own, valid for ten years. */
+export async function makeAuthority(nowMs: number): Promise<KeyPair> {
+  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: 'CN=Homeport local authority',
+    serialNumber: serialNumber(),
+    ...validity(nowMs, AUTHORITY_DAYS),
+    keys,
+    signingAlgorithm: ALGORITHM,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+}
+
+/** Makes a server certificate for these host names and addresses, signed by the authority. */
+export async function makeServerCertificate(
+  authority: KeyPair,
+  names: readonly string[],
+  nowMs: number,
+): Promise<KeyPair> {
+  const issuer = new x509.X509Certificate(authority.certificate)
+  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject: 'CN=Homeport',
+    issuer: issuer.subject,
+    serialNumber: serialNumber(),
+    ...validity(nowMs, SERVER_DAYS),
+    publicKey: keys.publicKey,
+    signingKey: await importKey(authority.key),
+    signingAlgorithm: ALGORITHM,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(names.map((name) => ({ type: isIP(name) ? 'ip' : 'dns', value: name }))),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer),
+    ],
+  })
+  return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+}
+
+/** Whether a certificate is for exactly these names and good for at least `forMs` more. */
+export function isGoodFor(certificate: string, names: readonly string[], nowMs: number, forMs: number): boolean {
+  const parsed = new x509.X509Certificate(certificate)
+  const held = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map((item) => item.value) ?? []
+  const sameNames = held.length === names.length && names.every((name) => held.includes(name))
+  return sameNames && parsed.notAfter.getTime() - nowMs > forMs
+}
+
+function validity(nowMs: number, days: number): { notBefore: Date; notAfter: Date } {
+  return { notBefore: new Date(nowMs - BACKDATE_MS), notAfter: new Date(nowMs + days * DAY_MS) }
+}
+
+/** Positive and 127 bits long, as the standard asks. */
+function serialNumber(): string {
+  const bytes = webcrypto.getRandomValues(new Uint8Array(16))
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40
+  return Buffer.from(bytes).toString('hex')
+}
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  return x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
+}
+
+async function importKey(pem: string): Promise<webcrypto.CryptoKey> {
+  return webcrypto.subtle.importKey('pkcs8', x509.PemConverter.decodeFirst(pem), ALGORITHM, false, ['sign'])
+}

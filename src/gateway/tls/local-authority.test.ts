@@ -1,0 +1,61 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, createServer, type PeerCertificate } from 'node:tls'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { authorityCertificatePath, localCertificate } from './local-authority.js'
+
+const DAY_MS = 86_400_000
+const now = Date.now()
+let dataDir: string
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'homeport-tls-'))
+})
+afterEach(() => rm(dataDir, { recursive: true }))
+
+/** Serves with the certificate and connects as a client that trusts the authority alone. */
+async function handshake(host: string): Promise<PeerCertificate> {
+  const { certificate, key } = await localCertificate({ dataDir, hostName: 'data.example.test', nowMs: now })
+  const ca = await readFile(authorityCertificatePath(dataDir), 'utf8')
+  const server = createServer({ cert: certificate, key }, (socket) => socket.end())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  try {
+    return await new Promise<PeerCertificate>((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port, ca, servername: host }, () => {
+        resolve(socket.getPeerCertificate())
+        socket.end()
+      })
+      socket.on('error', reject)
+    })
+  } finally {
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+describe('the local authority', () => {
+  it.each(['localhost', 'data.example.test'])('vouches for %s', async (host) => {
+    expect((await handshake(host)).subject.CN).toBe('Homeport')
+  })
+
+  it('does not vouch for other names', async () => {
+    await expect(handshake('elsewhere.test')).rejects.toThrow(/does not match/)
+  })
+
+  it('keeps its files to this user and makes them once', async () => {
+    const first = await localCertificate({ dataDir, hostName: 'a', nowMs: now })
+    expect(await localCertificate({ dataDir, hostName: 'a', nowMs: now })).toEqual(first)
+    for (const file of ['ca.key', 'ca.crt', 'server.key', 'server.crt']) {
+      expect((await stat(join(dataDir, 'tls', file))).mode & 0o777).toBe(0o600)
+    }
+  })
+
+  it('renews the certificate before it expires, or when the host is another, but never the authority', async () => {
+    const first = await localCertificate({ dataDir, hostName: 'a', nowMs: now })
+    const authority = await readFile(authorityCertificatePath(dataDir), 'utf8')
+    const other = await localCertificate({ dataDir, hostName: 'b', nowMs: now })
+    const later = await localCertificate({ dataDir, hostName: 'b', nowMs: now + 380 * DAY_MS })
+    expect(new Set([first, other, later].map((pair) => pair.certificate)).size).toBe(3)
+    expect(await readFile(authorityCertificatePath(dataDir), 'utf8')).toBe(authority)
+  })
+})

@@ -1,0 +1,83 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
+
+/** A certificate that would expire sooner than this is renewed at start. */
+const RENEW_BEFORE_MS = 30 * 86_400_000
+const ALWAYS_NAMED = ['localhost', '127.0.0.1', '::1']
+
+/** What the certificate of this server is made from. */
+export interface LocalAuthorityOptions {
+  /** Root of Homeport's durable files; the files lie in `tls/` below it. */
+  readonly dataDir: string
+  /** Host name under which clients reach the databases. */
+  readonly hostName: string
+  /** Unix milliseconds. */
+  readonly nowMs: number
+}
+
+/**
+ * The certificate for databases with TLS, signed by an authority of this data directory's own. Both are made on first
+ * use and kept, so that a client that trusts `tls/ca.crt` once trusts every later certificate too.
+ */
+export async function localCertificate(options: LocalAuthorityOptions): Promise<KeyPair> {
+  const directory = join(options.dataDir, 'tls')
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const authority = await keptOrMade(
+    directory,
+    'ca',
+    () => true,
+    () => makeAuthority(options.nowMs),
+  )
+  const names = [...new Set([options.hostName, ...ALWAYS_NAMED])]
+  return keptOrMade(
+    directory,
+    'server',
+    (kept) => isGoodFor(kept.certificate, names, options.nowMs, RENEW_BEFORE_MS),
+    () => makeServerCertificate(authority, names, options.nowMs),
+  )
+}
+
+/** Where the certificate of the authority lies, for clients that are to trust it. */
+export function authorityCertificatePath(dataDir: string): string {
+  return join(dataDir, 'tls', 'ca.crt')
+}
+
+async function keptOrMade(
+  directory: string,
+  name: string,
+  isGood: (kept: KeyPair) => boolean,
+  make: () => Promise<KeyPair>,
+): Promise<KeyPair> {
+  const kept = await readPair(directory, name)
+  if (kept && isGood(kept)) return kept
+  const made = await make()
+  // A crash in between leaves two files that do not belong together, which `readPair` does not take for a pair.
+  await replaceFile(join(directory, `${name}.key`), made.key)
+  await replaceFile(join(directory, `${name}.crt`), made.certificate)
+  return made
+}
+
+/** Both files, or `undefined` when one is missing or they do not belong together. */
+async function readPair(directory: string, name: string): Promise<KeyPair | undefined> {
+  try {
+    const certificate = await readFile(join(directory, `${name}.crt`), 'utf8')
+    const key = await readFile(join(directory, `${name}.key`), 'utf8')
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) ? { certificate, key } : undefined
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
