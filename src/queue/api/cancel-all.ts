@@ -1,0 +1,52 @@
+import { operations } from '../../store/index.js'
+import type { DuePlace } from '../../store/operations/messages.js'
+import { FIRST_DUE, type PendingSelector } from '../../store/operations/messages-cancel.js'
+import type { MessageFilter } from '../../store/operations/messages-filter.js'
+import { type ApiDeps, PLAIN } from './deps.js'
+
+/** So many are canceled in one transaction; other traffic goes on between two. */
+const CHUNK = 1_000
+
+/** What is canceled: at most `most` messages of an account that pass a filter and were published before now. */
+export interface CancelRequest {
+  readonly accountId: string
+  readonly filter: MessageFilter
+  readonly most: number
+}
+
+/**
+ * Cancels chunk by chunk, and answers how many messages that were. Those that wait for their turns come first: were
+ * the ones before them canceled first, their turns would come in the middle of it.
+ */
+export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<number> {
+  const at = deps.clock.now()
+  const held = await cancelThose(deps, request, 'held', at)
+  return held + (await cancelThose(deps, { ...request, most: request.most - held }, 'pending', at))
+}
+
+async function cancelThose(
+  deps: ApiDeps,
+  { accountId, filter, most }: CancelRequest,
+  state: PendingSelector['state'],
+  at: number,
+): Promise<number> {
+  let after: DuePlace | undefined = FIRST_DUE
+  let cancelled = 0
+  while (after && cancelled < most) {
+    const limit = Math.min(CHUNK, most - cancelled)
+    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo: at, after, limit }
+    const places = await deps.store.run(operations.messagesCancel.selectPending, selector)
+    cancelled += await end(deps, places, at)
+    after = places.length < limit ? undefined : places.at(-1)
+  }
+  return cancelled
+}
+
+async function end(deps: ApiDeps, places: readonly DuePlace[], at: number): Promise<number> {
+  if (places.length === 0) return 0
+  const seqs = places.map((place) => place.seq)
+  const ended = await deps.store.run(operations.messagesCancel.cancel, { seqs, at })
+  if (ended.seqs.length > 0) deps.drop({ seqs: ended.seqs })
+  deps.offer(ended.offers)
+  return ended.seqs.length
+}

@@ -1,0 +1,172 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { newId } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import {
+  deleteDeadLetter,
+  deleteDeadLetters,
+  getDeadLetter,
+  listDeadLetters,
+  retryDeadLetter,
+  retryDeadLetters,
+} from '../../contract/queue-dead-letters.js'
+import { RUN_DEAD_FILTERS } from '../../contract/workflow-dead-letters.js'
+import { type Call, type Route, route } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { DeadPage, DeadSelector, Revision } from '../../store/operations/messages-dead.js'
+import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
+import { configOf, firstAttemptAt, labelColumn } from '../publish/draft.js'
+import { readSettings } from '../publish/settings.js'
+import { type ApiDeps, PLAIN } from './deps.js'
+import { listOf, readSelection, type WireFilters } from './filters.js'
+import { deadLetterView } from './message-view.js'
+
+const LARGEST_PAGE = 100
+const CURSOR = /^\d{1,16}-\d{1,16}$/
+
+interface WireDead extends WireFilters {
+  readonly dlqIds?: readonly string[] | undefined
+  readonly order?: 'earliestFirst' | 'latestFirst' | undefined
+  readonly count?: number | undefined
+  readonly cursor?: string | undefined
+}
+
+function cursorOf(cursor: string | undefined): string | undefined {
+  if (cursor === undefined || cursor === '') return undefined
+  if (CURSOR.test(cursor)) return cursor
+  throw new HomeportError('invalid_request', {
+    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the page before, or none.`,
+  })
+}
+
+/** What a request selects, `undefined` for nothing; ids win over filters, and an empty list of ids selects nothing. */
+function selectorOf(accountId: string, wire: WireDead): DeadSelector | undefined {
+  const shared = {
+    accountId,
+    kind: PLAIN,
+    order: wire.order ?? 'earliestFirst',
+    after: cursorOf(wire.cursor),
+    limit: Math.min(wire.count ?? LARGEST_PAGE, LARGEST_PAGE),
+  } as const
+  if (wire.dlqIds !== undefined) {
+    const dlqIds = listOf('dlqIds', wire.dlqIds)
+    return dlqIds.length === 0
+      ? undefined
+      : { ...shared, limit: Math.max(shared.limit, dlqIds.length), dlqIds, filter: ANY_MESSAGE }
+  }
+  const selection = readSelection(wire)
+  return selection.kind === 'nothing' ? undefined : { ...shared, dlqIds: undefined, filter: selection.filter }
+}
+
+const only = (accountId: string, dlqId: string): DeadSelector => ({
+  accountId,
+  kind: PLAIN,
+  dlqIds: [dlqId],
+  filter: ANY_MESSAGE,
+  order: 'earliestFirst',
+  after: undefined,
+  limit: 1,
+})
+
+const withCursor = (cursor: string | undefined): { cursor?: string } => (cursor === undefined ? {} : { cursor })
+
+/** Settings in the headers of a retry replace the stored ones (reference queue 2.11). */
+function revisionOf(headers: IncomingHttpHeaders, now: number, deps: ApiDeps): Revision {
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith('upstash-') && typeof value === 'string') texts[name] = value
+  }
+  const settings = readSettings(texts, now, deps.limits)
+  return {
+    nextAt: firstAttemptAt(settings, now),
+    maxRetries: settings.retries,
+    config: JSON.stringify(configOf(settings)),
+    flowKey: settings.flowKey,
+    labels: settings.labels.length > 0 ? labelColumn(settings.labels) : undefined,
+  }
+}
+
+async function retry(
+  deps: ApiDeps,
+  call: Call,
+  selector: DeadSelector,
+): Promise<{ ids: string[]; cursor: string | undefined }> {
+  const at = deps.clock.now()
+  const revision = revisionOf(call.headers, at, deps)
+  const ids = Array.from({ length: selector.limit }, () => newId('msg_', at))
+  const { messageIds, offers, cursor } = await deps.store.run(operations.messagesDead.retryDeadLetters, {
+    selector,
+    ids,
+    at,
+    revision,
+  })
+  deps.offer(offers)
+  return { ids: messageIds, cursor }
+}
+
+const list = (deps: ApiDeps, selector: DeadSelector): Promise<DeadPage> =>
+  deps.store.run(operations.messagesDead.deadLetters, selector)
+
+const remove = (deps: ApiDeps, selector: DeadSelector) =>
+  deps.store.run(operations.messagesDead.deleteDeadLetters, selector)
+
+/** Operations on one dead letter. */
+function singleRoutes(deps: ApiDeps): Route[] {
+  return [
+    route(getDeadLetter, async ({ caller, params: { dlqId } }) => {
+      const [letter] = (await list(deps, only(caller.accountId, dlqId))).letters
+      if (!letter) throw new HomeportError('dead_letter_not_found', { dlqId })
+      return deadLetterView(letter)
+    }),
+    route(deleteDeadLetter, async ({ caller, params: { dlqId } }) => {
+      const { deleted } = await remove(deps, only(caller.accountId, dlqId))
+      if (deleted === 0) throw new HomeportError('dead_letter_not_found', { dlqId })
+      return { deleted }
+    }),
+    route(retryDeadLetter, async (call) => {
+      const { dlqId } = call.params
+      const [messageId] = (await retry(deps, call, only(call.caller.accountId, dlqId))).ids
+      if (messageId === undefined) throw new HomeportError('dead_letter_not_found', { dlqId })
+      return { messageId }
+    }),
+  ]
+}
+
+/** Filters that only dead runs have must not be passed over: the answer would hold letters that nobody asked for. */
+function refuseRunFilters(query: object): void {
+  const given = Object.keys(RUN_DEAD_FILTERS).find((name) => name in query)
+  if (given === undefined) return
+  const problem = `\`${given}\` is a filter for the dead letters of workflow runs. Send source=workflow with it, or leave it out.`
+  throw new HomeportError('invalid_request', { problem })
+}
+
+/** Operations on a page of dead letters. */
+function bulkRoutes(deps: ApiDeps): Route[] {
+  return [
+    route(listDeadLetters, async ({ caller, query }) => {
+      const source = deps.deadLetterSources.get(query.source ?? 'message')
+      if (source) return source.list(caller, query)
+      refuseRunFilters(query)
+      const selector = query.source === 'workflow' ? undefined : selectorOf(caller.accountId, query)
+      if (!selector) return { messages: [] }
+      const { letters, cursor } = await list(deps, selector)
+      return { messages: letters.map(deadLetterView), ...withCursor(cursor) }
+    }),
+    route(deleteDeadLetters, async ({ caller, query, body }) => {
+      const selector = selectorOf(caller.accountId, { ...query, ...body })
+      if (!selector) return { deleted: 0 }
+      const { deleted, cursor } = await remove(deps, selector)
+      return { deleted, ...withCursor(cursor) }
+    }),
+    route(retryDeadLetters, async (call) => {
+      const selector = selectorOf(call.caller.accountId, { ...call.query, ...call.body })
+      if (!selector) return { responses: [] }
+      const { ids, cursor } = await retry(deps, call, selector)
+      return { responses: ids.map((messageId) => ({ messageId })), ...withCursor(cursor) }
+    }),
+  ]
+}
+
+/** The dead letter queue. */
+export function deadLetterRoutes(deps: ApiDeps): Route[] {
+  return [...singleRoutes(deps), ...bulkRoutes(deps)]
+}

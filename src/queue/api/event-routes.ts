@@ -1,0 +1,135 @@
+import { HomeportError } from '../../contract/errors.js'
+import { listEvents, listLogs } from '../../contract/queue.js'
+import { type Route, route } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { MessageFilter } from '../../store/operations/messages-filter.js'
+import { type ApiDeps, PLAIN } from './deps.js'
+import { type EventView, eventsOf } from './event-view.js'
+import { readSelection, type WireFilters } from './filters.js'
+
+const DEFAULT_COUNT = 100
+const LARGEST_COUNT = 1_000
+const MESSAGES_PER_READ = 100
+/** A request looks through at most so many messages before it answers with what it has and a cursor. */
+const MOST_READS = 20
+
+/** The query of a log request. */
+interface WireEvents extends WireFilters {
+  readonly state?: readonly string[] | undefined
+  readonly order?: 'earliestFirst' | 'latestFirst' | undefined
+  readonly count?: number | undefined
+  readonly cursor?: string | undefined
+  readonly trimBody?: number | undefined
+}
+
+/** A page of the log. */
+interface EventPage {
+  readonly events: EventView[]
+  readonly cursor?: string
+}
+
+/** Where a page ended: how many entries of this message have been given out. */
+interface Place {
+  readonly messageId: string
+  readonly given: number
+}
+
+const IN_PROGRESS = ['ACTIVE', 'RETRY', 'ERROR']
+
+function statesOf(states: readonly string[] | undefined): ReadonlySet<string> | undefined {
+  if (states === undefined) return undefined
+  const spelt = (state: string): readonly string[] => {
+    if (state === 'IN_PROGRESS') return IN_PROGRESS
+    return [state === 'CANCELLED' ? 'CANCELED' : state]
+  }
+  return new Set(states.flatMap(spelt))
+}
+
+function placeOf(cursor: string | undefined): Place | undefined {
+  if (cursor === undefined || cursor === '') return undefined
+  const parts = /^([\w-]{1,64})\.(\d{1,6})$/.exec(cursor)
+  if (parts?.[1] !== undefined) return { messageId: parts[1], given: Number(parts[2]) }
+  throw new HomeportError('invalid_request', {
+    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the page before, or none.`,
+  })
+}
+
+/** Collects entries message by message until a page is full. */
+class EventReader {
+  readonly #deps: ApiDeps
+  readonly #wire: WireEvents
+  readonly #states: ReadonlySet<string> | undefined
+  readonly #count: number
+  readonly #events: EventView[] = []
+  #place: Place | undefined
+
+  constructor(deps: ApiDeps, wire: WireEvents) {
+    this.#deps = deps
+    this.#wire = wire
+    this.#states = statesOf(wire.state)
+    this.#count = Math.min(wire.count ?? DEFAULT_COUNT, LARGEST_COUNT)
+    this.#place = placeOf(wire.cursor)
+  }
+
+  async page(accountId: string, filter: MessageFilter): Promise<EventPage> {
+    for (let reads = 0; reads < MOST_READS; reads++) {
+      const more = await this.#readSome(accountId, filter)
+      if (!more) return { events: this.#events }
+      if (this.#events.length >= this.#count) break
+    }
+    const cursor = this.#place && `${this.#place.messageId}.${this.#place.given}`
+    return cursor === undefined ? { events: this.#events } : { events: this.#events, cursor }
+  }
+
+  /** Reads the next messages. Answers whether there may be more entries after what has been collected. */
+  async #readSome(accountId: string, filter: MessageFilter): Promise<boolean> {
+    const order = this.#wire.order === 'earliestFirst' ? 'oldestFirst' : 'newestFirst'
+    // A message whose entries did not all fit is read again.
+    const half = this.#place && this.#place.given > 0 ? this.#place : undefined
+    const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
+    // An entry is never older than its message, so only the later bound narrows the messages.
+    const narrowed = { ...filter, fromDate: null }
+    const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ } as const
+    const histories = await this.#deps.store.run(operations.messagesRead.history, args)
+    for (const history of histories) {
+      const { message_id: messageId } = history.message
+      const entries = this.#wanted(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
+      const skip = half?.messageId === messageId ? half.given : 0
+      const room = this.#count - this.#events.length
+      this.#events.push(...entries.slice(skip, skip + room))
+      const given = skip + room
+      this.#place = { messageId, given: given < entries.length ? given : 0 }
+      if (this.#events.length >= this.#count) return true
+    }
+    return histories.length === MESSAGES_PER_READ
+  }
+
+  /** The entries of one message that were asked for, in the order that was asked for. */
+  #wanted(entries: EventView[], filter: MessageFilter): EventView[] {
+    const from = filter.fromDate ?? 0
+    const to = filter.toDate ?? Number.MAX_SAFE_INTEGER
+    const wanted = entries.filter(({ state, time }) => (this.#states?.has(state) ?? true) && time >= from && time <= to)
+    return this.#wire.order === 'earliestFirst' ? wanted : wanted.reverse()
+  }
+}
+
+/** The greatest text before an id, or the least one after it, so that a page can begin with the id itself. */
+function justBefore(messageId: string, order: 'oldestFirst' | 'newestFirst'): string {
+  if (order === 'newestFirst') return `${messageId}!`
+  const last = messageId.charCodeAt(messageId.length - 1)
+  return `${messageId.slice(0, -1)}${String.fromCharCode(last - 1)}~`
+}
+
+/** The log of messages, under both of its names. */
+export function eventRoutes(deps: ApiDeps): Route[] {
+  const answer = async (accountId: string, wire: WireEvents): Promise<EventPage & { logs: EventView[] }> => {
+    const selection = readSelection(wire)
+    if (selection.kind === 'nothing') return { events: [], logs: [] }
+    const page = await new EventReader(deps, wire).page(accountId, selection.filter)
+    return { ...page, logs: page.events }
+  }
+  return [
+    route(listEvents, ({ caller, query }) => answer(caller.accountId, query)),
+    route(listLogs, ({ caller, query }) => answer(caller.accountId, query)),
+  ]
+}

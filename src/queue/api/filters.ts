@@ -1,0 +1,70 @@
+import { HomeportError } from '../../contract/errors.js'
+import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
+
+/** Filters as the wire has them, after their schema. */
+export interface WireFilters {
+  readonly messageId?: readonly string[] | undefined
+  readonly messageIds?: readonly string[] | undefined
+  readonly url?: readonly string[] | undefined
+  readonly host?: readonly string[] | undefined
+  readonly path?: readonly string[] | undefined
+  readonly label?: readonly string[] | undefined
+  readonly flowControlKey?: readonly string[] | undefined
+  readonly callerIp?: readonly string[] | undefined
+  readonly callerIP?: readonly string[] | undefined
+  readonly topicName?: readonly string[] | undefined
+  readonly queueName?: readonly string[] | undefined
+  readonly scheduleId?: readonly string[] | undefined
+  readonly responseStatus?: readonly number[] | undefined
+  readonly fromDate?: number | undefined
+  readonly toDate?: number | undefined
+}
+
+/** A filter of the store, or `nothing` when no message can pass it. */
+export type Selection = { readonly kind: 'filter'; readonly filter: MessageFilter } | { readonly kind: 'nothing' }
+
+function refuse(problem: string): never {
+  throw new HomeportError('invalid_request', { problem })
+}
+
+/** A list that was given by repetition, with commas, or both. An empty value would silently select everything. */
+export function listOf(name: string, ...given: readonly (readonly string[] | undefined)[]): readonly string[] {
+  const values = given.flatMap((list) => list ?? []).flatMap((value) => value.split(','))
+  if (values.some((value) => value.trim() === ''))
+    refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
+  return values.map((value) => value.trim())
+}
+
+/** URLs may hold commas; only one before another URL separates. */
+function urls(given: readonly string[] | undefined): readonly string[] {
+  const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i))
+  if (values.includes('')) refuse('The filter url has an empty value. Leave it out, or name what to select.')
+  return values
+}
+
+function checkDates({ fromDate, toDate }: WireFilters): void {
+  if (fromDate === undefined || toDate === undefined || fromDate < toDate) return
+  refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must be the earlier one.`)
+}
+
+/** Reads the filters of a request. @throws HomeportError for empty values and dates in the wrong order. */
+export function readSelection(wire: WireFilters): Selection {
+  checkDates(wire)
+  const filter: MessageFilter = {
+    ...ANY_MESSAGE,
+    messageIds: listOf('messageId', wire.messageId, wire.messageIds),
+    urls: urls(wire.url),
+    hosts: listOf('host', wire.host),
+    paths: listOf('path', wire.path),
+    labels: listOf('label', wire.label),
+    flowKeys: listOf('flowControlKey', wire.flowControlKey),
+    callerIps: listOf('callerIp', wire.callerIp, wire.callerIP),
+    topics: listOf('topicName', wire.topicName),
+    queues: listOf('queueName', wire.queueName),
+    scheduleIds: listOf('scheduleId', wire.scheduleId),
+    statuses: wire.responseStatus ?? [],
+    fromDate: wire.fromDate ?? null,
+    toDate: wire.toDate ?? null,
+  }
+  return { kind: 'filter', filter }
+}

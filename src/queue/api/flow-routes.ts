@@ -1,0 +1,128 @@
+import { HomeportError } from '../../contract/errors.js'
+import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue-flow.js'
+import { type Route, route } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import type { FlowKeyChange, FlowKeyRow } from '../../store/operations/flow-keys.js'
+import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
+import type { ApiDeps } from './deps.js'
+
+/** What a request wants of a key. */
+interface Action {
+  readonly key: string
+  readonly verb: string
+  readonly query: URLSearchParams
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const ACTION = /^([^?]+)\/(pause|resume|pin|unpin|resetRate|reset)(?:\?(.*))?$/
+
+function actionOf(rest: string): Action {
+  const [, key, verb, query = ''] = ACTION.exec(rest) ?? []
+  if (key === undefined || verb === undefined) {
+    throw new HomeportError('invalid_request', {
+      problem: `"${rest.slice(0, 80)}" is no flow-control key followed by /pause, /resume, /pin, /unpin or /resetRate.`,
+    })
+  }
+  return { key: decoded(key), verb, query: new URLSearchParams(query) }
+}
+
+function amount(query: URLSearchParams, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  const text = query.get(name)
+  if (text === null) return undefined
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  return value > 0 && value <= most ? value : refuseSetting(name, text, 'send a whole number above 0')
+}
+
+function pinned(query: URLSearchParams): FlowKeyChange {
+  const parallelism = amount(query, 'parallelism')
+  const rate = amount(query, 'rate')
+  const period_s = amount(query, 'period', LONGEST_PERIOD_S)
+  if (parallelism === undefined && rate === undefined)
+    refuseSetting('pin', query.toString(), 'name parallelism, rate or both')
+  return {
+    ...(parallelism !== undefined && { parallelism, pinned_parallelism: 1 as const }),
+    ...(rate !== undefined && { rate, period_s: period_s ?? 1, pinned_rate: 1 as const }),
+  }
+}
+
+function changeOf({ verb, query }: Action): { change: FlowKeyChange; create: boolean } {
+  switch (verb) {
+    case 'pause':
+      return { change: { paused: 1 }, create: true }
+    case 'resume':
+      return { change: { paused: 0 }, create: false }
+    case 'pin':
+      return { change: pinned(query), create: true }
+    case 'unpin': {
+      const parallelism = query.get('parallelism') === 'true' && { pinned_parallelism: 0 as const }
+      const rate = query.get('rate') === 'true' && { pinned_rate: 0 as const }
+      return { change: { ...parallelism, ...rate }, create: false }
+    }
+    default:
+      return { change: {}, create: false }
+  }
+}
+
+function view(row: FlowKeyRow, due: number, { flow, clock }: ApiDeps) {
+  const use = flow.use(row.account_id, row.flow_key, clock.now())
+  return {
+    flowControlKey: row.flow_key,
+    waitListSize: Math.max(0, due - use.open),
+    parallelismMax: row.parallelism ?? 0,
+    parallelismCount: use.open,
+    rateMax: row.rate ?? 0,
+    rateCount: use.begun,
+    ratePeriod: row.period_s,
+    ratePeriodStart: Math.floor(use.periodStart / 1_000),
+    isPaused: row.paused === 1,
+    isPinnedParallelism: row.pinned_parallelism === 1,
+    isPinnedRate: row.pinned_rate === 1,
+  }
+}
+
+async function views(deps: ApiDeps, accountId: string, search: string) {
+  const { store, clock } = deps
+  const rows = await store.run(operations.flowKeys.list, { accountId, search })
+  const due = await store.run(operations.flowKeys.due, { accountId, now: clock.now() })
+  const byKey = new Map(due.map((row) => [row.flow_key, row.due]))
+  return rows.map((row) => view(row, byKey.get(row.flow_key) ?? 0, deps))
+}
+
+async function act(deps: ApiDeps, accountId: string, action: Action): Promise<void> {
+  const { store, clock, flow } = deps
+  const { key } = action
+  const args = { accountId, key, ...changeOf(action), at: clock.now() }
+  const row = await store.run(operations.flowKeys.modify, args)
+  if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
+  flow.set(row)
+  if (action.verb === 'resetRate' || action.verb === 'reset') flow.resetRate(accountId, key)
+  deps.limitsChanged()
+}
+
+/** Flow control. */
+export function flowRoutes(deps: ApiDeps): Route[] {
+  return [
+    route(listFlowKeys, ({ caller, query }) => views(deps, caller.accountId, query.search ?? '')),
+    route(getFlowKey, async ({ caller, params }) => {
+      const key = decoded(params.key.split('?', 1)[0] ?? '')
+      const found = (await views(deps, caller.accountId, key)).find((one) => one.flowControlKey === key)
+      if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
+      return found
+    }),
+    route(changeFlowKey, async ({ caller, params }) => {
+      await act(deps, caller.accountId, actionOf(params.action))
+      return {}
+    }),
+    route(getGlobalParallelism, async () => {
+      const { sending, most } = deps.parallelism()
+      return { parallelismMax: most, parallelismCount: sending }
+    }),
+  ]
+}

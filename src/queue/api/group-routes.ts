@@ -1,0 +1,108 @@
+import { HomeportError } from '../../contract/errors.js'
+import {
+  addUrlGroupEndpoints,
+  deleteUrlGroup,
+  getUrlGroup,
+  listUrlGroups,
+  removeUrlGroupEndpoints,
+  setUrlGroupHeaders,
+} from '../../contract/queue-groups.js'
+import { type Route, route } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../../store/operations/url-groups.js'
+import { isValidHeader, titleCase } from '../headers.js'
+import { parseHttpUrl } from '../publish/destination.js'
+import { NAME, readSettings, refuseSetting } from '../publish/settings.js'
+import type { ApiDeps } from './deps.js'
+
+/** A publication to a group becomes that many messages in one transaction. */
+const MOST_ENDPOINTS = 1_000
+
+function checkName(what: string, name: string): void {
+  if (!NAME.test(name)) refuseSetting(what, name, 'use letters, digits, - _ and . only')
+}
+
+function checkEndpoint({ name, url }: GroupEndpoint): void {
+  if (name !== undefined) checkName('The name of an endpoint', name)
+  const parsed = parseHttpUrl(url)
+  if ('problem' in parsed) refuseSetting('The URL of an endpoint', url, parsed.problem)
+}
+
+/** An empty name is like none. */
+const endpointOf = ({ name, url }: { name?: string | undefined; url: string }): GroupEndpoint => ({
+  ...(name ? { name } : {}),
+  url,
+})
+
+function view(row: UrlGroupRow) {
+  // Written by this program only.
+  const headers = Object.entries(JSON.parse(row.headers) as Record<string, string>)
+  return {
+    name: row.name,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    endpoints: endpointsOf(row),
+    ...(headers.length > 0 && {
+      headers: Object.fromEntries(headers.map(([name, value]) => [titleCase(name), [value]])),
+    }),
+  }
+}
+
+/** Default headers with lower-case names, checked like those of a publication. */
+function defaultHeaders(given: Readonly<Record<string, string | readonly string[]>>, deps: ApiDeps) {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(given)) {
+    const text = typeof value === 'string' ? value : value.join(', ')
+    if (!isValidHeader(name, text)) refuseSetting(`The header ${name}`, text, 'send a valid HTTP header')
+    headers[name.toLowerCase()] = text
+  }
+  readSettings(headers, deps.clock.now(), deps.limits)
+  return JSON.stringify(headers)
+}
+
+/** What is in a group. */
+function memberRoutes({ store, clock }: ApiDeps): Route[] {
+  return [
+    route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
+      checkName('The name of the URL group', name)
+      const endpoints = body.endpoints.map(endpointOf)
+      endpoints.forEach(checkEndpoint)
+      const args = { accountId, name, endpoints, most: MOST_ENDPOINTS, now: clock.now() }
+      if ((await store.run(operations.urlGroups.addEndpoints, args)) === 'added') return {}
+      const limit = `${MOST_ENDPOINTS} endpoints in a URL group`
+      throw new HomeportError('setting_limit', { setting: 'endpoints', found: `${endpoints.length} more`, limit })
+    }),
+    route(removeUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body: { endpoints } }) => {
+      const args = { accountId, name, endpoints, now: clock.now() }
+      if (!(await store.run(operations.urlGroups.removeEndpoints, args)))
+        throw new HomeportError('url_group_not_found', { name })
+      return {}
+    }),
+  ]
+}
+
+/** URL groups. */
+export function groupRoutes(deps: ApiDeps): Route[] {
+  const { store, clock } = deps
+  return [
+    ...memberRoutes(deps),
+    route(listUrlGroups, async ({ caller: { accountId } }) =>
+      (await store.run(operations.urlGroups.list, { accountId })).map(view),
+    ),
+    route(getUrlGroup, async ({ caller: { accountId }, params: { name } }) => {
+      const row = await store.run(operations.urlGroups.get, { accountId, name })
+      if (!row) throw new HomeportError('url_group_not_found', { name })
+      return view(row)
+    }),
+    route(setUrlGroupHeaders, async ({ caller: { accountId }, params: { name }, body }) => {
+      const args = { accountId, name, headers: defaultHeaders(body.headers, deps), now: clock.now() }
+      if (!(await store.run(operations.urlGroups.putHeaders, args)))
+        throw new HomeportError('url_group_not_found', { name })
+      return {}
+    }),
+    route(deleteUrlGroup, async ({ caller: { accountId }, params: { name } }) => {
+      await store.run(operations.urlGroups.remove, { accountId, name })
+      return {}
+    }),
+  ]
+}

@@ -1,0 +1,118 @@
+import type { Static } from 'typebox'
+import type { DeadLetter, Message } from '../../contract/queue-fields.js'
+import type { MessageRow } from '../../store/operations/messages.js'
+import { titleCase } from '../headers.js'
+import type { CallbackConfig, HeaderMap, MessageConfig } from '../types.js'
+import { redacted, redactHeaders } from './redact.js'
+
+/** A message as the wire shows it. */
+export type MessageView = Static<typeof Message>
+/** A dead letter as the wire shows it. */
+export type DeadLetterView = Static<typeof DeadLetter>
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text of bytes that are valid UTF-8, else `undefined`. */
+export function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const base64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+
+/** Both columns are written by this program only. */
+export const configOfRow = (row: Pick<MessageRow, 'config'>): MessageConfig => JSON.parse(row.config) as MessageConfig
+/** JSON headers of a row. */
+export const headersOfColumn = (json: string | null): HeaderMap =>
+  json === null ? {} : (JSON.parse(json) as HeaderMap)
+
+/** Lists of the wire may be changed by who gets them; ours may not. */
+export function mutable(headers: HeaderMap): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
+}
+
+/** The body as text or in base64, or its hash when it is redacted. */
+export function bodyMembers(body: Uint8Array | null, config: MessageConfig): Pick<MessageView, 'body' | 'bodyBase64'> {
+  if (body === null || body.byteLength === 0) return {}
+  if (config.redact?.body) return { body: redacted(body) }
+  const text = textOf(body)
+  return text === undefined ? { bodyBase64: base64(body) } : { body: text }
+}
+
+/** The body of a message in base64, as log entries carry it. */
+export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig, mostBytes: number): string {
+  if (row.body === null) return ''
+  if (config.redact?.body) return Buffer.from(redacted(row.body)).toString('base64')
+  return base64(row.body.subarray(0, mostBytes))
+}
+
+type Placed = Pick<MessageRow, 'labels' | 'flow_key' | 'topic' | 'endpoint' | 'queue' | 'schedule_id'>
+
+/** Settings that messages, dead letters and log entries show alike. */
+export function settingMembers(row: Placed, config: MessageConfig): Partial<MessageView> {
+  const labels = row.labels === '' ? [] : row.labels.slice(1, -1).split('|')
+  const { flow, callback, failureCallback, retryDelay, timeoutMs } = config
+  return {
+    ...(row.topic !== null && { topicName: row.topic }),
+    ...(row.endpoint !== null && { endpointName: row.endpoint }),
+    ...(row.queue !== null && { queueName: row.queue }),
+    ...(row.schedule_id !== null && { scheduleId: row.schedule_id }),
+    ...(callback && { callback: callback.url }),
+    ...(failureCallback && { failureCallback: failureCallback.url }),
+    ...(retryDelay !== undefined && { retryDelayExpression: retryDelay }),
+    ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+    ...(labels[0] !== undefined && { label: labels[0], labels }),
+    ...(row.flow_key !== null && { flowControlKey: row.flow_key }),
+    ...(flow?.parallelism !== undefined && { parallelism: flow.parallelism }),
+    ...(flow?.rate !== undefined && { rate: flow.rate }),
+    ...(flow && { period: flow.period ?? 1 }),
+  }
+}
+
+/** The headers that a callback forwards, as log entries show them. */
+export function callbackHeaders(callback: CallbackConfig): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(callback.headers).map(([name, value]) => [titleCase(name), [value]]))
+}
+
+/** Shows a message. */
+export function messageView(row: MessageRow): MessageView {
+  const config = configOfRow(row)
+  return {
+    messageId: row.message_id,
+    url: row.url,
+    method: row.method,
+    header: mutable(redactHeaders(headersOfColumn(row.headers), config.redact)),
+    ...bodyMembers(row.body, config),
+    maxRetries: row.max_retries,
+    notBefore: row.next_at,
+    createdAt: row.created_at,
+    ...(row.caller_ip !== null && { callerIP: row.caller_ip }),
+    ...settingMembers(row, config),
+  }
+}
+
+function responseMembers(row: MessageRow): Partial<DeadLetterView> {
+  const body = row.response_body
+  if (row.response_status === 0) return row.error === null ? {} : { responseBody: row.error }
+  const shown = body === null ? {} : textMembers(body)
+  return { responseHeader: mutable(headersOfColumn(row.response_headers)), ...shown }
+}
+
+function textMembers(body: Uint8Array): Partial<DeadLetterView> {
+  const text = textOf(body)
+  return text === undefined ? { responseBodyBase64: base64(body) } : { responseBody: text }
+}
+
+/** Shows a dead letter. */
+export function deadLetterView(row: MessageRow): DeadLetterView {
+  return {
+    ...messageView(row),
+    dlqId: row.dlq_id ?? '',
+    responseStatus: row.response_status ?? 0,
+    ...responseMembers(row),
+  }
+}

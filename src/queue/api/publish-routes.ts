@@ -1,0 +1,61 @@
+import { HomeportError } from '../../contract/errors.js'
+import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
+import { type Call, type Route, reply, route } from '../../http/index.js'
+import { isTelemetry } from '../headers.js'
+import { itemOfRequest } from '../publish/request.js'
+import type { BatchReply, GroupReply, PublishItem } from '../types.js'
+import type { ApiDeps } from './deps.js'
+
+interface WireItem {
+  readonly destination: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly queue?: string
+}
+
+const encoder = new TextEncoder()
+
+function itemOfBatch(wire: WireItem): PublishItem {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(wire.headers ?? {})) {
+    const lower = name.toLowerCase()
+    if (!isTelemetry(lower)) headers[lower] = value
+  }
+  return {
+    destination: wire.destination,
+    headers,
+    body: wire.body === undefined ? undefined : encoder.encode(wire.body),
+    ...(wire.queue !== undefined && { queue: wire.queue }),
+  }
+}
+
+type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers'> & { readonly body: Uint8Array }
+
+/** Publishes one item and answers for it; a list when it went to a URL group. */
+async function publishOne({ publishing }: ApiDeps, call: SingleCall, rest: string, queue?: string) {
+  const item = itemOfRequest({ rest, headers: call.headers, body: call.body })
+  const named = queue === undefined ? item : { ...item, queue }
+  const [answer] = await publishing.publish({ caller: call.caller, ip: call.ip }, [named])
+  if (answer instanceof HomeportError) throw answer
+  if (!answer) throw new Error('a published item got no answer')
+  if (isGroup(answer)) return [...answer]
+  if ('error' in answer) throw new HomeportError('invalid_request', { problem: answer.error })
+  return answer.deduplicated ? reply(202, answer) : answer
+}
+
+const isGroup = (answer: BatchReply | GroupReply): answer is GroupReply => Array.isArray(answer)
+
+/** Publishing, alone and in batches. */
+export function publishRoutes(deps: ApiDeps): Route[] {
+  return [
+    route(publishMessage, (call) => publishOne(deps, call, call.params.destination)),
+    route(enqueueMessage, (call) => publishOne(deps, call, call.params.destination, call.params.queueName)),
+    route(publishBatch, async (call) => {
+      const answers = await deps.publishing.publish({ caller: call.caller, ip: call.ip }, call.body.map(itemOfBatch))
+      return answers.map((answer) => {
+        if (answer instanceof HomeportError) return { error: answer.message }
+        return isGroup(answer) ? [...answer] : answer
+      })
+    }),
+  ]
+}

@@ -1,0 +1,74 @@
+import { HomeportError } from '../../contract/errors.js'
+import {
+  deleteQueue,
+  getQueue,
+  listQueues,
+  MOST_PARALLEL,
+  pauseQueue,
+  putQueue,
+  resumeQueue,
+} from '../../contract/queue-queues.js'
+import { type Route, route } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
+import type { QueueRow } from '../../store/operations/queues.js'
+import { NAME, refuseSetting } from '../publish/settings.js'
+import { cancelAll } from './cancel-all.js'
+import type { ApiDeps } from './deps.js'
+
+const view = (row: QueueRow) => ({
+  name: row.name,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  parallelism: row.parallelism,
+  lag: row.lag,
+  paused: row.paused === 1,
+})
+
+async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, name: string, paused: 0 | 1) {
+  const offers = await store.run(operations.queues.setPaused, { accountId, name, paused, now: clock.now() })
+  if (!offers) throw new HomeportError('queue_not_found', { name })
+  offer(offers)
+  return {}
+}
+
+/** Cancels what is in a queue and deletes it, again when something has come in between. */
+async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
+  for (let cancelled = 0; ; ) {
+    const filter = { ...ANY_MESSAGE, queues: [name] }
+    cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER })
+    if (await deps.store.run(operations.queues.removeEmpty, { accountId, name })) return cancelled
+  }
+}
+
+/** Queues: what they are set to, and that they stand still or go on. */
+export function queueRoutes(deps: ApiDeps): Route[] {
+  const { store, clock, offer } = deps
+  return [
+    route(putQueue, async ({ caller: { accountId }, body: { queueName: name, parallelism = 1, paused = false } }) => {
+      if (!NAME.test(name)) refuseSetting('queueName', name, 'use letters, digits, - _ and . only')
+      if (parallelism > MOST_PARALLEL)
+        throw new HomeportError('setting_limit', {
+          setting: 'parallelism',
+          found: String(parallelism),
+          limit: String(MOST_PARALLEL),
+        })
+      const args = { accountId, name, parallelism, paused: paused ? 1 : 0, now: clock.now() }
+      offer(await store.run(operations.queues.upsert, args))
+      return {}
+    }),
+    route(listQueues, async ({ caller: { accountId } }) =>
+      (await store.run(operations.queues.list, { accountId })).map(view),
+    ),
+    route(getQueue, async ({ caller: { accountId }, params: { name } }) => {
+      const row = await store.run(operations.queues.get, { accountId, name })
+      if (!row) throw new HomeportError('queue_not_found', { name })
+      return view(row)
+    }),
+    route(deleteQueue, async ({ caller: { accountId }, params: { name } }) => ({
+      cancelled: await removeQueue(deps, accountId, name),
+    })),
+    route(pauseQueue, ({ caller, params }) => setPaused(deps, caller.accountId, params.name, 1)),
+    route(resumeQueue, ({ caller, params }) => setPaused(deps, caller.accountId, params.name, 0)),
+  ]
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { toHeaderMap } from '../headers.js'
+import type { AttemptOutcome } from '../types.js'
+import { backoffMs, decideNext, defaultBackoffMs } from './decide.js'
+import { retryAfterMs } from './retry-after.js'
+
+const NOW = Date.UTC(2026, 0, 1)
+
+const answered = (status: number, headers: Record<string, string> = {}): AttemptOutcome => ({
+  kind: 'answered',
+  startedAt: NOW,
+  finishedAt: NOW,
+  response: { status, headers: toHeaderMap(headers), body: new Uint8Array(), truncated: false },
+})
+const unanswered: AttemptOutcome = { kind: 'unanswered', startedAt: NOW, finishedAt: NOW, error: 'refused' }
+
+describe('the default back-off', () => {
+  it('is e^(2.5 n) seconds, a day at most', () => {
+    expect([0, 1, 2, 3, 4, 9].map((retried) => Math.floor(defaultBackoffMs(retried) / 1_000))).toEqual([
+      12, 148, 1_808, 22_026, 86_400, 86_400,
+    ])
+  })
+
+  it('gives way to an expression, which is held between nothing and a day', () => {
+    expect(backoffMs('pow(2, retried) * 1000', 3)).toBe(8_000)
+    expect(backoffMs('0 - 5', 0)).toBe(0)
+    expect(backoffMs('exp(1000)', 0)).toBe(86_400_000)
+    expect(backoffMs('0 / 0', 0)).toBe(defaultBackoffMs(0))
+  })
+})
+
+describe('what an outcome means', () => {
+  const message = { maxRetries: 3, retried: 0, config: { retryDelay: '1000' } }
+
+  it.each([
+    ['200', answered(200), { kind: 'delivered' }],
+    ['299', answered(299), { kind: 'delivered' }],
+    ['a redirect', answered(302, { location: 'http://x' }), { kind: 'retry', at: NOW + 1_000 }],
+    ['500', answered(500), { kind: 'retry', at: NOW + 1_000 }],
+    ['no answer', unanswered, { kind: 'retry', at: NOW + 1_000 }],
+    ['489 alone', answered(489), { kind: 'retry', at: NOW + 1_000 }],
+    [
+      '489 with its header',
+      answered(489, { 'upstash-nonretryable-error': 'true' }),
+      { kind: 'failed', reason: 'refused' },
+    ],
+    ['Retry-After', answered(429, { 'retry-after': '7' }), { kind: 'retry', at: NOW + 7_000 }],
+  ])('of %s', (_name, outcome, decision) => {
+    expect(decideNext(message, outcome, NOW)).toEqual(decision)
+  })
+
+  it('is the end when no retry is left, also when the destination asks for one', () => {
+    const last = { ...message, retried: 3 }
+    expect(decideNext(last, unanswered, NOW)).toEqual({ kind: 'failed', reason: 'exhausted' })
+    expect(decideNext(last, answered(429, { 'retry-after': '1' }), NOW)).toEqual({
+      kind: 'failed',
+      reason: 'exhausted',
+    })
+    expect(decideNext(last, answered(204), NOW)).toEqual({ kind: 'delivered' })
+  })
+})
+
+describe('the wait that a response asks for', () => {
+  it.each([
+    [{ 'Retry-After': '120' }, 120_000],
+    [{ 'Retry-After': '0' }, 0],
+    [{ 'Retry-After': '10s' }, 10_000],
+    [{ 'X-RateLimit-Reset-Requests': '6m5s' }, 365_000],
+    [{ 'X-RateLimit-Reset-Tokens': '1.5s' }, 1_500],
+    [{ 'X-RateLimit-Reset': '250ms' }, 250],
+    [{ 'Retry-After': '1d' }, 86_400_000],
+    [{ 'Retry-After': new Date(NOW + 30_000).toUTCString() }, 30_000],
+    [{ 'Retry-After': new Date(NOW - 30_000).toUTCString() }, 0],
+    [{ 'Retry-After': '2d' }, undefined],
+    [{ 'Retry-After': '2d', 'X-RateLimit-Reset': '5' }, 5_000],
+    [{ 'Retry-After': 'soon' }, undefined],
+    [{}, undefined],
+  ])('of %j is %s', (headers, expected) => {
+    expect(retryAfterMs(toHeaderMap(headers), NOW)).toBe(expected)
+  })
+})

@@ -1,0 +1,203 @@
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { operations, type Store } from '../../store/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../testing/harness.js'
+import { type Sink, startSink } from '../testing/sink.js'
+
+describeOnEveryStore('the delivery engine', (openStore) => {
+  let store: Store
+  let sink: Sink
+  let clock: ManualClock
+  let accounts = 0
+  const running: QueueUnderTest[] = []
+
+  beforeAll(async () => {
+    store = await openStore()
+  })
+  beforeEach(async () => {
+    sink = await startSink()
+    clock = new ManualClock(Date.now())
+    accounts++
+  })
+  afterEach(async () => {
+    // What a test leaves pending must not be delivered by the engines of the next ones.
+    for (const service of running.splice(0)) {
+      await fetch(`${service.url}/v2/messages`, { method: 'DELETE', headers: service.auth })
+      await stop(service)
+    }
+    await sink.close()
+  })
+
+  const start = async (options: Partial<QueueUnderTestOptions> = {}): Promise<QueueUnderTest> => {
+    const service = await startQueue({ store, clock, accountId: `acc_${accounts}`, ...options })
+    running.push(service)
+    return service
+  }
+
+  /** Lets a second pass at each look. */
+  const passTimeUntil = (condition: () => boolean | Promise<boolean>, what: string) =>
+    waitFor(
+      async () => {
+        clock.advance(1_000)
+        return condition()
+      },
+      { what },
+    )
+
+  /** Stops a service whose clock stands still: waiting for requests in flight needs time to pass. */
+  async function stop(service: QueueUnderTest): Promise<void> {
+    let stopped = false
+    const ended = service.stop().then(() => {
+      stopped = true
+    })
+    await passTimeUntil(() => stopped, 'the stop')
+    await ended
+  }
+
+  const publish = async (
+    service: QueueUnderTest,
+    headers: Record<string, string> = {},
+    path = '/',
+  ): Promise<string> => {
+    const response = await fetch(`${service.url}/v2/publish/${sink.url}${path}`, {
+      method: 'POST',
+      headers: { ...service.auth, ...headers },
+      body: 'x',
+    })
+    return ((await response.json()) as { messageId: string }).messageId
+  }
+  const arrived = (count: number) => waitFor(() => sink.received.length >= count, { what: `${count} deliveries` })
+  const message = (messageId: string) =>
+    store.run(operations.messagesRead.message, { accountId: `acc_${accounts}`, kind: 'http', messageId })
+  const state = (messageId: string, wanted: string) =>
+    waitFor(async () => (await message(messageId))?.state === wanted, { what: `the message to be ${wanted}` })
+
+  it('delivers a delayed message when its time has come and not before', async () => {
+    const service = await start()
+    await publish(service, { 'Upstash-Delay': '30s' }, '/late')
+    await publish(service, {}, '/now')
+    await arrived(1)
+    clock.advance(29_999)
+    await publish(service, {}, '/then')
+    await arrived(2)
+    clock.advance(1)
+    await arrived(3)
+    expect(sink.received.map((got) => got.target)).toEqual(['/now', '/then', '/late'])
+  })
+
+  it('finds a message that is due in a week by looking into the store again', async () => {
+    const service = await start()
+    await publish(service, { 'Upstash-Delay': '7d' })
+    for (let day = 0; day < 7; day++) {
+      expect(sink.received).toHaveLength(0)
+      clock.advance(86_400_000)
+    }
+    await passTimeUntil(() => sink.received.length === 1, 'the delivery')
+  })
+
+  it('waits 12 seconds before the first retry by default', async () => {
+    sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
+    const service = await start()
+    const messageId = await publish(service)
+    await waitFor(async () => (await message(messageId))?.retried === 1, { what: 'the failure' })
+    clock.advance(12_181)
+    await publish(service, {}, '/probe')
+    await arrived(2)
+    expect(sink.received[1]?.target).toBe('/probe')
+    clock.advance(2)
+    await arrived(3)
+    await state(messageId, 'delivered')
+  })
+
+  it('counts an attempt without an answer as failed when its time is up', async () => {
+    sink.answer = () => ({ silent: true })
+    const service = await start()
+    const messageId = await publish(service, { 'Upstash-Timeout': '5s', 'Upstash-Retries': '0' })
+    await arrived(1)
+    clock.advance(5_000)
+    await state(messageId, 'failed')
+    expect(await message(messageId)).toMatchObject({ response_status: 0, error: 'no complete answer within 5000 ms' })
+    await waitFor(() => sink.aborted === 1, { what: 'the connection to be closed' })
+  })
+
+  it('says why a destination could not be reached', async () => {
+    const service = await start()
+    const { url } = sink
+    await sink.close()
+    const response = await fetch(`${service.url}/v2/publish/${url}`, {
+      method: 'POST',
+      headers: { ...service.auth, 'Upstash-Retries': '0' },
+    })
+    const { messageId } = (await response.json()) as { messageId: string }
+    await state(messageId, 'failed')
+    expect(await message(messageId)).toMatchObject({ error: 'the connection was refused (ECONNREFUSED)' })
+    sink = await startSink()
+  })
+
+  it('follows no redirect', async () => {
+    sink.answer = () => ({ status: 307, headers: { Location: `${sink.url}/elsewhere` } })
+    const service = await start()
+    const messageId = await publish(service, { 'Upstash-Retries': '0' })
+    await state(messageId, 'failed')
+    expect(sink.received).toHaveLength(1)
+  })
+
+  it('keeps only the beginning of a large answer', async () => {
+    sink.answer = () => ({ body: 'y'.repeat(5_000) })
+    const service = await start({ responseKeepBytes: 1_000 })
+    const messageId = await publish(service)
+    await state(messageId, 'delivered')
+    expect((await message(messageId))?.response_body).toHaveLength(1_000)
+  })
+
+  it('goes on with what was pending when it is started again', async () => {
+    sink.answer = () => ({ silent: true })
+    const first = await start()
+    const messageId = await publish(first)
+    await publish(first, { 'Upstash-Delay': '10s' }, '/later')
+    await arrived(1)
+    await stop(first)
+    running.length = 0
+    sink.answer = () => ({})
+    await start()
+    await arrived(2)
+    await state(messageId, 'delivered')
+    // The attempt that was cut off has no outcome, so it does not count as a retry.
+    expect(sink.received[1]?.headers).toMatchObject({ 'upstash-message-id': messageId, 'upstash-retried': '0' })
+    clock.advance(10_000)
+    await arrived(3)
+  })
+
+  it('delivers to other hosts while one does not answer', async () => {
+    const quick = await startSink()
+    sink.answer = () => ({ silent: true })
+    const service = await start({ deliveryConcurrency: 4 })
+    for (let n = 0; n < 20; n++) await publish(service)
+    await arrived(2)
+    for (let n = 0; n < 5; n++) {
+      await fetch(`${service.url}/v2/publish/${quick.url}`, { method: 'POST', headers: service.auth })
+    }
+    await waitFor(() => quick.received.length === 5, { what: 'the deliveries to the other host' })
+    expect(sink.received).toHaveLength(2)
+    await quick.close()
+  })
+
+  it('commits an outcome although the store fails at first', async () => {
+    let failures = 2
+    const flaky: Store = {
+      describe: () => store.describe(),
+      close: () => store.close(),
+      run: (operation, args) => {
+        if (operation.name === 'messages.settle' && failures-- > 0) return Promise.reject(new Error('disk trouble'))
+        return store.run(operation, args)
+      },
+    }
+    const service = await start({ store: flaky })
+    const messageId = await publish(service)
+    await arrived(1)
+    await passTimeUntil(async () => (await message(messageId))?.state === 'delivered', 'the outcome to be stored')
+    expect(sink.received).toHaveLength(1)
+  })
+})

@@ -1,0 +1,296 @@
+import type { Clock, Service, Timer } from '../../base/index.js'
+import { operations, type Store } from '../../store/index.js'
+import type { PendingRow } from '../../store/operations/messages.js'
+import type { Logger } from '../../telemetry/index.js'
+import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
+import { Backlog, type BacklogLimits, type Load } from './backlog.js'
+import { deliveryHeaders } from './delivery-headers.js'
+import { type Entry, flowOfLane, LARGEST_HELD_BODY } from './entry.js'
+import { FlowControl } from './flow-control.js'
+import { Sender } from './sender.js'
+import { signDelivery } from './signature.js'
+import type { TargetPolicy } from './targets.js'
+
+/** After the store or a kind has failed, the same is tried again this much later. */
+const PAUSE_AFTER_FAILURE_MS = 1_000
+/** So many outcomes may wait for their commit for each request that may be in flight. */
+const UNSETTLED_PER_SENDING = 10
+
+const BACKLOG: Omit<BacklogLimits, 'sendingPerHost'> = {
+  windowMs: 60_000,
+  loadLimit: 1_000,
+  mostOfHost: 2_500,
+  flowLoadLimit: 40,
+  mostOfFlow: 100,
+  capacity: 20_000,
+}
+
+/** What the engine works with. */
+export interface EngineDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Requests in flight at once. */
+  readonly concurrency: number
+  /** No attempt may take longer. */
+  readonly timeoutMs: number
+  /** Of the body of an answer this much is kept. */
+  readonly keepBytes: number
+  /** How long `stop` waits for requests in flight. */
+  readonly graceMs: number
+  /** The current signing key of an account. */
+  readonly signingKey: (accountId: string) => string
+  /** Which destinations may be contacted. */
+  readonly targets: TargetPolicy
+  /** Sent as `Upstash-Region`. */
+  readonly region: string
+}
+
+/**
+ * Sends messages when they are due and commits the outcomes.
+ *
+ * Phases: `idle` (before start), `running`, `stopping` (nothing new starts, requests in flight may finish), `stopped`.
+ * A message in flight is `pending` in the store until its outcome is committed, so whatever dies in between is sent
+ * again after the next start: at least once, never lost.
+ */
+export class Engine implements Service {
+  readonly name = 'delivery engine'
+  readonly #deps: EngineDeps
+  readonly #kinds = new Map<string, MessageKind>()
+  /** Flow-control keys; whoever changes what is stored of one tells it. */
+  readonly flow = new FlowControl()
+  readonly #backlog: Backlog
+  readonly #sender: Sender
+  readonly #unsettled = new Set<Entry>()
+  #sending = 0
+  #phase: 'idle' | 'running' | 'stopping' | 'stopped' = 'idle'
+  #wake: Timer | undefined
+  #wakeAt = Number.POSITIVE_INFINITY
+  #pumpPlanned = false
+  #onQuiet: (() => void) | undefined
+
+  constructor(deps: EngineDeps) {
+    this.#deps = deps
+    // Half of all: one host that does not answer leaves the other half to the rest.
+    const sendingPerHost = Math.max(1, Math.ceil(deps.concurrency / 2))
+    this.#backlog = new Backlog({ ...BACKLOG, sendingPerHost }, this.flow)
+    this.#sender = new Sender({
+      clock: deps.clock,
+      connectionsPerHost: sendingPerHost,
+      keepBytes: deps.keepBytes,
+      targets: deps.targets,
+    })
+  }
+
+  addKind(kind: MessageKind): void {
+    if (this.#kinds.has(kind.name)) throw new Error(`two message kinds are named ${kind.name}`)
+    this.#kinds.set(kind.name, kind)
+  }
+
+  async start(): Promise<void> {
+    for (const key of await this.#deps.store.run(operations.flowKeys.everything, {})) this.flow.set(key)
+    this.#phase = 'running'
+    this.#planPump()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#phase === 'running' || this.#phase === 'idle') {
+      this.#phase = 'stopping'
+      this.#wake?.cancel()
+      await this.#quiet(this.#deps.graceMs)
+      for (const entry of this.#unsettled) entry.abort?.()
+      await this.#quiet(PAUSE_AFTER_FAILURE_MS)
+    }
+    this.#phase = 'stopped'
+    await this.#sender.close()
+  }
+
+  /** Takes committed messages; see `Queue.offer`. */
+  offer(rows: readonly PendingRow[]): void {
+    for (const row of rows) this.flow.note(row)
+    this.#backlog.offer(rows, this.#deps.clock.now())
+    this.#planPump()
+  }
+
+  /** Requests in flight, of at most `most`. */
+  get parallelism(): { readonly sending: number; readonly most: number } {
+    return { sending: this.#sending, most: this.#deps.concurrency }
+  }
+
+  /** Looks again at what waits; to be called after the limits of a flow-control key were changed. */
+  limitsChanged(): void {
+    this.#planPump()
+  }
+
+  /** Forgets messages whose end has been committed; see `Queue.drop`. */
+  drop(which: DropSelector): void {
+    for (const entry of this.#backlog.drop(which)) entry.abort?.()
+    this.#planPump()
+  }
+
+  /** Resolves when nothing is unsettled, or after a while. */
+  #quiet(mostMs: number): Promise<void> {
+    if (this.#unsettled.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.after(mostMs, resolve)
+      this.#onQuiet = () => {
+        timer.cancel()
+        resolve()
+      }
+    })
+  }
+
+  /** Many offers and outcomes of one tick are worth one look. */
+  #planPump(): void {
+    if (this.#pumpPlanned || this.#phase !== 'running') return
+    this.#pumpPlanned = true
+    queueMicrotask(() => {
+      this.#pumpPlanned = false
+      if (this.#phase === 'running') this.#pump()
+    })
+  }
+
+  #pump(): void {
+    const now = this.#deps.clock.now()
+    this.#backlog.advance(now)
+    const { concurrency } = this.#deps
+    while (this.#sending < concurrency && this.#unsettled.size < concurrency * UNSETTLED_PER_SENDING) {
+      const entry = this.#backlog.take()
+      if (!entry) break
+      this.#sending++
+      this.#unsettled.add(entry)
+      void this.#deliver(entry)
+    }
+    const load = this.#backlog.nextLoad(now)
+    if (load) void this.#load(load)
+    this.#setWake(this.#backlog.wakeAt(now), now)
+  }
+
+  #setWake(at: number, now: number): void {
+    if (at === this.#wakeAt) return
+    this.#wake?.cancel()
+    this.#wakeAt = at
+    this.#wake = undefined
+    if (at === Number.POSITIVE_INFINITY) return
+    this.#wake = this.#deps.clock.after(at - now, () => {
+      this.#wakeAt = Number.POSITIVE_INFINITY
+      this.#planPump()
+    })
+  }
+
+  async #load(load: Load): Promise<void> {
+    try {
+      const rows = await this.#read(load)
+      this.#backlog.loaded(load, rows, this.#deps.clock.now())
+      this.#planPump()
+    } catch (error) {
+      this.#backlog.loadFailed()
+      if (this.#phase !== 'running') return
+      this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
+      this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => this.#planPump())
+    }
+  }
+
+  #read(load: Load): Promise<PendingRow[]> {
+    const { pending, pendingOfFlow, pendingOfHost } = operations.messages
+    const { store } = this.#deps
+    const largestBody = LARGEST_HELD_BODY
+    if (load.kind === 'all') {
+      const { kind: _, ...place } = load
+      return store.run(pending, { ...place, largestBody })
+    }
+    const { kind: _, lane, ...place } = load
+    const flow = flowOfLane(lane)
+    if (flow === undefined) return store.run(pendingOfHost, { ...place, host: lane, largestBody })
+    const [accountId = '', ...key] = flow.split('/')
+    return store.run(pendingOfFlow, { ...place, accountId, flowKey: key.join('/'), largestBody })
+  }
+
+  /** One attempt, from request to committed outcome. Never rejects. */
+  async #deliver(entry: Entry): Promise<void> {
+    try {
+      await this.#attempt(entry)
+    } catch (error) {
+      this.#deps.logger.error(
+        { error, messageId: entry.message.messageId },
+        'an attempt could not be made; trying again',
+      )
+      if (entry.state === 'sending') {
+        const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
+        this.#backlog.again(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
+      }
+    }
+    this.#unsettled.delete(entry)
+    if (this.#unsettled.size === 0) this.#onQuiet?.()
+    this.#planPump()
+  }
+
+  async #attempt(entry: Entry): Promise<void> {
+    const kind = this.#kinds.get(entry.message.kind)
+    let outcome: AttemptOutcome | undefined
+    let message: PendingMessage | undefined
+    try {
+      if (!kind) throw new Error(`nothing is registered for messages of kind ${entry.message.kind}`)
+      message = await this.#whole(entry)
+      outcome = message && (await this.#send(entry, kind, message))
+    } finally {
+      this.#sending--
+      this.#backlog.answered(entry)
+      entry.abort = undefined
+    }
+    // From here on the host may have its next request; the outcome is committed beside it.
+    this.#planPump()
+    if (!message || !outcome || entry.state === 'dropped') return this.#backlog.release(entry)
+    await this.#settle(entry, kind, message, outcome)
+  }
+
+  /** The message with its body; `undefined` when it is gone. */
+  async #whole(entry: Entry): Promise<PendingMessage | undefined> {
+    if (!entry.bodyInStore) return entry.message
+    const row = await this.#deps.store.run(operations.messages.body, { seq: entry.seq })
+    return row && { ...entry.message, body: row.body ?? undefined }
+  }
+
+  async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<AttemptOutcome | undefined> {
+    const prepared = kind.prepare(message)
+    const outbound = prepared instanceof Promise ? await prepared : prepared
+    if (!outbound) return undefined
+    const { clock, region } = this.#deps
+    const key = this.#deps.signingKey(message.accountId)
+    const signature = await signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })
+    if (entry.state === 'dropped') return undefined
+    const headers = deliveryHeaders({ message, outbound, signature, region })
+    const timeoutMs = Math.min(message.config.timeoutMs ?? this.#deps.timeoutMs, this.#deps.timeoutMs)
+    const sending = this.#sender.send({
+      url: outbound.url,
+      method: outbound.method,
+      body: outbound.body,
+      ...(outbound.keepBytes !== undefined && { keepBytes: outbound.keepBytes }),
+      headers,
+      timeoutMs,
+    })
+    entry.abort = () => sending.abort()
+    return sending.outcome
+  }
+
+  /** Commits an outcome, however often that has to be tried: the answer of the destination must not get lost. */
+  async #settle(entry: Entry, kind: MessageKind, message: PendingMessage, outcome: AttemptOutcome): Promise<void> {
+    for (;;) {
+      try {
+        return this.#follow(entry, await kind.settle(message, outcome))
+      } catch (error) {
+        if (this.#phase !== 'running') return this.#backlog.release(entry)
+        this.#deps.logger.error({ error, messageId: message.messageId }, 'an outcome could not be stored; trying again')
+        await new Promise<void>((resolve) => this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, resolve))
+      }
+    }
+  }
+
+  #follow(entry: Entry, settled: Settled): void {
+    const now = this.#deps.clock.now()
+    if (settled.again && entry.state !== 'dropped') this.#backlog.again(entry, settled.again, now)
+    else this.#backlog.release(entry)
+    if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups })
+    if (settled.offers.length > 0) this.offer(settled.offers)
+  }
+}

@@ -1,0 +1,120 @@
+import type { PendingRow } from '../../store/operations/messages.js'
+import type { HeaderMap, MessageConfig, PendingMessage } from '../types.js'
+
+/** Bodies above this size are read from the store when they are sent, so that what waits in memory stays small. */
+export const LARGEST_HELD_BODY = 8 * 1024
+
+/** A place in the order in which messages fall due. */
+export interface Place {
+  readonly nextAt: number
+  readonly seq: number
+}
+
+/** Whether `a` falls due before `b`. */
+export function isBefore(a: Place, b: Place): boolean {
+  return a.nextAt < b.nextAt || (a.nextAt === b.nextAt && a.seq < b.seq)
+}
+
+/**
+ * Where a held message stands.
+ *
+ *   waiting ─ due ─> limited ─ room under its key ─> ready ─ taken ─> sending ─ outcome committed ─> waiting again,
+ *      └────────────────┴───────────────────────────────┴─ dropped ──────┘                           or forgotten
+ *
+ * Only messages that name a flow-control key are ever `limited`.
+ */
+export type EntryState = 'waiting' | 'limited' | 'ready' | 'sending' | 'dropped'
+
+/** A message in the engine's memory. */
+export interface Entry extends Place {
+  readonly message: PendingMessage
+  /** The body is in the store only and has to be read before the message is sent. */
+  readonly bodyInStore: boolean
+  readonly host: string
+  /** What it shares its part of the memory with: its flow-control key, else its host. */
+  readonly lane: string
+  /** Whether it counts among the calls that its flow-control key has open. */
+  hasPlace: boolean
+  state: EntryState
+  /** Ends the request in flight; set while there is one. */
+  abort: (() => void) | undefined
+}
+
+function parseLabels(labels: string): readonly string[] {
+  return labels === '' ? [] : labels.slice(1, -1).split('|')
+}
+
+/** Parses JSON that is often the same as the one before: messages of one publisher come in a row. */
+function rememberingParser<Value>(): (json: string) => Value {
+  let lastJson = ''
+  let lastValue: Value
+  return (json) => {
+    if (json !== lastJson) {
+      // The columns are written by this program only.
+      lastValue = JSON.parse(json) as Value
+      lastJson = json
+    }
+    return lastValue
+  }
+}
+
+const parseHeaders = rememberingParser<HeaderMap>()
+const parseConfig = rememberingParser<MessageConfig>()
+
+/** The engine's view of a row. */
+export function toPending(row: PendingRow): PendingMessage {
+  return {
+    seq: row.seq,
+    messageId: row.message_id,
+    accountId: row.account_id,
+    kind: row.kind,
+    groupKey: row.group_key ?? undefined,
+    url: row.url,
+    method: row.method,
+    headers: parseHeaders(row.headers),
+    config: parseConfig(row.config),
+    body: row.body ?? undefined,
+    maxRetries: row.max_retries,
+    retried: row.retried,
+    nextAt: row.next_at,
+    createdAt: row.created_at,
+    callerIp: row.caller_ip ?? undefined,
+    labels: parseLabels(row.labels),
+    flowKey: row.flow_key ?? undefined,
+    topic: row.topic ?? undefined,
+    endpoint: row.endpoint ?? undefined,
+    queue: row.queue ?? undefined,
+    turn: row.queue === null ? (row.slot_seq ?? undefined) : row.seq,
+    scheduleId: row.schedule_id ?? undefined,
+  }
+}
+
+/** No host begins like this. */
+const FLOW = 'flow '
+
+/** The lane of a row: `flow <account>/<key>`, or the host. */
+export function laneOf(row: Pick<PendingRow, 'account_id' | 'flow_key' | 'host'>): string {
+  return row.flow_key === null ? row.host : `${FLOW}${row.account_id}/${row.flow_key}`
+}
+
+/** The account and the key, joined by a slash, of a lane that is one of a key. */
+export function flowOfLane(lane: string): string | undefined {
+  return lane.startsWith(FLOW) ? lane.slice(FLOW.length) : undefined
+}
+
+/** Makes an entry of a row, without its body when that is large. */
+export function toEntry(row: PendingRow): Entry {
+  const bodyInStore = row.body_bytes > LARGEST_HELD_BODY
+  const message = toPending(bodyInStore ? { ...row, body: null } : row)
+  return {
+    message,
+    bodyInStore,
+    host: row.host,
+    lane: laneOf(row),
+    nextAt: row.next_at,
+    seq: row.seq,
+    hasPlace: false,
+    state: 'waiting',
+    abort: undefined,
+  }
+}

@@ -1,0 +1,66 @@
+/** A binary heap: the first item in a given order is always at hand. */
+export class Heap<T> {
+  readonly #isBefore: (a: T, b: T) => boolean
+  #items: T[] = []
+
+  constructor(isBefore: (a: T, b: T) => boolean) {
+    this.#isBefore = isBefore
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+
+  /** The first item, left where it is. */
+  peek(): T | undefined {
+    return this.#items[0]
+  }
+
+  push(item: T): void {
+    const items = this.#items
+    let at = items.push(item) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = items[parent] as T
+      if (!this.#isBefore(item, above)) break
+      items[at] = above
+      at = parent
+    }
+    items[at] = item
+  }
+
+  /** Takes the first item out. */
+  pop(): T | undefined {
+    const items = this.#items
+    const first = items[0]
+    const last = items.pop()
+    if (items.length > 0 && last !== undefined) this.#sink(last)
+    return first
+  }
+
+  /** All items, in no order. */
+  values(): readonly T[] {
+    return this.#items
+  }
+
+  /** Puts other items in the place of all. */
+  replace(items: readonly T[]): void {
+    this.#items = []
+    for (const item of items) this.push(item)
+  }
+
+  /** Lets `item` sink from the top to where it belongs. */
+  #sink(item: T): void {
+    const items = this.#items
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= items.length) break
+      if (child + 1 < items.length && this.#isBefore(items[child + 1] as T, items[child] as T)) child++
+      if (!this.#isBefore(items[child] as T, item)) break
+      items[at] = items[child] as T
+      at = child
+    }
+    items[at] = item
+  }
+}

@@ -1,0 +1,186 @@
+import { Agent, type Dispatcher } from 'undici'
+import type { Clock } from '../../base/index.js'
+import { toHeaderMap } from '../headers.js'
+import type { AttemptOutcome, HeaderMap } from '../types.js'
+import { TargetGate, type TargetPolicy, TargetRefused } from './targets.js'
+
+/** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** A request ready to be sent. */
+export interface SendRequest {
+  readonly url: string
+  readonly method: string
+  /** Names and values in turn. */
+  readonly headers: string[]
+  readonly body: Uint8Array | undefined
+  readonly timeoutMs: number
+  /** Wins over the sender's own limit. */
+  readonly keepBytes?: number
+}
+
+/** A request under way. */
+export interface Sending {
+  /** Never rejects; `undefined` when the request was aborted. */
+  readonly outcome: Promise<AttemptOutcome | undefined>
+  abort(): void
+}
+
+/** How requests are sent. */
+export interface SenderSettings {
+  readonly clock: Clock
+  readonly connectionsPerHost: number
+  /** Of the body of an answer this much is kept; the rest is read and thrown away. */
+  readonly keepBytes: number
+  /** Default `everything`. */
+  readonly targets?: TargetPolicy
+}
+
+/** Sends requests over kept-alive connections. Follows no redirect: a 3xx is an answer like any other. */
+export class Sender {
+  readonly #agent: Agent
+  readonly #settings: SenderSettings
+  readonly #gate: TargetGate
+
+  constructor(settings: SenderSettings) {
+    this.#settings = settings
+    this.#gate = new TargetGate(settings.targets ?? 'everything')
+    this.#agent = new Agent({
+      connections: settings.connectionsPerHost,
+      pipelining: 1,
+      // One deadline covers the whole attempt; a destination may think for as long as that allows.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#gate.lookup },
+    })
+  }
+
+  /** Starts a request. */
+  send(request: SendRequest): Sending {
+    const attempt = new Attempt(request, this.#settings)
+    try {
+      const url = new URL(request.url)
+      this.#gate.check(url)
+      this.#agent.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method,
+          headers: request.headers,
+          body: request.body ?? null,
+        },
+        attempt,
+      )
+    } catch (error) {
+      attempt.fail(error)
+    }
+    return attempt
+  }
+
+  /** Closes all connections; requests under way fail. */
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+}
+
+/** One request: collects the beginning of its answer and ends exactly once. */
+class Attempt implements Dispatcher.DispatchHandler, Sending {
+  readonly outcome: Promise<AttemptOutcome | undefined>
+  readonly #clock: Clock
+  readonly #keepBytes: number
+  readonly #startedAt: number
+  readonly #deadline: { cancel(): void }
+  readonly #chunks: Buffer[] = []
+  #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #status = 0
+  #headers: HeaderMap = {}
+  #receivedBytes = 0
+  #over = false
+
+  constructor(request: SendRequest, settings: SenderSettings) {
+    this.#clock = settings.clock
+    this.#keepBytes = request.keepBytes ?? settings.keepBytes
+    this.#startedAt = settings.clock.now()
+    this.outcome = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#deadline = settings.clock.after(request.timeoutMs, () => {
+      this.#unanswered(`no complete answer within ${request.timeoutMs} ms`)
+      this.#controller?.abort(new Error('timeout'))
+    })
+  }
+
+  abort(): void {
+    this.#end(undefined)
+    this.#controller?.abort(new Error('aborted'))
+  }
+
+  fail(error: unknown): void {
+    this.#unanswered(describe(error), error instanceof TargetRefused)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#over) controller.abort(new Error('over before it began'))
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = toHeaderMap(headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const room = this.#keepBytes - this.#receivedBytes
+    this.#receivedBytes += chunk.byteLength
+    if (room > 0) this.#chunks.push(chunk.byteLength <= room ? chunk : chunk.subarray(0, room))
+  }
+
+  onResponseEnd(): void {
+    // Bytes of their own: the chunks are views into the connection's buffers.
+    const body = new Uint8Array(Buffer.concat(this.#chunks))
+    const truncated = this.#receivedBytes > this.#keepBytes
+    const response = { status: this.#status, headers: this.#headers, body, truncated }
+    this.#end({ kind: 'answered', startedAt: this.#startedAt, finishedAt: this.#clock.now(), response })
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.fail(error)
+  }
+
+  #unanswered(error: string, isRefused = false): void {
+    const outcome = { kind: 'unanswered', startedAt: this.#startedAt, finishedAt: this.#clock.now(), error } as const
+    this.#end(isRefused ? { ...outcome, isRefused: true } : outcome)
+  }
+
+  #end(outcome: AttemptOutcome | undefined): void {
+    if (this.#over) return
+    this.#over = true
+    this.#deadline.cancel()
+    this.#resolve(outcome)
+  }
+}
+
+type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was reset',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'the host cannot be reached',
+  ENETUNREACH: 'the network cannot be reached',
+  ETIMEDOUT: 'the connection timed out',
+  EPIPE: 'the connection was closed while the request was sent',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection could be made in time',
+  UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
+}
+
+/** Says in words why there was no answer. */
+function describe(error: unknown): string {
+  const root = error instanceof AggregateError ? error.errors[0] : error
+  const code = root instanceof Error && 'code' in root ? String(root.code) : ''
+  const reason = REASONS[code] ?? (root instanceof Error ? root.message : String(root))
+  return code === '' ? reason : `${reason} (${code})`
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto'
+import { jwtVerify } from 'jose'
+import { expect, it } from 'vitest'
+import { signDelivery } from './signature.js'
+
+const NOW = 1_700_000_000_000
+const KEY = 'sig_test'
+
+it('signs a token that a JWT library verifies, with all claims that receivers check', async () => {
+  const body = new TextEncoder().encode('{"a":1}')
+  const token = await signDelivery({ key: KEY, url: 'https://x.test/hook?a=b', body, now: NOW })
+  const { payload, protectedHeader } = await jwtVerify(token, new TextEncoder().encode(KEY), {
+    issuer: 'Upstash',
+    currentDate: new Date(NOW),
+  })
+  expect(protectedHeader).toEqual({ alg: 'HS256', typ: 'JWT' })
+  expect(payload).toEqual({
+    iss: 'Upstash',
+    sub: 'https://x.test/hook?a=b',
+    exp: NOW / 1_000 + 300,
+    nbf: 0,
+    iat: NOW / 1_000,
+    jti: expect.stringMatching(/^jwt_/),
+    body: createHash('sha256').update(body).digest('base64url'),
+  })
+})
+
+it('gives every delivery a token of its own', async () => {
+  const signing = { key: KEY, url: 'https://x.test/', body: undefined, now: NOW }
+  expect(await signDelivery(signing)).not.toBe(await signDelivery(signing))
+})

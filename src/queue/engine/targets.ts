@@ -1,0 +1,165 @@
+import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns'
+import { BlockList, isIP } from 'node:net'
+
+/**
+ * Which destinations may be contacted: everything, or public addresses only.
+ *
+ * There is one gate, and it stands where connections are made, so that every delivery passes it: messages, callbacks,
+ * endpoints of groups, fires of schedules, workflow calls. A literal address is judged after the URL parser has brought
+ * it into its one canonical form. A name is resolved once; every address that it has must be allowed, and the
+ * connection is made to the addresses that were judged, so that a name which resolves differently a moment later gains
+ * nothing. A redirect is never followed, so an answer cannot lead anywhere else.
+ */
+export type TargetPolicy = 'everything' | 'public'
+
+/** A destination that the policy forbids. */
+export class TargetRefused extends Error {
+  constructor(found: string, reason: string) {
+    super(`${found} is ${reason}; this server delivers to public addresses only (deliveryTargets)`)
+    this.name = 'TargetRefused'
+  }
+}
+
+type Range = readonly [network: string, prefixBits: number, reason: string]
+
+/** Special-purpose IPv4 networks that no public service lives in. */
+const FORBIDDEN_V4: readonly Range[] = [
+  ['0.0.0.0', 8, 'this network'],
+  ['10.0.0.0', 8, 'a private address'],
+  ['100.64.0.0', 10, 'an address behind a carrier NAT'],
+  ['127.0.0.0', 8, 'a loopback address'],
+  ['169.254.0.0', 16, 'a link-local address'],
+  ['172.16.0.0', 12, 'a private address'],
+  ['192.0.0.0', 24, 'a protocol address'],
+  ['192.0.2.0', 24, 'a documentation address'],
+  ['192.88.99.0', 24, 'a relay address'],
+  ['192.168.0.0', 16, 'a private address'],
+  ['198.18.0.0', 15, 'a benchmarking address'],
+  ['198.51.100.0', 24, 'a documentation address'],
+  ['203.0.113.0', 24, 'a documentation address'],
+  ['224.0.0.0', 4, 'a multicast address'],
+  ['240.0.0.0', 4, 'a reserved address'],
+]
+
+/** Of the global unicast space of IPv6, what is not public all the same. */
+const FORBIDDEN_V6: readonly Range[] = [
+  ['2001::', 23, 'a protocol address'],
+  ['2001:db8::', 32, 'a documentation address'],
+  ['2002::', 16, 'a 6to4 address'],
+  ['3fff::', 20, 'a documentation address'],
+]
+
+const rules = (ranges: readonly Range[], family: 'ipv4' | 'ipv6') =>
+  ranges.map(([network, bits, reason]) => {
+    const list = new BlockList()
+    list.addSubnet(network, bits, family)
+    return { reason, covers: (address: string) => list.check(address, family) }
+  })
+
+const RULES_V4 = rules(FORBIDDEN_V4, 'ipv4')
+const RULES_V6 = rules(FORBIDDEN_V6, 'ipv6')
+
+/** Why an address is not public, in words; `undefined` when it is. What is no address is not public either. */
+export function addressProblem(address: string): string | undefined {
+  const plain = address.replace(/%.*$/, '')
+  switch (isIP(plain)) {
+    case 4:
+      return RULES_V4.find((rule) => rule.covers(plain))?.reason
+    case 6:
+      return problemOfV6(plain)
+    default:
+      return 'no address'
+  }
+}
+
+function problemOfV6(address: string): string | undefined {
+  const groups = groupsOf(address)
+  const embedded = embeddedV4(groups)
+  if (embedded !== undefined) return addressProblem(embedded)
+  const isGlobalUnicast = ((groups[0] ?? 0) & 0xe000) === 0x2000
+  if (!isGlobalUnicast) return 'not a public address'
+  return RULES_V6.find((rule) => rule.covers(address))?.reason
+}
+
+/** The eight groups of an IPv6 address. The URL parser knows every spelling. */
+function groupsOf(address: string): number[] {
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const [head = '', tail] = canonical.split('::')
+  const parse = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))
+  const front = parse(head)
+  const back = tail === undefined ? [] : parse(tail)
+  return [...front, ...new Array<number>(8 - front.length - back.length).fill(0), ...back]
+}
+
+/** The IPv4 address that a mapped (`::ffff:0:0/96`) or translated (`64:ff9b::/96`) address leads to. */
+function embeddedV4(groups: readonly number[]): string | undefined {
+  const prefix = groups.slice(0, 6).join(':')
+  if (prefix !== '0:0:0:0:0:65535' && prefix !== `${0x64}:${0xff9b}:0:0:0:0`) return undefined
+  const [high = 0, low = 0] = groups.slice(6)
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+}
+
+/** Resolves a name to all its addresses, as `dns.lookup` does. */
+export type Resolve = (
+  name: string,
+  options: { readonly all: true; readonly family?: number | undefined },
+  done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+type LookupDone = (
+  error: NodeJS.ErrnoException | null,
+  address: string | LookupAddress[],
+  family?: number | undefined,
+) => void
+
+const resolveByDns: Resolve = (name, options, done) =>
+  dnsLookup(name, { all: true, ...(options.family !== undefined && { family: options.family }) }, done)
+
+/** Judges destinations by a policy. */
+export class TargetGate {
+  readonly #policy: TargetPolicy
+  readonly #resolve: Resolve
+
+  constructor(policy: TargetPolicy, resolve: Resolve = resolveByDns) {
+    this.#policy = policy
+    this.#resolve = resolve
+  }
+
+  /**
+   * Judges the host of a URL as far as it is a literal address; names are judged when they are resolved.
+   * @throws TargetRefused
+   */
+  check(url: URL): void {
+    if (this.#policy === 'everything') return
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) !== 0) refuseUnlessPublic(host, host)
+  }
+
+  /** To be used by whatever makes connections: answers only addresses that were judged. */
+  readonly lookup = (name: string, options: LookupOptions, done: LookupDone): void => {
+    const family = typeof options.family === 'number' ? options.family : undefined
+    this.#resolve(name, { all: true, family }, (error, addresses) => {
+      if (error) return done(error, [])
+      try {
+        this.#judge(name, addresses)
+      } catch (refusal) {
+        return done(refusal as Error, [])
+      }
+      if (options.all) return done(null, addresses)
+      const [first] = addresses
+      done(null, first?.address ?? '', first?.family)
+    })
+  }
+
+  #judge(name: string, addresses: readonly LookupAddress[]): void {
+    if (this.#policy === 'everything') return
+    if (addresses.length === 0) throw new TargetRefused(name, 'without an address')
+    for (const { address } of addresses) refuseUnlessPublic(address, `${name} (${address})`)
+  }
+}
+
+function refuseUnlessPublic(address: string, shown: string): void {
+  const problem = addressProblem(address)
+  if (problem !== undefined) throw new TargetRefused(shown, problem)
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../../base/index.js'
+import { operations, type Store } from '../../store/index.js'
+import { type NewMessage, toPendingRows } from '../../store/operations/messages.js'
+import type { MessageEnd, SettleArgs } from '../../store/operations/messages-settle.js'
+import { decideNext } from '../engine/decide.js'
+import type { SettingLimits } from '../publish/settings.js'
+import type {
+  AttemptOutcome,
+  CallbackConfig,
+  Decision,
+  MessageKind,
+  Outbound,
+  PendingMessage,
+  Settled,
+} from '../types.js'
+import { type CallbackFacts, callbackMessage } from './callback.js'
+
+/** The id of the dead letter that a failure makes (reference queue 2.3). */
+export function dlqIdOf(seq: number, finishedAt: number): string {
+  return `${finishedAt}-${seq}`
+}
+
+/** The attempt of an outcome in the store's words. */
+export function attemptRecord(outcome: AttemptOutcome): SettleArgs['attempt'] {
+  if (outcome.kind === 'unanswered') {
+    return { startedAt: outcome.startedAt, status: 0, headers: '{}', body: null, error: outcome.error }
+  }
+  const { status, headers, body } = outcome.response
+  return {
+    startedAt: outcome.startedAt,
+    status,
+    headers: JSON.stringify(headers),
+    body: body.byteLength > 0 ? body : null,
+    error: null,
+  }
+}
+
+/** A message with the attempt that a retry gives it. */
+export function nextAttempt(message: PendingMessage, at: number): PendingMessage {
+  return { ...message, retried: message.retried + 1, nextAt: at }
+}
+
+/** What the kind `http` works with. */
+export interface PlainKindDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly limits: SettingLimits
+}
+
+/** Plain messages: sent as they were published; outcomes lead to callbacks and dead letters. */
+export class PlainKind implements MessageKind {
+  readonly name = 'http'
+  readonly #deps: PlainKindDeps
+
+  constructor(deps: PlainKindDeps) {
+    this.#deps = deps
+  }
+
+  prepare(message: PendingMessage): Outbound {
+    return message
+  }
+
+  async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    const at = this.#deps.clock.now()
+    const decision = decideNext(message, outcome, at)
+    const dlqId = dlqIdOf(message.seq, at)
+    const follow = this.#callbacks({ message, outcome }, decision, dlqId, at)
+    const { seq, retried, turn } = message
+    const end = endOf(decision, dlqId)
+    const args: SettleArgs = {
+      seq,
+      retried,
+      at,
+      attempt: attemptRecord(outcome),
+      end,
+      follow,
+      ...(turn !== undefined && { turn }),
+    }
+    const result = await this.#deps.store.run(operations.messagesSettle.settle, args)
+    if (result.kind === 'gone') return { offers: [] }
+    const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
+    return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }
+  }
+
+  /** The callback learns of every attempt, the failure callback of the end (reference queue 3.6). */
+  #callbacks(facts: CallbackFacts, decision: Decision, dlqId: string, now: number): NewMessage[] {
+    const { callback, failureCallback } = facts.message.config
+    const { queue, seq } = facts.message
+    const make = (config: CallbackConfig, about: CallbackFacts): NewMessage => ({
+      ...callbackMessage(config, about, now, this.#deps.limits),
+      // The turn of a message of a queue lasts until its callbacks have ended (reference queue 3.8).
+      slot_seq: queue === undefined ? null : seq,
+    })
+    return [
+      ...(callback ? [make(callback, facts)] : []),
+      ...(failureCallback && decision.kind === 'failed' ? [make(failureCallback, { ...facts, dlqId })] : []),
+    ]
+  }
+}
+
+function endOf(decision: Decision, dlqId: string): MessageEnd {
+  switch (decision.kind) {
+    case 'delivered':
+      return { kind: 'delivered', keep: true }
+    case 'retry':
+      return { kind: 'retry', nextAt: decision.at }
+    case 'failed':
+      return { kind: 'failed', dlqId }
+  }
+}

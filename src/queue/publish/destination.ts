@@ -1,0 +1,76 @@
+import { HomeportError } from '../../contract/errors.js'
+
+/** Where a message goes. */
+export interface Destination {
+  /** As it was sent. */
+  readonly url: string
+  /** Host with the port, if one is written. */
+  readonly host: string
+  readonly path: string
+}
+
+const LONGEST_URL = 8_192
+
+/** Checks that a text is a URL that messages can be delivered to. Answers the reason in words when it is not. */
+export function parseHttpUrl(text: string): Destination | { readonly problem: string } {
+  if (text.length > LONGEST_URL) return { problem: `it is longer than ${LONGEST_URL} characters` }
+  if (!/^https?:\/\//i.test(text)) return { problem: 'send a URL that begins with http:// or https://' }
+  const url = tryUrl(text)
+  if (!url || url.host === '') return { problem: 'it is not a valid URL' }
+  if (url.username !== '' || url.password !== '') {
+    return {
+      problem: 'a URL must not hold a user name or password: send the header Upstash-Forward-Authorization instead',
+    }
+  }
+  return { url: text, host: url.host, path: url.pathname }
+}
+
+function tryUrl(text: string): URL | undefined {
+  try {
+    return new URL(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The name in a destination that is no URL: that of a URL group. */
+export function groupNameOf(text: string): string | undefined {
+  const isUrl = /^https?%3a/i.test(text) || /^[a-z][a-z0-9+.-]*:/i.test(text)
+  if (text === '' || isUrl || /^api\//.test(text)) return undefined
+  return text
+}
+
+/**
+ * Reads the destination of a publish request (reference queue 2.1): a URL as it stands, or as a whole percent-encoded.
+ * @throws HomeportError `invalid_request` for what is no usable URL, `url_group_not_found` for a name.
+ */
+export function parseDestination(text: string): Destination {
+  const encoded = /^https?%3a/i.test(text)
+  const url = encoded ? decoded(text) : text
+  if (url === '') {
+    throw new HomeportError('invalid_request', {
+      problem: 'The destination is empty. Put a URL after the path, such as /v2/publish/https://example.com/hook.',
+    })
+  }
+  if (/^api\//.test(url)) {
+    throw new HomeportError('invalid_request', {
+      problem: `The destination "${url.slice(0, 80)}" needs a model service, and none is configured here. Publish to the URL of a provider instead.`,
+    })
+  }
+  if (!/^[a-z][a-z0-9+.-]*:/i.test(url)) throw new HomeportError('url_group_not_found', { name: url.slice(0, 80) })
+  const parsed = parseHttpUrl(url)
+  if ('problem' in parsed) {
+    throw new HomeportError('invalid_request', {
+      problem: `The destination is "${url.slice(0, 200)}"; ${parsed.problem}.`,
+    })
+  }
+  return parsed
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest'
+import type { PublishItem } from '../types.js'
+import { draftMessage } from './draft.js'
+import { itemOfRequest } from './request.js'
+
+const NOW = 1_700_000_000_000
+const drafting = { accountId: 'acc', callerIp: null, now: NOW, limits: { timeoutMs: 900_000 } }
+
+const item = (headers: Record<string, string>, more: Partial<PublishItem> = {}): PublishItem => ({
+  destination: 'https://x.test/hook',
+  headers,
+  body: undefined,
+  ...more,
+})
+const draft = (headers: Record<string, string>, more: Partial<PublishItem> = {}) =>
+  draftMessage(item(headers, more), drafting)
+const headersOf = (headers: Record<string, string>): unknown => JSON.parse(draft(headers).message.headers)
+
+describe('a draft', () => {
+  it('has the defaults of the service', () => {
+    const { message, dedup } = draft({})
+    expect(message).toMatchObject({
+      kind: 'http',
+      method: 'POST',
+      max_retries: 3,
+      next_at: NOW,
+      config: '{}',
+      labels: '',
+    })
+    expect(dedup).toBeNull()
+  })
+
+  it('forwards what is prefixed and the content type, and nothing else', () => {
+    const headers = { 'content-type': 'text/x', 'upstash-forward-x-a': '1', 'x-b': '2', 'upstash-retries': '1' }
+    expect(headersOf(headers)).toEqual({ 'Content-Type': ['text/x'], 'X-A': ['1'] })
+  })
+
+  it('does not let a forwarded content type add a second one', () => {
+    const headers = { 'upstash-forward-content-type': 'text/b', 'content-type': 'text/a' }
+    expect(headersOf(headers)).toEqual({ 'Content-Type': ['text/a'] })
+    expect(headersOf({ 'upstash-forward-content-type': 'text/b' })).toEqual({ 'Content-Type': ['text/b'] })
+  })
+
+  it('forwards all headers on request, but none of the connection and none to this server', () => {
+    const headers = {
+      'upstash-header-forward': 'True',
+      'x-b': '2',
+      host: 'me',
+      connection: 'close',
+      'upstash-label': 'l',
+    }
+    expect(headersOf(headers)).toEqual({ 'X-B': ['2'] })
+  })
+
+  it('refuses header names and values that would break the request', () => {
+    expect(() => draft({ 'upstash-forward-x a': '1' })).toThrow('cannot stand')
+    expect(() => draft({ 'upstash-forward-x': 'a\r\nb: c' })).toThrow('cannot stand')
+  })
+
+  it('is due after its delay, or not before its time, whichever is given; the time wins', () => {
+    expect(draft({ 'upstash-delay': '1d10h30m' }).message.next_at - NOW).toBe(124_200_000)
+    expect(draft({ 'upstash-delay': '5' }).message.next_at - NOW).toBe(5_000)
+    expect(draft({ 'upstash-delay': '5s', 'upstash-not-before': String(NOW / 1_000 + 60) }).message.next_at - NOW).toBe(
+      60_000,
+    )
+    expect(draft({ 'upstash-not-before': '1' }).message.next_at).toBe(NOW)
+  })
+
+  it('keeps the settings of callbacks as publish headers of their own, nested ones included', () => {
+    const { message } = draft({
+      'upstash-callback': 'https://cb.test/',
+      'upstash-callback-retries': '1',
+      'upstash-callback-forward-x-c': 'c',
+      'upstash-callback-failure-callback': 'https://fail.test/',
+      'upstash-callback-failure-callback-method': 'PUT',
+    })
+    expect(JSON.parse(message.config)).toEqual({
+      callback: {
+        url: 'https://cb.test/',
+        headers: {
+          'upstash-retries': '1',
+          'upstash-forward-x-c': 'c',
+          'upstash-failure-callback': 'https://fail.test/',
+          'upstash-failure-callback-method': 'PUT',
+        },
+      },
+    })
+    expect(() => draft({ 'upstash-callback': 'https://cb.test/', 'upstash-callback-retries': 'x' })).toThrow(
+      'Upstash-Retries',
+    )
+  })
+
+  it('tells contents apart by destination, body and headers when it deduplicates by content', () => {
+    const settings = { 'upstash-content-based-deduplication': 'True' }
+    const body = new TextEncoder().encode('b')
+    const keys = [
+      draft(settings),
+      draft(settings, { body }),
+      draft({ ...settings, 'upstash-forward-x': '1' }),
+      draft(settings, { destination: 'https://x.test/other' }),
+    ].map((each) => each.dedup?.key)
+    expect(new Set(keys).size).toBe(4)
+    expect(draft(settings, { body }).dedup?.key).toBe(keys[1])
+  })
+
+  it('accepts a whole percent-encoded destination', () => {
+    expect(draft({}, { destination: encodeURIComponent('https://x.test/a?b=c') }).message.url).toBe(
+      'https://x.test/a?b=c',
+    )
+  })
+
+  it('names its queue, by its path or its headers, and refuses wrong names', () => {
+    expect(draft({}, { queue: 'q' }).message.queue).toBe('q')
+    expect(draft({ 'upstash-queue-name': 'h' }).message.queue).toBe('h')
+    expect(() => draft({}, { queue: 'a b' })).toThrow('queue name')
+  })
+})
+
+describe('an item of a request', () => {
+  const request = (rest: string, headers = {}) => itemOfRequest({ rest, headers, body: new Uint8Array() })
+
+  it('keeps order and encoding of the destination', () => {
+    const rest = 'https://Ex.com:8443/a%20b/x?foo=bar&u=http://z/y&%C3%BC=1'
+    expect(request(rest).destination).toBe(rest)
+  })
+
+  it('takes the token and settings out of the query', () => {
+    const { destination, headers } = request('http://x.test/?qstash_token=t&Upstash-Label=a%20b&k=v', {
+      'upstash-method': 'PUT',
+    })
+    expect(destination).toBe('http://x.test/?k=v')
+    expect(headers).toEqual({ 'upstash-label': 'a b', 'upstash-method': 'PUT' })
+    expect(request('http://x.test/?qstash_token=t').destination).toBe('http://x.test/')
+  })
+
+  it('drops telemetry and the token', () => {
+    const headers = { authorization: 'Bearer t', 'upstash-telemetry-sdk': 'x', 'x-a': '1' }
+    expect(request('http://x.test', headers).headers).toEqual({ 'x-a': '1' })
+    expect(request('http://x.test', { authorization: 'Basic u' }).headers).toEqual({ authorization: 'Basic u' })
+  })
+})

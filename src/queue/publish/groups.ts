@@ -1,0 +1,56 @@
+import { HomeportError } from '../../contract/errors.js'
+import { operations, type Store } from '../../store/index.js'
+import type { PublishEntry } from '../../store/operations/messages-publish.js'
+import type { GroupEndpoint } from '../../store/operations/url-groups.js'
+import type { PublishItem } from '../types.js'
+import { groupNameOf, parseDestination } from './destination.js'
+import { type Drafting, draftMessage } from './draft.js'
+
+/** A URL group as publishing needs it. */
+export interface UrlGroup {
+  readonly endpoints: readonly GroupEndpoint[]
+  /** Settings of publications that do not say them themselves; lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Groups by name; those that do not exist are absent. */
+export type UrlGroups = ReadonlyMap<string, UrlGroup>
+
+/** Reads the URL groups that destinations name. */
+export async function readGroups(
+  store: Store,
+  accountId: string,
+  items: readonly Pick<PublishItem, 'destination'>[],
+): Promise<UrlGroups> {
+  const names = new Set(items.map((item) => groupNameOf(item.destination)).filter((name) => name !== undefined))
+  const groups = new Map<string, UrlGroup>()
+  for (const name of names) {
+    const row = await store.run(operations.urlGroups.get, { accountId, name })
+    // Both columns are written by this program only.
+    if (row) groups.set(name, { endpoints: JSON.parse(row.endpoints), headers: JSON.parse(row.headers) })
+  }
+  return groups
+}
+
+/** What is stored for one item: one message, or one for each endpoint of a URL group. */
+export interface ItemDraft {
+  readonly kind: 'single' | 'group'
+  readonly entries: readonly PublishEntry[]
+}
+
+/**
+ * Makes the messages of an item.
+ * @throws HomeportError with what is wrong with the item, or with the URL group that it names.
+ */
+export function draftItem(item: PublishItem, drafting: Drafting, groups: UrlGroups): ItemDraft {
+  const name = groupNameOf(item.destination)
+  if (name === undefined) return { kind: 'single', entries: [draftMessage(item, drafting)] }
+  const group = groups.get(name)
+  if (!group) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
+  const whole = { ...item, headers: { ...group.headers, ...item.headers } }
+  const entries = group.endpoints.map(({ name: endpoint, url }) => {
+    const target = { destination: parseDestination(url), topic: name, ...(endpoint !== undefined && { endpoint }) }
+    return draftMessage(whole, drafting, target)
+  })
+  return { kind: 'group', entries }
+}

@@ -1,0 +1,104 @@
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { operations, type Store } from '../../store/index.js'
+import type { PendingRow } from '../../store/operations/messages.js'
+import { freshOf, type PublishEntry } from '../../store/operations/messages-publish.js'
+import { offersOf } from '../../store/operations/queue-turns.js'
+import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
+import { draftItem, readGroups } from './groups.js'
+import type { SettingLimits } from './settings.js'
+
+/** What publishing works with. */
+export interface PublishingDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly limits: SettingLimits
+  /** Takes messages right after their commit. */
+  readonly offer: (rows: readonly PendingRow[]) => void
+}
+
+/** The answer to an item: what a batch says, or the error that a request with only this item ends with. */
+export type ItemAnswer = BatchReply | GroupReply | HomeportError
+
+/**
+ * Takes in what is published: items that an intake claims go there, the others become messages. Everything that is
+ * answered with a message id is on disk by then.
+ */
+export class Publishing {
+  readonly #deps: PublishingDeps
+  readonly #intakes: Intake[] = []
+
+  constructor(deps: PublishingDeps) {
+    this.#deps = deps
+  }
+
+  addIntake(intake: Intake): void {
+    this.#intakes.push(intake)
+  }
+
+  /**
+   * Publishes the items of one request; answers stand in the order of the items.
+   * @throws HomeportError what an intake refuses the whole request with; then no plain message was published either.
+   */
+  async publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+    if (this.#intakes.length === 0) return this.#publishPlain(publisher, items)
+    const answers: ItemAnswer[] = new Array(items.length)
+    const shares = this.#shares(items)
+    for (const [intake, indexes] of shares) {
+      const share = indexes.map((index) => items[index] as PublishItem)
+      const given = intake ? await intake.submit(publisher, share) : await this.#publishPlain(publisher, share)
+      indexes.forEach((index, at) => {
+        answers[index] = given[at] as ItemAnswer
+      })
+    }
+    return answers
+  }
+
+  /** Which items belong to whom; the plain ones, under `undefined`, come last. */
+  #shares(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
+    const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
+    shares.set(undefined, [])
+    items.forEach((item, index) => {
+      shares.get(this.#intakes.find((intake) => intake.claims(item)))?.push(index)
+    })
+    return [...shares].filter(([, indexes]) => indexes.length > 0)
+  }
+
+  async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+    const { clock, limits, store } = this.#deps
+    const now = clock.now()
+    const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
+    const groups = await readGroups(store, drafting.accountId, items)
+    const drafts = items.map((item) => attempt(() => draftItem(item, drafting, groups)))
+    const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
+    const duplicateOf = entries.length > 0 ? await this.#store(entries, now) : []
+    let next = 0
+    return drafts.map((draft) => {
+      if (draft instanceof HomeportError) return draft
+      const replies = draft.entries.map((entry) => replyTo(entry, duplicateOf[next++]))
+      return draft.kind === 'group' ? replies : (replies[0] as PublishReply)
+    })
+  }
+
+  async #store(entries: readonly PublishEntry[], now: number): Promise<readonly (string | undefined)[]> {
+    const published = await this.#deps.store.run(operations.messagesPublish.publish, { entries, now })
+    this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))
+    return published.duplicateOf
+  }
+}
+
+function attempt<Made>(make: () => Made): Made | HomeportError {
+  try {
+    return make()
+  } catch (error) {
+    if (error instanceof HomeportError) return error
+    throw error
+  }
+}
+
+function replyTo(
+  { message: { message_id: messageId, url } }: PublishEntry,
+  duplicateOf: string | undefined,
+): PublishReply {
+  return duplicateOf === undefined ? { messageId, url } : { messageId: duplicateOf, url, deduplicated: true }
+}

@@ -1,0 +1,267 @@
+import { parseDuration } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
+import { parseHttpUrl } from './destination.js'
+import { parseRetryDelay } from './retry-delay.js'
+
+/** Methods that a message may be delivered with. */
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** How many retries a message may ask for. */
+export const MOST_RETRIES = 1_000
+/** How far ahead a delivery may be put off. */
+export const LONGEST_DELAY_MS = 366 * 86_400_000
+/** The longest period of a rate limit. */
+export const LONGEST_PERIOD_S = 7 * 86_400
+const LONGEST_KEY = 512
+const MOST_LABELS = 32
+const DEEPEST_CALLBACK = 3
+
+/** Limits of the server that settings are held against. */
+export interface SettingLimits {
+  /** No attempt may take longer. */
+  readonly timeoutMs: number
+}
+
+/** Everything that the `Upstash-*` headers of a publish request say, checked (reference queue 2.2). */
+export interface Settings {
+  readonly method?: string
+  readonly retries?: number
+  readonly retryDelay?: string
+  readonly timeoutMs?: number
+  readonly delayMs?: number
+  /** Unix milliseconds; wins over `delayMs`. */
+  readonly notBefore?: number
+  readonly callback?: CallbackConfig
+  readonly failureCallback?: CallbackConfig
+  readonly labels: readonly string[]
+  readonly flowKey?: string
+  readonly flow?: FlowValue
+  readonly redact?: Redaction
+  readonly dedupId?: string
+  readonly contentDedup: boolean
+  readonly forwardAll: boolean
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** Refuses a request because of one of its settings. */
+export function refuseSetting(name: string, found: string, expected: string): never {
+  const shown = found.length > 80 ? `${found.slice(0, 80)}…` : found
+  throw new HomeportError('invalid_request', { problem: `${name} is "${shown}"; ${expected}.` })
+}
+
+/** A name of a setting as users write it: `upstash-retry-delay` is `Upstash-Retry-Delay`. */
+function written(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
+function present(headers: Headers, name: string): string | undefined {
+  const value = headers[name]?.trim()
+  return value === undefined || value === '' ? undefined : value
+}
+
+function method(headers: Headers): string | undefined {
+  const found = present(headers, 'upstash-method')
+  if (found === undefined) return undefined
+  const upper = found.toUpperCase()
+  if (METHODS.some((known) => known === upper)) return upper
+  return refuseSetting('Upstash-Method', found, `send one of ${METHODS.join(', ')}`)
+}
+
+function retries(headers: Headers): number | undefined {
+  const found = present(headers, 'upstash-retries')
+  if (found === undefined) return undefined
+  if (!/^\d{1,9}$/.test(found)) return refuseSetting('Upstash-Retries', found, 'send a whole number of 0 or more')
+  const count = Number(found)
+  if (count > MOST_RETRIES)
+    throw new HomeportError('setting_limit', { setting: 'Upstash-Retries', found, limit: String(MOST_RETRIES) })
+  return count
+}
+
+function retryDelay(headers: Headers): string | undefined {
+  const found = present(headers, 'upstash-retry-delay')
+  if (found === undefined) return undefined
+  const parsed = parseRetryDelay(found)
+  if ('delay' in parsed) return found
+  const grammar =
+    'it computes milliseconds from numbers, + - * /, parentheses, retried, and pow sqrt abs exp floor ceil round min max'
+  return refuseSetting('Upstash-Retry-Delay', found, `${parsed.problem}: ${grammar}`)
+}
+
+/** A duration, or a bare number of seconds. */
+function duration(headers: Headers, name: string): number | undefined {
+  const found = present(headers, name)
+  if (found === undefined) return undefined
+  const ms = /^\d{1,12}$/.test(found) ? Number(found) * 1_000 : parseDuration(found)
+  return (
+    ms ??
+    refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a whole number of seconds')
+  )
+}
+
+function timeout(headers: Headers, limits: SettingLimits): number | undefined {
+  const ms = duration(headers, 'upstash-timeout')
+  if (ms === undefined) return undefined
+  const found = headers['upstash-timeout'] ?? ''
+  if (ms === 0) return refuseSetting('Upstash-Timeout', found, 'send more than 0')
+  if (ms <= limits.timeoutMs) return ms
+  throw new HomeportError('setting_limit', { setting: 'Upstash-Timeout', found, limit: `${limits.timeoutMs / 1_000}s` })
+}
+
+function delay(headers: Headers): number | undefined {
+  const ms = duration(headers, 'upstash-delay')
+  if (ms === undefined || ms <= LONGEST_DELAY_MS) return ms
+  throw new HomeportError('setting_limit', {
+    setting: 'Upstash-Delay',
+    found: headers['upstash-delay'] ?? '',
+    limit: '366d',
+  })
+}
+
+function notBefore(headers: Headers, now: number): number | undefined {
+  const found = present(headers, 'upstash-not-before')
+  if (found === undefined) return undefined
+  if (!/^\d{1,12}$/.test(found)) return refuseSetting('Upstash-Not-Before', found, 'send whole Unix seconds')
+  const at = Number(found) * 1_000
+  if (at - now <= LONGEST_DELAY_MS) return at
+  throw new HomeportError('setting_limit', { setting: 'Upstash-Not-Before', found, limit: '366 days from now' })
+}
+
+/** Names of labels, queues and the like (reference queue 2.3). */
+export const NAME = /^[A-Za-z0-9._-]{1,256}$/
+
+function labels(headers: Headers): readonly string[] {
+  const found = present(headers, 'upstash-label')
+  if (found === undefined) return []
+  const all = [
+    ...new Set(
+      found
+        .split(',')
+        .map((label) => label.trim())
+        .filter((label) => label !== ''),
+    ),
+  ]
+  const wrong = all.find((label) => !NAME.test(label))
+  if (wrong !== undefined)
+    return refuseSetting('Upstash-Label', wrong, 'a label consists of letters, digits, - _ and .')
+  if (all.length > MOST_LABELS)
+    return refuseSetting('Upstash-Label', found, `a message has at most ${MOST_LABELS} labels`)
+  return all
+}
+
+function key(headers: Headers, name: string): string | undefined {
+  const found = present(headers, name)
+  if (found === undefined) return undefined
+  if (found.length <= LONGEST_KEY) return found
+  return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+}
+
+const FLOW_PARTS = ['parallelism', 'rate', 'period'] as const
+
+function flow(headers: Headers): FlowValue | undefined {
+  const name = 'Upstash-Flow-Control-Value'
+  const found = present(headers, 'upstash-flow-control-value')
+  if (found === undefined) return undefined
+  const value: { parallelism?: number; rate?: number; period?: number } = {}
+  for (const part of found.split(',')) {
+    const [left, right, ...more] = part.split('=').map((side) => side.trim())
+    const member = FLOW_PARTS.find((known) => known === left)
+    const amount = member && right !== undefined && more.length === 0 ? flowAmount(member, right) : undefined
+    if (!member || amount === undefined)
+      return refuseSetting(name, found, 'send for example "parallelism=2, rate=5, period=60s"')
+    value[member] = amount
+  }
+  if (value.parallelism === undefined && value.rate === undefined)
+    return refuseSetting(name, found, 'name rate, parallelism or both')
+  return value
+}
+
+/** A number above 0; for the period, seconds from a duration or a bare number. */
+function flowAmount(member: (typeof FLOW_PARTS)[number], text: string): number | undefined {
+  if (/^\d{1,9}$/.test(text))
+    return inRange(Number(text), member === 'period' ? LONGEST_PERIOD_S : Number.MAX_SAFE_INTEGER)
+  const ms = member === 'period' ? parseDuration(text) : undefined
+  return ms === undefined ? undefined : inRange(ms / 1_000, LONGEST_PERIOD_S)
+}
+
+const inRange = (amount: number, most: number): number | undefined =>
+  Number.isInteger(amount) && amount > 0 && amount <= most ? amount : undefined
+
+/** `body`, `header` or `headers`, `header[Name]` or `headers[Name]`, comma-separated (reference queue 2.2, 7 K6). */
+function redact(headers: Headers): Redaction | undefined {
+  const found = present(headers, 'upstash-redact-fields')
+  if (found === undefined) return undefined
+  let body = false
+  let all = false
+  const names: string[] = []
+  for (const part of found.split(',').map((field) => field.trim())) {
+    const name = /^headers?\[([^\]]+)\]$/.exec(part)?.[1]
+    if (part === 'body') body = true
+    else if (part === 'header' || part === 'headers') all = true
+    else if (name !== undefined) names.push(name.toLowerCase())
+    else return refuseSetting('Upstash-Redact-Fields', part, 'send body, header or header[Name], separated by commas')
+  }
+  return {
+    ...(body && { body: true as const }),
+    ...(all ? { headers: 'all' as const } : names.length > 0 && { headers: names }),
+  }
+}
+
+/** The settings of a callback are publish headers of its own with a prefix (reference queue 2.2). */
+function callback(headers: Headers, name: string, limits: SettingLimits, depth: number): CallbackConfig | undefined {
+  const url = present(headers, name)
+  if (url === undefined) return undefined
+  const problem = parseHttpUrl(url)
+  if ('problem' in problem) return refuseSetting(written(name), url, problem.problem)
+  const own: Record<string, string> = {}
+  for (const [header, value] of Object.entries(headers)) {
+    if (header.startsWith(`${name}-`)) own[`upstash-${header.slice(name.length + 1)}`] = value
+  }
+  const delayed = ['upstash-delay', 'upstash-not-before'].find((setting) => own[setting] !== undefined)
+  if (delayed)
+    return refuseSetting(
+      `${written(name)}-${written(delayed.slice(8))}`,
+      own[delayed] ?? '',
+      'a callback cannot be delayed',
+    )
+  if (depth >= DEEPEST_CALLBACK)
+    return refuseSetting(written(name), url, `callbacks are nested deeper than ${DEEPEST_CALLBACK}`)
+  readSettings(own, 0, limits, depth + 1)
+  return { url, headers: own }
+}
+
+const isTrue = (text: string | undefined): boolean => text?.trim().toLowerCase() === 'true'
+
+function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [K in Name]?: Value } {
+  // A member that is absent and one that is undefined differ in JSON.
+  return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: Value }
+}
+
+/**
+ * Reads and checks all settings of a publish request.
+ * @param headers lower-case names; @param now Unix milliseconds.
+ * @throws HomeportError `invalid_request` or `setting_limit`, naming the setting and what was found.
+ */
+export function readSettings(headers: Headers, now: number, limits: SettingLimits, depth = 0): Settings {
+  if (headers['upstash-cron'] !== undefined) {
+    refuseSetting('Upstash-Cron', headers['upstash-cron'], 'a schedule is made with POST /v2/schedules/<destination>')
+  }
+  return {
+    ...optional('method', method(headers)),
+    ...optional('retries', retries(headers)),
+    ...optional('retryDelay', retryDelay(headers)),
+    ...optional('timeoutMs', timeout(headers, limits)),
+    ...optional('delayMs', delay(headers)),
+    ...optional('notBefore', notBefore(headers, now)),
+    ...optional('callback', callback(headers, 'upstash-callback', limits, depth)),
+    ...optional('failureCallback', callback(headers, 'upstash-failure-callback', limits, depth)),
+    ...optional('flowKey', key(headers, 'upstash-flow-control-key')),
+    ...optional('flow', flow(headers)),
+    ...optional('redact', redact(headers)),
+    ...optional('dedupId', key(headers, 'upstash-deduplication-id')),
+    labels: labels(headers),
+    contentDedup: isTrue(headers['upstash-content-based-deduplication']),
+    forwardAll: isTrue(headers['upstash-header-forward']),
+  }
+}

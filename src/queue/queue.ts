@@ -1,0 +1,173 @@
+import type { Clock } from '../base/index.js'
+import type { Route } from '../http/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { PendingRow } from '../store/operations/messages.js'
+import type { Logger } from '../telemetry/index.js'
+import { deadLetterRoutes } from './api/dead-letter-routes.js'
+import type { ApiDeps, SigningKeyring } from './api/deps.js'
+import { eventRoutes } from './api/event-routes.js'
+import { flowRoutes } from './api/flow-routes.js'
+import { groupRoutes } from './api/group-routes.js'
+import { keyRoutes } from './api/key-routes.js'
+import { messageRoutes } from './api/message-routes.js'
+import { publishRoutes } from './api/publish-routes.js'
+import { queueRoutes } from './api/queue-routes.js'
+import { scheduleRoutes } from './api/schedule-routes.js'
+import { verifyRoutes } from './api/verify-routes.js'
+import { Engine, type EngineDeps } from './engine/engine.js'
+import type { TargetPolicy } from './engine/targets.js'
+import { PlainKind } from './plain/kind.js'
+import { Publishing } from './publish/publishing.js'
+import { Retention, type SweepStep } from './retention.js'
+import { Scheduler } from './schedules/scheduler.js'
+import type { DeadLetterSource, DropSelector, Intake, MessageKind, Queue } from './types.js'
+
+/** What a queue is made of. */
+export interface QueueDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly keys: SigningKeyring
+  /** Requests in flight at once. */
+  readonly deliveryConcurrency: number
+  /** No attempt may take longer. */
+  readonly deliveryTimeoutMs: number
+  /** Of the body of an answer this much is kept. */
+  readonly responseKeepBytes: number
+  /** How long `stop` waits for requests in flight. */
+  readonly shutdownGraceMs: number
+  /** How long finished messages are kept for the logs, and dead letters in their queue. Default 7 days. */
+  readonly retentionMs?: number
+  /** Which destinations may be contacted; default everything. */
+  readonly deliveryTargets?: TargetPolicy
+  /** Sent as `Upstash-Region` with every delivery. Default `US-EAST-1`. */
+  readonly region?: string
+}
+
+const DEFAULT_RETENTION_MS = 7 * 86_400_000
+const DEFAULT_REGION = 'US-EAST-1'
+
+const ROUTES = [
+  publishRoutes,
+  messageRoutes,
+  groupRoutes,
+  queueRoutes,
+  scheduleRoutes,
+  flowRoutes,
+  verifyRoutes,
+  deadLetterRoutes,
+  eventRoutes,
+  keyRoutes,
+]
+
+/** Builds the queue of a store. It delivers after `start`; kinds and intakes are registered before. */
+export function createQueue(deps: QueueDeps): Queue {
+  return new StoredQueue(deps)
+}
+
+function engineDeps(deps: QueueDeps): EngineDeps {
+  const { store, clock, logger, keys } = deps
+  return {
+    store,
+    clock,
+    logger,
+    concurrency: deps.deliveryConcurrency,
+    timeoutMs: deps.deliveryTimeoutMs,
+    keepBytes: deps.responseKeepBytes,
+    graceMs: deps.shutdownGraceMs,
+    signingKey: (accountId) => keys.signingKeys(accountId).current,
+    targets: deps.deliveryTargets ?? 'everything',
+    region: deps.region ?? DEFAULT_REGION,
+  }
+}
+
+class StoredQueue implements Queue {
+  readonly name = 'queue'
+  readonly #engine: Engine
+  readonly #publishing: Publishing
+  readonly #retention: Retention
+  readonly #scheduler: Scheduler
+  readonly #deadLetterSources = new Map<string, DeadLetterSource>()
+  readonly #api: ApiDeps
+
+  constructor(deps: QueueDeps) {
+    const { store, clock, logger, keys } = deps
+    const limits = { timeoutMs: deps.deliveryTimeoutMs }
+    const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
+    this.#engine = new Engine(engineDeps(deps))
+    this.#engine.addKind(new PlainKind({ store, clock, limits }))
+    this.#publishing = new Publishing({ store, clock, limits, offer })
+    this.#scheduler = new Scheduler({ store, clock, logger, limits, offer })
+    this.#retention = new Retention({
+      name: 'messages',
+      clock,
+      logger,
+      keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
+      sweep: (step) => this.#sweep(store, step),
+    })
+    const drop = (which: DropSelector): void => this.drop(which)
+    const deadLetterSources = this.#deadLetterSources
+    const schedulesChanged = (): void => this.#scheduler.look()
+    const publishing = this.#publishing
+    const engine = this.#engine
+    this.#api = {
+      store,
+      clock,
+      keys,
+      limits,
+      publishing,
+      offer,
+      drop,
+      flow: engine.flow,
+      limitsChanged: () => engine.limitsChanged(),
+      parallelism: () => engine.parallelism,
+      schedulesChanged,
+      deadLetterSources,
+    }
+  }
+
+  /** Keys of flow control are forgotten with the messages that named them last. */
+  async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
+    if (step.after === 0) {
+      const idle = await store.run(operations.flowKeys.sweep, { before: step.finishedBefore })
+      for (const { account_id, flow_key } of idle) this.#engine.flow.forget(account_id, flow_key)
+    }
+    return store.run(operations.messagesRetention.sweep, step)
+  }
+
+  async start(): Promise<void> {
+    await this.#engine.start()
+    await this.#scheduler.start()
+    await this.#retention.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#retention.stop()
+    await this.#scheduler.stop()
+    await this.#engine.stop()
+  }
+
+  offer(rows: readonly PendingRow[]): void {
+    if (rows.length > 0) this.#engine.offer(rows)
+  }
+
+  drop(which: DropSelector): void {
+    this.#engine.drop(which)
+  }
+
+  addKind(kind: MessageKind): void {
+    this.#engine.addKind(kind)
+  }
+
+  addIntake(intake: Intake): void {
+    this.#publishing.addIntake(intake)
+  }
+
+  addDeadLetters(source: DeadLetterSource): void {
+    this.#deadLetterSources.set(source.name, source)
+  }
+
+  routes(): readonly Route[] {
+    return ROUTES.flatMap((make) => make(this.#api))
+  }
+}

@@ -1,0 +1,74 @@
+import type { Clock, Service, Timer } from '../base/index.js'
+import type { Logger } from '../telemetry/index.js'
+
+const EVERY_MS = 10 * 60_000
+/** So much is looked at in one transaction; other traffic goes on between two. */
+const CHUNK = 500
+
+/** One step of a sweep. */
+export interface SweepStep {
+  /** Where the step before has ended; 0 at first. */
+  readonly after: number
+  /** What ended before this time is too old. */
+  readonly finishedBefore: number
+  readonly now: number
+  readonly limit: number
+}
+
+/** What retention works with. */
+export interface RetentionDeps {
+  /** What is retained, in words. */
+  readonly name: string
+  readonly clock: Clock
+  readonly logger: Logger
+  /** What has finished is deleted this long after its end. */
+  readonly keepMs: number
+  /** Takes one step; answers where to go on, or `undefined` when the rest is too young. */
+  readonly sweep: (step: SweepStep) => Promise<number | undefined>
+}
+
+/** Deletes what has been finished for long enough, in small steps. */
+export class Retention implements Service {
+  readonly name: string
+  readonly #deps: RetentionDeps
+  #timer: Timer | undefined
+  #stopped = false
+  #underWay: Promise<void> = Promise.resolve()
+
+  constructor(deps: RetentionDeps) {
+    this.name = `${deps.name} retention`
+    this.#deps = deps
+  }
+
+  async start(): Promise<void> {
+    this.#plan()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#timer?.cancel()
+    await this.#underWay
+  }
+
+  #plan(): void {
+    if (this.#stopped) return
+    this.#timer = this.#deps.clock.after(EVERY_MS, () => {
+      this.#underWay = this.#sweep().finally(() => this.#plan())
+    })
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, keepMs, logger, name, sweep } = this.#deps
+    const now = clock.now()
+    const args = { finishedBefore: now - keepMs, now, limit: CHUNK }
+    try {
+      for (let after = 0; !this.#stopped; ) {
+        const swept = await sweep({ ...args, after })
+        if (swept === undefined) return
+        after = swept
+      }
+    } catch (error) {
+      if (!this.#stopped) logger.warn({ error }, `old ${name} could not be deleted; trying again later`)
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import { Cron } from 'croner'
+
+/** A cron expression that has been understood. */
+export interface CronTimes {
+  /** The first time after `afterMs`, Unix milliseconds; `undefined` when there is none. */
+  next(afterMs: number): number | undefined
+}
+
+const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
+
+/** Reads five fields in UTC, or in the zone that `CRON_TZ=<zone> ` before them names (reference queue 2.9). */
+export function parseCron(text: string): CronTimes | { readonly problem: string } {
+  const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
+  if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
+  try {
+    const cron = new Cron(fields.trim(), { timezone: zone, mode: '5-part', paused: true })
+    return { next: (afterMs) => cron.nextRun(new Date(afterMs))?.getTime() }
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'it cannot be read' }
+  }
+}
+
+function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}

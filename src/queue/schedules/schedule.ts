@@ -1,0 +1,105 @@
+import { HomeportError } from '../../contract/errors.js'
+import type { NewSchedule, ScheduleRow } from '../../store/operations/schedules.js'
+import { groupNameOf, parseDestination } from '../publish/destination.js'
+import { queueNameOf } from '../publish/draft.js'
+import { forwardedHeaders } from '../publish/forward.js'
+import { NAME, readSettings, refuseSetting, type SettingLimits } from '../publish/settings.js'
+import type { PublishItem } from '../types.js'
+import { type CronTimes, parseCron } from './cron.js'
+
+/** Settings that speak about the schedule and not about its messages. */
+const OWN = new Set(['upstash-cron', 'upstash-schedule-id', 'upstash-queue-name'])
+
+/** What a schedule is made from. */
+export interface Scheduling {
+  readonly accountId: string
+  readonly callerIp: string
+  readonly now: number
+  readonly limits: SettingLimits
+  /** For a schedule that names none. */
+  readonly freshId: string
+}
+
+/**
+ * Makes a schedule of a publish request with `Upstash-Cron`, checked as its messages will be.
+ * @throws HomeportError with what is wrong with it.
+ */
+export function draftSchedule(
+  item: PublishItem,
+  { accountId, callerIp, now, limits, freshId }: Scheduling,
+): NewSchedule {
+  const cron = item.headers['upstash-cron']?.trim() ?? ''
+  const times = readCron(cron)
+  const headers = messageHeaders(item.headers)
+  if (headers['upstash-not-before'] !== undefined)
+    refuseSetting('Upstash-Not-Before', headers['upstash-not-before'], 'a schedule has Upstash-Delay instead')
+  readSettings(headers, now, limits)
+  forwardedHeaders(headers, true)
+  checkDestination(item.destination)
+  return {
+    account_id: accountId,
+    schedule_id: scheduleIdOf(item) ?? freshId,
+    cron,
+    destination: item.destination,
+    headers: JSON.stringify(headers),
+    body: item.body === undefined ? null : new Uint8Array(item.body),
+    queue: queueNameOf(item) ?? null,
+    caller_ip: callerIp,
+    created_at: now,
+    next_at: times.next(now) ?? null,
+  }
+}
+
+function readCron(cron: string): CronTimes {
+  if (cron === '') {
+    throw new HomeportError('invalid_request', {
+      problem: 'The header Upstash-Cron is missing. Send for example "*/5 * * * *".',
+    })
+  }
+  const times = parseCron(cron)
+  if (!('problem' in times)) return times
+  return refuseSetting(
+    'Upstash-Cron',
+    cron,
+    `${times.problem}; send five fields such as "CRON_TZ=Europe/Berlin 0 9 * * 1-5"`,
+  )
+}
+
+function scheduleIdOf({ headers }: PublishItem): string | undefined {
+  const id = headers['upstash-schedule-id']?.trim()
+  if (id === undefined || id === '') return undefined
+  return NAME.test(id) ? id : refuseSetting('Upstash-Schedule-Id', id, 'use letters, digits, - _ and . only')
+}
+
+function checkDestination(destination: string): void {
+  const name = groupNameOf(destination)
+  if (name === undefined) parseDestination(destination)
+  else if (!NAME.test(name)) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
+}
+
+/** What of the headers of the request its messages are made from. */
+function messageHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const all = headers['upstash-header-forward']?.trim().toLowerCase() === 'true'
+  const isKept = (name: string): boolean => all || name === 'content-type' || name.startsWith('upstash-')
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name) && !OWN.has(name)))
+}
+
+/** The headers of a stored schedule; the column is written by this file only. */
+export const headersOfSchedule = (row: ScheduleRow): Record<string, string> =>
+  JSON.parse(row.headers) as Record<string, string>
+
+/** What a fire publishes. */
+export function itemOfSchedule(row: ScheduleRow): PublishItem {
+  return {
+    destination: row.destination,
+    headers: headersOfSchedule(row),
+    body: row.body ?? undefined,
+    ...(row.queue !== null && { queue: row.queue }),
+  }
+}
+
+/** The fire of a stored schedule after a time; `null` when there is none. */
+export function nextFire(row: Pick<ScheduleRow, 'cron'>, afterMs: number): number | null {
+  const times = parseCron(row.cron)
+  return 'problem' in times ? null : (times.next(afterMs) ?? null)
+}

@@ -1,0 +1,188 @@
+import { Client } from '@upstash/qstash'
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { operations, type Store } from '../../store/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import { type QueueUnderTest, startQueue } from '../testing/harness.js'
+import { type Sink, startSink } from '../testing/sink.js'
+
+const MINUTE = 60_000
+const T = Date.parse('2026-01-01T00:00:30Z')
+
+describeOnEveryStore('schedules', (openStore) => {
+  let store: Store
+  let sink: Sink
+  let clock: ManualClock
+  let service: QueueUnderTest
+  let client: Client
+  let accounts = 0
+
+  const start = async (): Promise<void> => {
+    service = await startQueue({ store, clock, accountId: `acc_sc_${accounts}` })
+    client = new Client({ baseUrl: service.url, token: service.token, retry: false })
+  }
+  beforeAll(async () => {
+    store = await openStore()
+  })
+  beforeEach(async () => {
+    accounts++
+    sink = await startSink()
+    clock = new ManualClock(T)
+    await start()
+  })
+  afterEach(async () => {
+    for (const { scheduleId } of await client.schedules.list()) await client.schedules.delete(scheduleId)
+    await client.messages.cancel({ all: true })
+    await service.stop()
+    await sink.close()
+  })
+
+  const fires = async () => (await client.logs({ filter: { state: 'CREATED' } })).logs.length
+  const nextIs = (scheduleId: string, at: number) =>
+    waitFor(async () => (await client.schedules.get(scheduleId)).nextScheduleTime === at, { what: 'the next fire' })
+
+  it('shows a schedule as it was made, without control and telemetry headers', async () => {
+    const { scheduleId } = await client.schedules.create({
+      destination: 'https://e.test/p?x=1',
+      cron: ' CRON_TZ=Europe/Berlin */5 * * * * ',
+      body: '{"a":1}',
+      headers: { 'X-Mine': 'yes' },
+      retries: 5,
+      delay: '90s',
+      timeout: '1m',
+      callback: 'https://cb.test/',
+      failureCallback: 'https://fail.test/',
+      method: 'PUT',
+      queueName: 'q',
+      label: 'red',
+      flowControl: { key: 'k', parallelism: 2 },
+      retryDelay: '1000',
+    })
+    const schedule = await client.schedules.get(scheduleId)
+    expect(schedule).toMatchObject({
+      scheduleId: expect.stringMatching(/^scd_/),
+      cron: 'CRON_TZ=Europe/Berlin */5 * * * *',
+      destination: 'https://e.test/p?x=1',
+      createdAt: T,
+      method: 'PUT',
+      body: '{"a":1}',
+      retries: 5,
+      delay: 90,
+      timeout: 60_000,
+      callback: 'https://cb.test/',
+      failureCallback: 'https://fail.test/',
+      queueName: 'q',
+      label: 'red',
+      flowControlKey: 'k',
+      parallelism: 2,
+      retryDelayExpression: '1000',
+      isPaused: false,
+      nextScheduleTime: Date.parse('2026-01-01T00:05:00Z'),
+    })
+    expect(schedule.header).toEqual({ 'Content-Type': ['application/json'], 'X-Mine': ['yes'] })
+  })
+
+  it('publishes one message at each fire, and tells what became of them', async () => {
+    const { scheduleId } = await client.schedules.create({ destination: `${sink.url}/t`, cron: '* * * * *', body: 'b' })
+    clock.advance(30_000)
+    await waitFor(() => sink.received.length === 1, { what: 'a delivery' })
+    expect(sink.received[0]).toMatchObject({ target: '/t', body: 'b' })
+    expect(sink.received[0]?.headers['upstash-schedule-id']).toBe(scheduleId)
+    await nextIs(scheduleId, T + 90_000)
+    clock.advance(MINUTE)
+    await waitFor(() => sink.received.length === 2, { what: 'another delivery' })
+    const delivered = async () => {
+      const states = Object.values((await client.schedules.get(scheduleId)).lastScheduleStates ?? {})
+      return states.length === 2 && states.every((state) => state === 'SUCCESS')
+    }
+    await waitFor(delivered, { what: 'the states' })
+    const { lastScheduleTime } = await client.schedules.get(scheduleId)
+    expect(lastScheduleTime).toBe(T + 90_000)
+    const { logs } = await client.logs({ filter: { scheduleId, state: 'DELIVERED' } })
+    expect(logs).toHaveLength(2)
+  })
+
+  it('makes up for missed fires by exactly one, after a restart and after a jump of the clock', async () => {
+    const { scheduleId } = await client.schedules.create({
+      destination: 'https://e.test/',
+      cron: '* * * * *',
+      delay: '7d',
+    })
+    await service.stop()
+    clock.advance(10 * MINUTE)
+    await start()
+    await nextIs(scheduleId, T + 30_000 + 10 * MINUTE)
+    expect(await fires()).toBe(1)
+    await service.stop()
+    clock.advance(60 * MINUTE)
+    await start()
+    await nextIs(scheduleId, T + 30_000 + 70 * MINUTE)
+    expect(await fires()).toBe(2)
+  })
+
+  it('fires once however often the same fire is tried', async () => {
+    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
+    const { accountId } = service
+    const fire = { accountId, scheduleId, dueAt: T + 30_000, nextAt: T + 90_000, now: T, entries: [], error: 'none' }
+    await store.run(operations.schedules.fire, fire)
+    await store.run(operations.schedules.fire, { ...fire, error: 'twice' })
+    expect(await client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
+  })
+
+  it('replaces every setting of a schedule with the same id', async () => {
+    const first = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *', body: 'x', retries: 1 }
+    await client.schedules.create(first)
+    await client.schedules.create({ scheduleId: 'mine', destination: 'https://f.test/', cron: '0 * * * *' })
+    const schedule = await client.schedules.get('mine')
+    expect(schedule).toMatchObject({ destination: 'https://f.test/', cron: '0 * * * *', retries: 3 })
+    expect(schedule.body).toBeUndefined()
+    expect(await client.schedules.list()).toHaveLength(1)
+  })
+
+  it('produces nothing while it is paused, and does not make up for it', async () => {
+    const { scheduleId } = await client.schedules.create({
+      destination: 'https://e.test/',
+      cron: '* * * * *',
+      delay: '7d',
+    })
+    await client.schedules.pause({ schedule: scheduleId })
+    expect(await client.schedules.get(scheduleId)).toMatchObject({ isPaused: true })
+    clock.advance(10 * MINUTE)
+    const resume = `${service.url}/v2/schedules/${scheduleId}/resume`
+    expect((await fetch(resume, { method: 'POST', headers: service.auth })).status).toBe(200)
+    await nextIs(scheduleId, T + 30_000 + 10 * MINUTE)
+    expect(await fires()).toBe(0)
+  })
+
+  it('publishes to groups and into queues, and says why when it cannot', async () => {
+    await client.urlGroups.addEndpoints({ name: 'g', endpoints: [{ url: `${sink.url}/1` }, { url: `${sink.url}/2` }] })
+    const { scheduleId } = await client.schedules.create({ destination: 'g', cron: '* * * * *', queueName: 'sq' })
+    clock.advance(30_000)
+    await waitFor(() => sink.received.length === 2, { what: 'both deliveries' })
+    expect(sink.received.map((request) => request.target)).toEqual(['/1', '/2'])
+    await nextIs(scheduleId, T + 90_000)
+    await client.urlGroups.delete('g')
+    clock.advance(MINUTE)
+    await nextIs(scheduleId, T + 150_000)
+    const schedule = await client.schedules.get(scheduleId)
+    expect(schedule).toMatchObject({ error: expect.stringContaining('no URL group') })
+  })
+
+  it.each([
+    [{ 'Upstash-Cron': 'x' }, 400],
+    [{}, 400],
+    [{ 'Upstash-Cron': '* * * * *', 'Upstash-Not-Before': '1' }, 400],
+    [{ 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'a b' }, 400],
+    [{ 'Upstash-Cron': '* * * * *', 'Upstash-Retries': '100000' }, 412],
+  ])('refuses %j', async (headers: Record<string, string>, status) => {
+    const init = { method: 'POST', headers: { ...service.auth, ...headers } }
+    expect((await fetch(`${service.url}/v2/schedules/https://e.test/`, init)).status).toBe(status)
+  })
+
+  it('does not know schedules that are not there', async () => {
+    await expect(client.schedules.get('nowhere')).rejects.toThrow(/no schedule/)
+    await expect(client.schedules.pause({ schedule: 'nowhere' })).rejects.toThrow(/no schedule/)
+    await expect(client.schedules.delete('nowhere')).rejects.toThrow(/no schedule/)
+  })
+})

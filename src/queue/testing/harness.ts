@@ -1,0 +1,109 @@
+/**
+ * A queue for tests: a real store, the real engine and the real HTTP listener in this process, with one account.
+ *
+ *   const service = await startQueue({ store, clock })
+ *   await fetch(`${service.url}/v2/publish/${sink.url}`, { method: 'POST', headers: service.auth })
+ *   await service.stop()
+ */
+import { type Clock, randomSecret, systemClock } from '../../base/index.js'
+import { type Authenticator, type Caller, HttpServer, type Route } from '../../http/index.js'
+import type { Store } from '../../store/index.js'
+import { silentLogger } from '../../telemetry/index.js'
+import type { SigningKeyring } from '../api/deps.js'
+import { createQueue, type QueueDeps } from '../queue.js'
+import type { Queue } from '../types.js'
+
+const BODY_LIMIT_BYTES = 16 * 2 ** 20
+
+/** How a test wants its queue. */
+export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
+  readonly store: Store
+  readonly accountId?: string
+  /** Registers what other rooms would, and answers their routes. */
+  readonly extend?: (queue: Queue) => readonly Route[]
+}
+
+/** A running queue. */
+export interface QueueUnderTest {
+  readonly queue: Queue
+  /** Base URL of the listener. */
+  readonly url: string
+  readonly token: string
+  /** Headers that authenticate a request. */
+  readonly auth: Readonly<Record<string, string>>
+  readonly accountId: string
+  signingKeys(): { current: string; next: string }
+  stop(): Promise<void>
+}
+
+function keyring(): SigningKeyring & { keys: { current: string; next: string } } {
+  const newKey = (): string => `sig_${randomSecret(18)}`
+  return {
+    keys: { current: newKey(), next: newKey() },
+    signingKeys() {
+      return this.keys
+    },
+    async rotateSigningKeys() {
+      this.keys = { current: this.keys.next, next: newKey() }
+      return this.keys
+    },
+  }
+}
+
+function authenticator(token: string, accountId: string): Authenticator {
+  const caller = (ip: string): Caller => ({
+    accountId,
+    email: 'test@example.com',
+    accountType: 'paid',
+    source: 'QUEUE_TOKEN',
+    access: 'write',
+    ip,
+  })
+  return { basic: () => undefined, bearer: (given, ip) => (given === token ? caller(ip) : undefined) }
+}
+
+/** Starts a queue with its listener on a free port of 127.0.0.1. */
+export async function startQueue(options: QueueUnderTestOptions): Promise<QueueUnderTest> {
+  const { extend, accountId = 'acc_test', ...deps } = options
+  const keys = keyring()
+  const clock: Clock = options.clock ?? systemClock
+  const queue = createQueue({
+    logger: silentLogger,
+    keys,
+    deliveryConcurrency: 100,
+    deliveryTimeoutMs: 900_000,
+    responseKeepBytes: 2 ** 20,
+    shutdownGraceMs: 2_000,
+    ...deps,
+    clock,
+  })
+  const more = extend?.(queue) ?? []
+  const token = Buffer.from(JSON.stringify({ UserID: 'user', Password: randomSecret(18) })).toString('base64')
+  const server = new HttpServer({
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+    routes: [...queue.routes(), ...more],
+    authenticator: authenticator(token, accountId),
+    version: '0.0.0',
+    publicUrl: 'http://127.0.0.1',
+    onInternalError: (error) => {
+      throw error
+    },
+  })
+  await queue.start()
+  await server.start()
+  return {
+    queue,
+    url: `http://127.0.0.1:${server.port}`,
+    token,
+    auth: { authorization: `Bearer ${token}` },
+    accountId,
+    signingKeys: () => keys.keys,
+    stop: async () => {
+      await server.stop()
+      await queue.stop()
+    },
+  }
+}

@@ -1,0 +1,153 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+
+/** A delivery as its receiver saw it. */
+export interface SeenDelivery {
+  /** The value of `Upstash-Signature`. */
+  readonly signature: string | undefined
+  readonly body: Uint8Array
+  /** The URL that the receiver expects; `undefined`: not compared. */
+  readonly url: string | undefined
+}
+
+/** Something about a signature that does not hold. */
+export interface SignatureProblem {
+  readonly part: 'header' | 'form' | 'key' | 'iss' | 'sub' | 'exp' | 'nbf' | 'body'
+  readonly problem: string
+  readonly expected?: string
+  readonly found?: string
+}
+
+/** What a receiver would say of a delivery. */
+export interface Verdict {
+  readonly valid: boolean
+  readonly signedWith?: 'current' | 'next'
+  readonly problems: SignatureProblem[]
+}
+
+type Keys = { readonly current: string; readonly next: string }
+type Claims = Readonly<Record<string, unknown>>
+
+const failed = (part: SignatureProblem['part'], problem: string): Verdict => ({
+  valid: false,
+  problems: [{ part, problem }],
+})
+
+/**
+ * Checks a signature as receivers do (reference queue 3.2), and goes on where they stop: every claim that does not hold
+ * is named. Nothing about the keys is given away: without a signature by one of them, claims are not judged.
+ */
+export function explainSignature(seen: SeenDelivery, keys: Keys, now: number): Verdict {
+  const { signature } = seen
+  if (signature === undefined || signature === '')
+    return failed(
+      'header',
+      'The header Upstash-Signature is missing. A proxy in front of the receiver may have dropped it.',
+    )
+  const [head = '', payload = '', mac = '', ...more] = signature.split('.')
+  const claims = claimsOf(payload)
+  if (!claims || mac === '' || more.length > 0)
+    return failed('form', 'The header Upstash-Signature is no JWT of three parts. It may have been cut or decoded.')
+  const signedWith = signerOf(`${head}.${payload}`, mac, keys)
+  if (!signedWith) {
+    return failed(
+      'key',
+      'It was made with neither the current nor the next signing key of this account. It comes from another account or ' +
+        'server, the keys were rotated twice, or the header was changed on its way.',
+    )
+  }
+  const problems = [...claimProblems(claims, seen.url, now), ...bodyProblems(claims, seen.body)]
+  return { valid: problems.length === 0, signedWith, problems }
+}
+
+function claimsOf(payload: string): Claims | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+    return typeof value === 'object' && value !== null ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function signerOf(signed: string, mac: string, keys: Keys): 'current' | 'next' | undefined {
+  const found = Buffer.from(mac, 'base64url')
+  const isBy = (key: string): boolean => {
+    const expected = createHmac('sha256', key).update(signed).digest()
+    return expected.length === found.length && timingSafeEqual(expected, found)
+  }
+  if (isBy(keys.current)) return 'current'
+  return isBy(keys.next) ? 'next' : undefined
+}
+
+function claimProblems(claims: Claims, url: string | undefined, now: number): SignatureProblem[] {
+  const seconds = Math.floor(now / 1_000)
+  const problems: SignatureProblem[] = []
+  const differs = (part: SignatureProblem['part'], expected: string, problem: string): void => {
+    problems.push({ part, problem, expected, found: String(claims[part]) })
+  }
+  if (claims.iss !== 'Upstash') differs('iss', 'Upstash', 'The issuer is not the one that receivers expect.')
+  if (url !== undefined && claims.sub !== url)
+    differs('sub', url, 'The delivery was signed for another URL. A proxy may rewrite host, scheme, path or query.')
+  if (!(Number(claims.exp) > seconds))
+    differs(
+      'exp',
+      `later than ${seconds}`,
+      'The signature has run out: it is good for five minutes. Compare the clocks.',
+    )
+  if (Number(claims.nbf) > seconds)
+    differs('nbf', `not after ${seconds}`, 'The signature is not good yet. Compare the clocks.')
+  return problems
+}
+
+const hashOf = (body: Uint8Array | string): string => createHash('sha256').update(body).digest('base64url')
+
+function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
+  const expected = String(claims.body).replace(/=+$/, '')
+  const found = hashOf(body)
+  if (expected === found) return []
+  const change = CHANGES.find(({ undo }) =>
+    undo(Buffer.from(body).toString('utf8')).some((text) => hashOf(text) === expected),
+  )
+  const cause = change?.cause ?? 'A framework may have parsed and rewritten it: verify the raw bytes before parsing.'
+  return [{ part: 'body', problem: `The body is not the one that was signed. ${cause}`, expected, found }]
+}
+
+/** What frameworks do to a body, each undone in turn: the one that fits the hash is the cause. */
+const CHANGES: readonly { readonly cause: string; readonly undo: (text: string) => readonly string[] }[] = [
+  { cause: 'It has white space or a line end that was not sent.', undo: (text) => [text.trim(), text.trimEnd()] },
+  { cause: 'A line end is missing at its end.', undo: (text) => [`${text}\n`, `${text}\r\n`] },
+  {
+    cause: 'Its line ends were changed.',
+    undo: (text) => [text.replaceAll('\r\n', '\n'), text.replace(/\r?\n/g, '\r\n')],
+  },
+  { cause: 'It was wrapped into a JSON text: unwrap it once.', undo: (text) => unwrapped(text) },
+  { cause: 'It was parsed as JSON and written again with other white space.', undo: (text) => rewritten(text) },
+  { cause: 'The body is there, but an empty one was signed.', undo: () => [''] },
+  {
+    cause: 'It is in base64, but the bytes were signed.',
+    undo: (text) => [Buffer.from(text, 'base64').toString('utf8')],
+  },
+]
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function unwrapped(text: string): readonly string[] {
+  const value = parsed(text)
+  return typeof value === 'string' ? [value] : []
+}
+
+function rewritten(text: string): readonly string[] {
+  const value = parsed(text)
+  if (value === undefined) return []
+  return [
+    JSON.stringify(value),
+    JSON.stringify(value, null, 2),
+    JSON.stringify(value, null, 4),
+    JSON.stringify(value, null, '\t'),
+  ]
+}
