@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { becauseOf, type Standing } from './because.js'
+import { Flights } from './flights.js'
+import { useWorkflows } from './testing/suite.js'
+
+const NOW = 1_700_000_000_000
+const STILL: Standing = {
+  now: NOW,
+  createdAt: NOW - 9_000,
+  firstMessageId: 'msg_first',
+  lastElementAt: NOW - 5_000,
+  pending: [],
+  attempts: [],
+  waits: [],
+  invoked: [],
+  flowKeys: [],
+  inFlightSince: () => undefined,
+}
+const message = (more: object = {}) => ({
+  seq: 1,
+  message_id: 'msg_1',
+  group_key: 1,
+  retried: 0,
+  max_retries: 3,
+  next_at: NOW - 2_000,
+  config: '{}',
+  url: 'https://x.test/w',
+  flow_key: null,
+  ...more,
+})
+const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null }
+
+describe('why a run waits', () => {
+  it('says it in words for every way of waiting', () => {
+    const say = (more: Partial<Standing>) =>
+      becauseOf({ ...STILL, ...more }).map(({ kind, text }) => `${kind}: ${text}`)
+    expect(say({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
+      'retry: retry 2 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503',
+    ])
+    expect(say({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
+      'in-flight: https://x.test/w has had the request for 12 s',
+    ])
+    expect(say({ pending: [message({ next_at: NOW + 1_000 })] })).toEqual([
+      'sleeping: sleeping until 2023-11-14T22:13:21.000Z',
+    ])
+    expect(say({ pending: [message({ next_at: NOW + 1_000, message_id: 'msg_first' })] })).toEqual([
+      'delayed: delayed by its trigger until 2023-11-14T22:13:21.000Z',
+    ])
+    expect(say({ pending: [message()] })).toEqual([
+      'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
+    ])
+    expect(say({ pending: [message({ flow_key: 'k' })], flowKeys: [{ flow_key: 'k', paused: 1 }] })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, which is paused',
+    ])
+    expect(say({})).toHaveLength(1)
+    expect(say({})[0]).toContain('without sending a further step')
+  })
+
+  it('forgets deliveries that cannot be under way any more', () => {
+    const flights = new Flights(1_000)
+    flights.begin(1, NOW)
+    flights.begin(2, NOW + 500)
+    flights.begin(1, NOW + 900)
+    flights.begin(3, NOW + 1_600)
+    expect([1, 2, 3].map((seq) => flights.since(seq))).toEqual([NOW + 900, undefined, NOW + 1_600])
+    flights.end(3)
+    expect(flights.since(3)).toBeUndefined()
+  })
+
+  const suite = useWorkflows()
+
+  it('is shown in the log of a run that goes on, branch by branch, and is gone with its end', async () => {
+    let answer = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    let tries = 0
+    const app = await suite.host({
+      '/many': {
+        route: async (context) =>
+          Promise.all([
+            context.waitForEvent('wait', 'because-event', { timeout: '1h' }),
+            context.sleep('sleep', '1h'),
+            context.run('held', () => held),
+            context.run('weak', () => {
+              if (++tries < 2) throw new Error('not yet')
+            }),
+          ]),
+      },
+    })
+    const { client } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/many`, retries: 3, retryDelay: '3600000' })
+    const run = await suite.service.when(workflowRunId, 'all reasons', (seen) => {
+      const kinds = new Set((seen.because ?? []).map(({ kind }) => kind))
+      return ['event', 'sleeping', 'in-flight', 'retry'].every((kind) => kinds.has(kind))
+    })
+    expect(run.because).toHaveLength(4)
+    expect(run.because).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ kind: 'event', eventId: 'because-event' }),
+        expect.objectContaining({ kind: 'retry', retry: 1, of: 3, status: 500 }),
+      ]),
+    )
+    answer()
+    await fetch(`${suite.service.url}/v2/workflows/runs/${workflowRunId}`, {
+      method: 'DELETE',
+      headers: suite.service.auth,
+    })
+    const ended = await suite.service.ended(workflowRunId)
+    expect(ended.because).toBeUndefined()
+  })
+
+  it('names the run that was invoked, in the reason and in the step that it will complete', async () => {
+    const app = await suite.host({
+      '/child': { route: async (context) => context.waitForEvent('wait', 'child-event') },
+      '/parent': {
+        route: async (context) =>
+          context.invoke('the child', {
+            workflow: { workflowId: 'child', routeFunction: async () => '' } as never,
+            body: '',
+          }),
+      },
+    })
+    const { client } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/parent` })
+    await waitFor(async () => (await client.getWaiters({ eventId: 'child-event' })).length === 1, { what: 'the child' })
+    const run = await suite.service.when(workflowRunId, 'only the child to wait for', ({ because }) =>
+      (because ?? []).every(({ kind }) => kind === 'invoked-run'),
+    )
+    const child = run.because?.[0]?.workflowRunId
+    expect(child).toMatch(/^wfr_/)
+    expect(run.steps.at(-1)?.steps[0]).toMatchObject({
+      stepName: 'the child',
+      stepType: 'Invoke',
+      state: 'STEP_PROGRESS',
+      invokedWorkflowRunId: child,
+      invokedWorkflowUrl: `${app.url}/child`,
+    })
+    await client.notify({ eventId: 'child-event' })
+    const ended = await suite.service.ended(workflowRunId)
+    expect(ended.steps[1]?.steps[0]).toMatchObject({ state: 'STEP_SUCCESS', invokedWorkflowRunId: child })
+  })
+})

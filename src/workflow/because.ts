@@ -1,0 +1,137 @@
+import { unreachable } from '../base/index.js'
+import type { FlowKeyState, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
+
+/** Why a run that has not ended stands where it does. Times are Unix milliseconds. */
+export type Because =
+  | { readonly kind: 'event'; readonly eventId: string; readonly since: number; readonly until: number }
+  | {
+      readonly kind: 'invoked-run'
+      readonly workflowRunId: string
+      readonly workflowUrl: string
+      readonly since: number
+    }
+  | { readonly kind: 'delayed' | 'sleeping'; readonly until: number; readonly messageId: string }
+  | {
+      readonly kind: 'retry'
+      readonly url: string
+      readonly messageId: string
+      /** The retry that comes next, beginning with 1. */
+      readonly retry: number
+      readonly of: number
+      readonly at: number
+      /** Of the attempt before; 0 when there was no answer. */
+      readonly status: number
+      readonly error?: string
+    }
+  | { readonly kind: 'in-flight'; readonly url: string; readonly messageId: string; readonly since: number }
+  | {
+      readonly kind: 'flow-control'
+      readonly flowControlKey: string
+      readonly messageId: string
+      readonly since: number
+      readonly paused: boolean
+    }
+  | { readonly kind: 'queued'; readonly url: string; readonly messageId: string; readonly since: number }
+  /** Nothing is to come: the program has answered the last delivery without a step, or ended a parallel branch. */
+  | { readonly kind: 'no-step'; readonly since: number }
+
+/** A reason with the same in words. */
+export type Reason = Because & { readonly text: string }
+
+/** What the reasons of one run are found in. */
+export interface Standing {
+  readonly now: number
+  readonly createdAt: number
+  /** Messages of the first element are delays, not sleeps. */
+  readonly firstMessageId: string | undefined
+  /** When the last element joined the list. */
+  readonly lastElementAt: number | undefined
+  readonly pending: readonly PendingStep[]
+  readonly attempts: readonly PendingAttempt[]
+  readonly waits: readonly WaitRow[]
+  /** Runs that this one has invoked and that have not ended. */
+  readonly invoked: readonly InvokedRun[]
+  readonly flowKeys: readonly FlowKeyState[]
+  readonly inFlightSince: (seq: number) => number | undefined
+}
+
+/** Why a run waits; several reasons for one whose branches run side by side. Never empty. */
+export function becauseOf(run: Standing): Reason[] {
+  const deadlines = new Set(run.waits.map((wait) => wait.message_id))
+  const reasons: Because[] = [
+    ...run.waits.map(eventReason),
+    ...run.invoked.map(invokedReason),
+    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => pendingReason(run, one)),
+  ]
+  const all = reasons.length > 0 ? reasons : [silence(run)]
+  return all.map((reason) => ({ ...reason, text: inWords(reason, run.now) }))
+}
+
+function eventReason({ event_id, created_at, deadline }: WaitRow): Because {
+  return { kind: 'event', eventId: event_id, since: created_at, until: deadline }
+}
+
+function invokedReason({ run_id, url, created_at }: InvokedRun): Because {
+  return { kind: 'invoked-run', workflowRunId: run_id, workflowUrl: url, since: created_at }
+}
+
+function silence({ lastElementAt, createdAt }: Standing): Because {
+  return { kind: 'no-step', since: lastElementAt ?? createdAt }
+}
+
+function pendingReason(run: Standing, message: PendingStep): Because {
+  const { message_id: messageId, url, next_at: at } = message
+  const since = run.inFlightSince(message.seq)
+  if (since !== undefined) return { kind: 'in-flight', url, messageId, since }
+  if (message.retried > 0 && at > run.now) return retryReason(run, message)
+  if (at > run.now) return { kind: messageId === run.firstMessageId ? 'delayed' : 'sleeping', until: at, messageId }
+  if (message.flow_key === null) return { kind: 'queued', url, messageId, since: at }
+  const paused = run.flowKeys.some(({ flow_key, paused }) => flow_key === message.flow_key && paused === 1)
+  return { kind: 'flow-control', flowControlKey: message.flow_key, messageId, since: at, paused }
+}
+
+function retryReason(run: Standing, message: PendingStep): Because {
+  const last = run.attempts.filter(({ message_seq }) => message_seq === message.seq).at(-1)
+  return {
+    kind: 'retry',
+    url: message.url,
+    messageId: message.message_id,
+    retry: message.retried,
+    of: message.max_retries,
+    at: message.next_at,
+    status: last?.status ?? 0,
+    ...(last && last.error !== null && { error: last.error }),
+  }
+}
+
+const time = (ms: number): string => new Date(ms).toISOString()
+const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))} s`
+
+function inWords(because: Because, now: number): string {
+  switch (because.kind) {
+    case 'event':
+      return `waiting for the event "${because.eventId}" since ${time(because.since)}; gives up at ${time(because.until)}`
+    case 'invoked-run':
+      return `waiting for the invoked run "${because.workflowRunId}" since ${time(because.since)}`
+    case 'delayed':
+      return `delayed by its trigger until ${time(because.until)}`
+    case 'sleeping':
+      return `sleeping until ${time(because.until)}`
+    case 'retry':
+      return `retry ${because.retry} of ${because.of} at ${time(because.at)}, after ${failureInWords(because)}`
+    case 'in-flight':
+      return `${because.url} has had the request for ${seconds(now - because.since)}`
+    case 'flow-control':
+      return `held by the flow-control key "${because.flowControlKey}" for ${seconds(now - because.since)}${because.paused ? ', which is paused' : ''}`
+    case 'queued':
+      return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}`
+    case 'no-step':
+      return `the program has answered every delivery, the last one after ${time(because.since)}, without sending a further step; nothing more will be delivered`
+    default:
+      return unreachable(because)
+  }
+}
+
+function failureInWords({ status, error }: { readonly status: number; readonly error?: string }): string {
+  return status > 0 ? `HTTP ${status}` : (error ?? 'no answer')
+}

@@ -1,0 +1,99 @@
+import { HomeportError } from '../contract/errors.js'
+import { FAILURE_STATES } from '../contract/workflow-dead-letters.js'
+import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, RunRow } from '../store/operations/runs.js'
+
+const LARGEST_PAGE = 100
+const CURSOR = /^(\d{1,15})-(\d{1,15})$/
+
+/** What a request says of the dead letters it means; the listener has checked the types of what it declares. */
+export type DeadQuery = Readonly<Record<string, unknown>>
+
+/** What a request selects; `undefined`: nothing, because it asks for what no run can have. */
+export function selectorOf(accountId: string, query: DeadQuery): DeadRunSelector | undefined {
+  const filter = filterOf(query)
+  if (filter === undefined) return undefined
+  const after = placeOf(query.cursor)
+  const limit = typeof query.count === 'number' ? Math.min(query.count, LARGEST_PAGE) : LARGEST_PAGE
+  return {
+    accountId,
+    filter,
+    order: query.order === 'latestFirst' ? 'latestFirst' : 'earliestFirst',
+    limit: filter.dlqIds ? Math.max(limit, filter.dlqIds.length) : limit,
+    ...(after && { after }),
+  }
+}
+
+/** Selects a single dead letter. */
+export function onlyLetter(accountId: string, dlqId: string): DeadRunSelector {
+  return { accountId, filter: { dlqIds: [dlqId] }, order: 'earliestFirst', limit: 1 }
+}
+
+/** The cursor of the next page; no member at all after the last one, by which clients know the end. */
+export function cursorOf(page: { readonly runs: readonly RunRow[]; readonly more: boolean }): { cursor?: string } {
+  const last = page.runs.at(-1)
+  return page.more && last ? { cursor: `${last.finished_at}-${last.seq}` } : {}
+}
+
+function placeOf(cursor: unknown): DeadRunPlace | undefined {
+  if (cursor === undefined || cursor === '') return undefined
+  const [, at, seq] = CURSOR.exec(String(cursor)) ?? []
+  if (at !== undefined && seq !== undefined) return { at: Number(at), seq: Number(seq) }
+  throw new HomeportError('invalid_request', {
+    problem: `cursor is ${JSON.stringify(String(cursor).slice(0, 80))}; send the cursor of the page before, or none for the first page.`,
+  })
+}
+
+/** Filters of the queue's dead letters that no run can pass. */
+const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
+
+/** Ids win over filters, and an empty list of ids selects nothing. */
+function filterOf(query: DeadQuery): DeadRunFilter | undefined {
+  if (query.dlqIds !== undefined) {
+    const dlqIds = texts(query.dlqIds) ?? []
+    return dlqIds.length > 0 ? { dlqIds } : undefined
+  }
+  if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
+  const { workflowCreatedAt, fromDate, toDate, responseStatus } = query
+  return {
+    ...list('runIdPrefixes', texts(query.workflowRunId)),
+    ...list('urls', urls(query.workflowUrl ?? query.url)),
+    ...list('labels', texts(query.label)),
+    ...list('callerIps', texts(query.callerIp ?? query.callerIP)),
+    ...list('flowKeys', texts(query.flowControlKey)),
+    ...list('failureStates', states(query.failureFunctionState)),
+    ...(Array.isArray(responseStatus) && { statuses: responseStatus.map(Number) }),
+    ...(typeof workflowCreatedAt === 'number' && { createdAt: workflowCreatedAt }),
+    ...(typeof fromDate === 'number' && { from: fromDate }),
+    ...(typeof toDate === 'number' && { to: toDate }),
+  }
+}
+
+function list<Name extends string, Value>(name: Name, values: readonly Value[] | undefined) {
+  // A filter that is absent must not be a member at all.
+  return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
+}
+
+function texts(value: unknown): string[] | undefined {
+  if (value === undefined) return undefined
+  return raw(value)
+    .flatMap((text) => text.split(','))
+    .filter((text) => text !== '')
+}
+
+/** A URL may itself hold commas: a list is cut only where every part begins like one. */
+function urls(value: unknown): string[] | undefined {
+  if (value === undefined) return undefined
+  return raw(value).flatMap((text) => {
+    const parts = text.split(',')
+    return parts.every((part) => /^https?:\/\//i.test(part)) ? parts : [text]
+  })
+}
+
+function states(value: unknown) {
+  const wanted = value === undefined ? undefined : raw(value)
+  return wanted && FAILURE_STATES.filter((state) => wanted.includes(state))
+}
+
+function raw(value: unknown): string[] {
+  return (Array.isArray(value) ? value : [value]).map(String)
+}

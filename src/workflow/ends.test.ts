@@ -1,0 +1,214 @@
+import { WorkflowNonRetryableError, WorkflowRetryAfterError } from '@upstash/workflow'
+import { describe, expect, it } from 'vitest'
+import { pendingOf } from './testing/harness.js'
+import { useWorkflows } from './testing/suite.js'
+
+const failing = async (): Promise<never> => {
+  throw new Error('no good')
+}
+
+describe('how runs end', () => {
+  const suite = useWorkflows()
+  const { host } = suite
+
+  it('fails a run when its retries are used up, and calls its failure function with the payload', async () => {
+    const told: unknown[] = []
+    const app = await host({
+      '/fail': {
+        route: async (context) => {
+          await context.run('fine', () => 1)
+          await context.run('bad', failing)
+        },
+        options: {
+          failureFunction: async ({ context, failStatus, failResponse }) => {
+            told.push([
+              context.workflowRunId,
+              context.requestPayload,
+              failStatus,
+              failResponse,
+              context.headers.get('x-tenant'),
+            ])
+            return 'cleaned up'
+          },
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/fail`,
+      body: { order: 17 },
+      headers: { 'x-tenant': 'blue' },
+      retries: 1,
+      retryDelay: '20',
+    })
+    const run = await suite.service.when(
+      workflowRunId,
+      'a failure callback',
+      (seen) => seen.failureFunction?.state === 'CALLBACK_SUCCESS',
+    )
+    expect(told).toEqual([[workflowRunId, { order: 17 }, 500, 'no good', 'blue']])
+    expect(run).toMatchObject({
+      workflowState: 'RUN_FAILED',
+      failureFunction: { failResponse: 'no good', failStatus: 500 },
+    })
+    expect(JSON.parse(run.failureFunction?.responseBody ?? '')).toEqual({ result: 'cleaned up' })
+    const last = run.steps.at(-1)
+    expect(last?.type).toBe('next')
+    expect(last?.steps[0]).toMatchObject({ state: 'STEP_FAILED', stepName: 'bad' })
+    expect(last?.steps[0]?.errors).toHaveLength(2)
+    const { messages } = await suite.service.client.dlq.list()
+    expect(messages).toMatchObject([
+      { workflowRunId, responseStatus: 500, dlqId: run.dlqId, failureCallbackInfo: { state: 'CALLBACK_SUCCESS' } },
+    ])
+  })
+
+  it('does not retry what the program calls hopeless', async () => {
+    const app = await host({
+      '/hopeless': {
+        route: async (context) =>
+          context.run('one', () => {
+            throw new WorkflowNonRetryableError('hopeless')
+          }),
+        options: { failureFunction: async () => undefined },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/hopeless`, retries: 5 })
+    const run = await suite.service.when(
+      workflowRunId,
+      'a failure callback',
+      (seen) => seen.failureFunction?.state === 'CALLBACK_SUCCESS',
+    )
+    expect(run).toMatchObject({ workflowState: 'RUN_FAILED', failureFunction: { failResponse: 'hopeless' } })
+    expect(app.delivered.map(({ status }) => status)).toEqual([489, 200])
+  })
+
+  it('waits as long as the program asks it to', async () => {
+    let tries = 0
+    const app = await host({
+      '/busy': {
+        route: async (context) =>
+          context.run('one', () => {
+            if (++tries === 1) throw new WorkflowRetryAfterError('busy', 1)
+            return 'free'
+          }),
+      },
+    })
+    const startedAt = Date.now()
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/busy`, retries: 1 })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"free"' })
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
+  })
+
+  it('says so when the failing program has no failure function', async () => {
+    const app = await host({ '/fail': { route: async (context) => context.run('bad', failing) } })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/fail`, retries: 0 })
+    const run = await suite.service.when(
+      workflowRunId,
+      'no failure function',
+      (seen) => seen.workflowState === 'RUN_FAILED' && !seen.failureFunction,
+    )
+    expect(run.dlqId).toBeDefined()
+    expect(app.delivered.map(({ status }) => status)).toEqual([500, 200])
+  })
+
+  it('retries a failure URL of its own and reports its failure', async () => {
+    const app = await host({
+      '/fail': { route: async (context) => context.run('bad', failing) },
+      '/alarm': async () => new Response('out of order', { status: 503 }),
+    })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/fail`,
+      failureUrl: `${app.url}/alarm`,
+      retries: 1,
+      retryDelay: '10',
+    })
+    const run = await suite.service.when(
+      workflowRunId,
+      'a failed callback',
+      (seen) => seen.failureFunction?.state === 'CALLBACK_FAIL',
+    )
+    expect(run.failureFunction).toMatchObject({
+      url: `${app.url}/alarm`,
+      responseStatus: 503,
+      responseBody: 'out of order',
+    })
+    const calls = app.delivered.filter(({ path }) => path === '/alarm')
+    expect(calls).toHaveLength(2)
+    const { workflowRunId: id, sourceBody, dlqId } = JSON.parse(calls[0]?.body ?? '')
+    expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])
+  })
+
+  it('fails a run at once whose destination is no workflow', async () => {
+    const app = await host({ '/plain': async () => new Response('hello', { status: 200 }) })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/plain`, retries: 5 })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    expect(run.failureFunction?.failResponse).toBe('hello')
+    const errors = run.steps.at(-1)?.steps[0]?.errors as { error: string }[]
+    expect(errors.map(({ error }) => error)).toEqual([
+      'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint',
+    ])
+  })
+
+  it('drops what else is pending when a parallel branch fails', async () => {
+    let slept = false
+    const app = await host({
+      '/branches': {
+        route: async (context) => {
+          await Promise.all([context.run('bad', failing), context.sleep('long', 2)])
+          slept = true
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/branches`, retries: 0 })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    await suite.service.when(workflowRunId, 'the end of its callback', (seen) => !seen.failureFunction)
+    expect(await pendingOf(suite.store, workflowRunId)).toEqual([])
+    expect(slept).toBe(false)
+  })
+
+  it('refuses steps for a run that has ended, as a whole request', async () => {
+    const app = await host({ '/done': { route: async (context) => context.run('one', () => 1) } })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/done` })
+    await suite.service.ended(workflowRunId)
+    const step = {
+      destination: `${app.url}/done`,
+      headers: {
+        'upstash-workflow-runid': workflowRunId,
+        'upstash-workflow-init': 'false',
+        'upstash-workflow-url': `${app.url}/done`,
+      },
+      body: '{"stepId":2}',
+    }
+    const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+      fetch(`${suite.service.url}${path}`, { method: 'POST', headers: { ...suite.service.auth, ...headers }, body })
+    const batch = await post('/v2/batch', JSON.stringify([step, step]))
+    expect([batch.status, await batch.json()]).toEqual([
+      400,
+      {
+        error: `The workflow run "${workflowRunId}" has ended (RUN_SUCCESS), so nothing can be added to it. Trigger a new run instead.`,
+      },
+    ])
+    expect((await post(`/v2/publish/${app.url}/done`, step.body, step.headers)).status).toBe(400)
+    expect(
+      (await post(`/v2/wait/event`, JSON.stringify({ url: step.destination, step: {} }), step.headers)).status,
+    ).toBe(400)
+    const list = await fetch(`${suite.service.url}/v2/workflows/runs/${workflowRunId}`, { headers: suite.service.auth })
+    expect(list.status).toBe(404)
+  })
+
+  it('takes the end of a run twice', async () => {
+    const app = await host({ '/done': { route: async (context) => context.run('one', () => 1) } })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/done` })
+    await suite.service.ended(workflowRunId)
+    const end = (runId: string) =>
+      fetch(`${suite.service.url}/v2/workflows/runs/${runId}?cancel=false`, {
+        method: 'DELETE',
+        headers: suite.service.auth,
+        body: '"other"',
+      })
+    expect((await end(workflowRunId)).status).toBe(200)
+    expect(await suite.service.log(workflowRunId)).toMatchObject({ workflowRunResponse: '1' })
+    expect((await end('wfr_nobody')).status).toBe(404)
+  })
+})

@@ -1,0 +1,208 @@
+import { type Clock, newId, parseDuration } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../contract/workflow-events.js'
+import { type Call, type Route, reply, route } from '../http/index.js'
+import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { NotifyArgs, NotifyResult, Released, WaitRecord, WaitRow } from '../store/operations/runs.js'
+import { base64, ownBytes, textBytes } from './bytes.js'
+import { announces } from './protocol.js'
+import { readRunItem, runIdOf } from './settings.js'
+
+/** What waiting and notifying work with. */
+export interface EventDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly clock: Clock
+  readonly limits: SettingLimits
+  /** The account of a `UserID`; webhook addresses hold one. */
+  readonly accountOfUser: (userId: string) => string | undefined
+  /** Where users reach the service; the scheme of webhook addresses. */
+  readonly publicUrl: string
+}
+
+const DEFAULT_WAIT = '7d'
+const LONGEST_WAIT_MS = 366 * 86_400_000
+
+/** Waits, notifications and webhooks (reference workflow 4.9). */
+export function eventRoutes(deps: EventDeps): Route[] {
+  return [
+    route(waitForEvent, ({ params, body, headers, caller, ip }) =>
+      wait(deps, caller.accountId, decodedEvent(params.eventId), body, { headers: singleValues(headers), ip }),
+    ),
+    route(notifyEvent, async ({ params, body, caller }) => {
+      const result = await notify(
+        deps,
+        { accountId: caller.accountId, ...(await meant(deps, caller.accountId, params.event)) },
+        body,
+      )
+      return result.released.map(toNotified)
+    }),
+    route(listWaiters, async ({ params, caller }) => {
+      const eventId = decodedEvent(params.eventId)
+      const rows = await deps.store.run(operations.runs.waiters, { accountId: caller.accountId, eventId })
+      return rows.map(toWaiter)
+    }),
+    ...webhooks.map((webhook) => route(webhook, (call) => callWebhook(deps, webhook.method, call))),
+  ]
+}
+
+type WaitBody = {
+  readonly url: string
+  readonly timeout?: string
+  readonly timeoutUrl?: string
+  readonly timeoutHeaders?: Readonly<Record<string, readonly string[]>>
+  readonly step: Readonly<Record<string, unknown>>
+}
+
+interface WaitOrigin {
+  readonly headers: Readonly<Record<string, string>>
+  readonly ip: string
+}
+
+async function wait(deps: EventDeps, accountId: string, eventId: string, body: WaitBody, origin: WaitOrigin) {
+  const now = deps.clock.now()
+  const messageId = newId('msg_', now)
+  const runId = runIdOf({ destination: body.url, headers: origin.headers, body: undefined })
+  const record = recordOf(deps, body, origin, now)
+  const args = { accountId, runId, eventId, messageId, record, deadline: now + timeoutMs(body.timeout), at: now }
+  const result = await deps.store.run(operations.runs.wait, args)
+  switch (result.kind) {
+    case 'missing':
+      throw new HomeportError('run_unknown', { runId })
+    case 'ended':
+      throw new HomeportError('run_ended', { runId, state: result.state })
+    case 'known':
+      return { messageId: result.messageId }
+    case 'waiting':
+    case 'noticed':
+      deps.queue.offer(result.offers)
+      return { messageId }
+  }
+}
+
+function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: number): WaitRecord {
+  const { url, timeoutUrl = url, timeoutHeaders = {}, step } = body
+  const record: WaitRecord = { step, url, timeoutUrl, headers: mergedNames(timeoutHeaders) }
+  if (announces(origin.headers, 'WF_TriggerOnConfig')) return record
+  // An SDK that does not rely on the trigger's settings repeats them with the wait.
+  const item: PublishItem = { destination: url, headers: singleValues(timeoutHeaders), body: undefined }
+  return { ...record, delivery: readRunItem(item, { now, ip: origin.ip, limits: deps.limits }).meta.delivery }
+}
+
+function timeoutMs(text = DEFAULT_WAIT): number {
+  const ms = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseDuration(text)
+  if (ms !== undefined && ms <= LONGEST_WAIT_MS) return ms
+  throw new HomeportError('invalid_request', {
+    problem: `timeout is ${JSON.stringify(text.slice(0, 80))}; send a duration of at most 366 days, such as 30s, 12h or 7d.`,
+  })
+}
+
+/** Names that differ only in case are one header. */
+function mergedNames(headers: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, values]) => [titleCase(name), values]))
+}
+
+function singleValues(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): Record<string, string> {
+  const single: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) single[name.toLowerCase()] = typeof value === 'string' ? value : value.join(', ')
+  }
+  return single
+}
+
+/** The rest of a path, without its query and decoded: event ids may hold slashes and spaces. */
+function decodedEvent(rest: string): string {
+  const path = rest.split('?', 1)[0] ?? rest
+  const eventId = decoded(path)
+  if (eventId !== '') return eventId
+  throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+type Meant = Pick<NotifyArgs, 'eventId' | 'runId'>
+
+/** The two forms differ only in depth, and event ids may hold slashes: a first segment that is a run makes it the run's. */
+async function meant({ store }: EventDeps, accountId: string, rest: string): Promise<Meant> {
+  const whole = decodedEvent(rest)
+  const slash = whole.indexOf('/')
+  if (slash < 0) return { eventId: whole }
+  const runId = whole.slice(0, slash)
+  const isRun = runId.startsWith('wfr') || (await store.run(operations.runs.find, { accountId, runId })) !== undefined
+  return isRun ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
+}
+
+async function notify(
+  deps: EventDeps,
+  who: Pick<NotifyArgs, 'accountId'> & Meant,
+  data: Uint8Array,
+): Promise<NotifyResult> {
+  const result = await deps.store.run(operations.runs.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
+  deps.queue.drop({ seqs: result.drop })
+  deps.queue.offer(result.offers)
+  return result
+}
+
+async function callWebhook(
+  deps: EventDeps,
+  method: string,
+  call: Call<{ userId: string; workflowRunId: string; eventId: string }, unknown, Uint8Array>,
+) {
+  const { userId, workflowRunId: runId, eventId } = call.params
+  const accountId = deps.accountOfUser(userId)
+  const who = accountId === undefined ? undefined : { accountId, runId, eventId: decodedEvent(eventId) }
+  const result = who && (await notify(deps, who, webhookData(deps, method, call)))
+  if (!result || result.kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
+  return reply(200, { received: true as const })
+}
+
+/** The request as the SDK makes it again: its URL must be the address that was called. */
+function webhookData(
+  { publicUrl }: EventDeps,
+  method: string,
+  { headers, target, body }: Call<unknown, unknown, Uint8Array>,
+): Uint8Array {
+  const forwarded = headers['x-forwarded-proto']
+  const proto =
+    typeof forwarded === 'string'
+      ? (forwarded.split(',', 1)[0] ?? 'http').trim()
+      : new URL(publicUrl).protocol.slice(0, -1)
+  const header = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [titleCase(name), Array.isArray(value) ? value : [value ?? '']]),
+  )
+  const host = headers.host ?? new URL(publicUrl).host
+  return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
+}
+
+function toWaiter(row: WaitRow) {
+  // Written by this room when the run began to wait.
+  const { url, timeoutUrl, headers } = JSON.parse(row.wait) as WaitRecord
+  const plain = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
+  return {
+    url,
+    deadline: Math.floor(row.deadline / 1_000),
+    headers: plain,
+    timeoutUrl,
+    timeoutBody: null,
+    timeoutHeaders: plain,
+  }
+}
+
+function toNotified({ wait: row, runId, createdAt }: Released) {
+  return {
+    waiter: toWaiter(row),
+    messageId: row.message_id,
+    deduplicated: false,
+    workflowRunId: runId,
+    workflowCreatedAt: createdAt,
+  }
+}

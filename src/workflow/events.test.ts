@@ -1,0 +1,207 @@
+import { createWorkflow, serveMany } from '@upstash/workflow/cloudflare'
+import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { pendingOf } from './testing/harness.js'
+import { useWorkflows } from './testing/suite.js'
+
+describe('waiting for events', () => {
+  const suite = useWorkflows()
+  const { host } = suite
+
+  const waiting = (eventId: string): Promise<unknown> =>
+    waitFor(async () => (await suite.service.client.getWaiters({ eventId })).length > 0, {
+      what: `a waiter for ${eventId}`,
+    })
+
+  it('lets every run that waits for an event go on with its data', async () => {
+    const app = await host({
+      '/wait': { route: async (context) => context.waitForEvent('wait', 'order 1/paid', { timeout: '1h' }) },
+    })
+    const triggered = await suite.service.client.trigger([{ url: `${app.url}/wait` }, { url: `${app.url}/wait` }])
+    await waitFor(async () => (await suite.service.client.getWaiters({ eventId: 'order 1/paid' })).length === 2, {
+      what: 'two waiters',
+    })
+    const notified = await suite.service.client.notify({ eventId: 'order 1/paid', eventData: { amount: 3 } })
+    expect(notified.map((one) => (one as { workflowRunId?: string }).workflowRunId).sort()).toEqual(
+      triggered.map(({ workflowRunId }) => workflowRunId).sort(),
+    )
+    for (const { workflowRunId } of triggered) {
+      const run = await suite.service.ended(workflowRunId)
+      expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual({ eventData: { amount: 3 }, timeout: false })
+      await expect.poll(() => pendingOf(suite.store, workflowRunId)).toEqual([])
+    }
+    expect(await suite.service.client.notify({ eventId: 'order 1/paid', eventData: 'again' })).toEqual([])
+  })
+
+  it('gives up at the deadline', async () => {
+    const app = await host({
+      '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout: '1s' })).timeout },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait` })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: 'true' })
+    expect(await suite.service.client.getWaiters({ eventId: 'never' })).toEqual([])
+  })
+
+  it('keeps an event for a named run until it waits', async () => {
+    const app = await host({
+      '/late': {
+        route: async (context) => {
+          await context.sleep('first', 1)
+          return (await context.waitForEvent('wait', 'early', { timeout: '1h' })).eventData
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/late` })
+    await suite.service.client.notify({ eventId: 'early', eventData: 'bird', workflowRunId })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"bird"' })
+  })
+
+  it('waits beside other branches', async () => {
+    const app = await host({
+      '/both': {
+        route: async (context) => {
+          const [event, ran] = await Promise.all([
+            context.waitForEvent('wait', 'both', { timeout: '1h' }),
+            context.run('run', () => 'ran'),
+          ])
+          return [event.eventData, ran]
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/both` })
+    await waiting('both')
+    await suite.service.client.notify({ eventId: 'both', eventData: 'now' })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '["now","ran"]' })
+  })
+
+  it('lets one step notify another run', async () => {
+    const app = await host({
+      '/wait': {
+        route: async (context) => (await context.waitForEvent('wait', 'from-run', { timeout: '1h' })).eventData,
+      },
+      '/notify': {
+        route: async (context) => (await context.notify('notify', 'from-run', { a: 1 })).notifyResponse.length,
+      },
+    })
+    const waiter = await suite.service.client.trigger({ url: `${app.url}/wait` })
+    await waiting('from-run')
+    const notifier = await suite.service.client.trigger({ url: `${app.url}/notify` })
+    expect(await suite.service.ended(notifier.workflowRunId)).toMatchObject({ workflowRunResponse: '1' })
+    expect(await suite.service.ended(waiter.workflowRunId)).toMatchObject({ workflowRunResponse: '{"a":1}' })
+  })
+
+  it('forgets the wait of a canceled run', async () => {
+    const app = await host({
+      '/wait': { route: async (context) => context.waitForEvent('wait', 'gone', { timeout: '1h' }) },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait` })
+    await waiting('gone')
+    expect((await suite.service.log(workflowRunId))?.steps[1]?.steps[0]).toMatchObject({
+      waitEventId: 'gone',
+      state: 'STEP_PROGRESS',
+    })
+    await suite.service.client.cancel(workflowRunId).catch(() =>
+      fetch(`${suite.service.url}/v2/workflows/runs/${workflowRunId}`, {
+        method: 'DELETE',
+        headers: suite.service.auth,
+      }),
+    )
+    expect(await suite.service.client.getWaiters({ eventId: 'gone' })).toEqual([])
+    expect(await suite.service.client.notify({ eventId: 'gone' })).toEqual([])
+    expect(await pendingOf(suite.store, workflowRunId)).toEqual([])
+  })
+
+  it('gives webhook requests to the run that made the address, also those that came early', async () => {
+    const addresses: string[] = []
+    const app = await host({
+      '/hook': {
+        route: async (context) => {
+          const webhook = await context.createWebhook('create')
+          await context.run('tell', () => void addresses.push(webhook.webhookUrl))
+          const results: unknown[] = []
+          for (const name of ['first', 'second']) {
+            const { request } = await context.waitForWebhook(name, webhook, '1h')
+            results.push([request?.url, request?.method, await request?.text(), request?.headers.get('x-from')])
+          }
+          return results
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/hook` })
+    const address = await waitFor(() => addresses[0], { what: 'the address' })
+    for (const body of ['one', 'two']) {
+      const answer = await fetch(`${address}?n=${body}`, { method: 'PUT', body, headers: { 'x-from': 'outside' } })
+      expect(answer.status).toBe(200)
+    }
+    const run = await suite.service.ended(workflowRunId)
+    expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual([
+      [`${address}?n=one`, 'PUT', 'one', 'outside'],
+      [`${address}?n=two`, 'PUT', 'two', 'outside'],
+    ])
+    expect((await fetch(address, { method: 'POST' })).status).toBe(404)
+  })
+})
+
+describe('invoking another workflow', () => {
+  const suite = useWorkflows()
+
+  /** A parent that invokes a child, as one endpoint serves both. */
+  const family = async (child: Parameters<typeof createWorkflow>[0]) => {
+    const invoked = createWorkflow(child)
+    const parent = createWorkflow(async (context) => {
+      const { body, isCanceled, isFailed } = await context.invoke('child', {
+        workflow: invoked,
+        body: 'hi',
+        retries: 0,
+      })
+      return { body, isCanceled, isFailed }
+    })
+    const { current, next } = suite.service.signingKeys()
+    const env = {
+      QSTASH_URL: suite.service.url,
+      QSTASH_TOKEN: suite.service.token,
+      QSTASH_CURRENT_SIGNING_KEY: current,
+      QSTASH_NEXT_SIGNING_KEY: next,
+    }
+    const endpoint = serveMany({ parent, child: invoked })
+    const serve = async (request: Request): Promise<Response> => endpoint.fetch(request, env)
+    const app = await suite.host({ '/parent': serve, '/child': serve })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parent` })
+    const childRun = async () => {
+      const answer = await fetch(`${suite.service.url}/v2/workflows/logs?workflowUrl=${app.url}/child`, {
+        headers: suite.service.auth,
+      })
+      return ((await answer.json()) as { runs: { workflowRunId: string; invoker: object }[] }).runs[0]
+    }
+    return { workflowRunId, childRun }
+  }
+  const resultOf = async (runId: string): Promise<unknown> =>
+    JSON.parse((await suite.service.ended(runId)).workflowRunResponse ?? 'null')
+
+  it('brings its result', async () => {
+    const { workflowRunId, childRun } = await family(async (context) =>
+      context.run('one', () => `${String(context.requestPayload)} there`),
+    )
+    expect(await resultOf(workflowRunId)).toEqual({ body: 'hi there', isCanceled: false, isFailed: false })
+    expect((await childRun())?.invoker).toMatchObject({ workflowRunId })
+  })
+
+  it('learns that it has failed', async () => {
+    const { workflowRunId } = await family(async (context) =>
+      context.run('one', () => {
+        throw new Error('bad')
+      }),
+    )
+    expect(await resultOf(workflowRunId)).toEqual({ isCanceled: false, isFailed: true })
+  })
+
+  it('learns that it was canceled', async () => {
+    const { workflowRunId, childRun } = await family(async (context) => context.sleep('long', '1h'))
+    const child = await waitFor(childRun, { what: 'the child' })
+    await fetch(`${suite.service.url}/v2/workflows/runs/${child.workflowRunId}`, {
+      method: 'DELETE',
+      headers: suite.service.auth,
+    })
+    expect(await resultOf(workflowRunId)).toEqual({ isCanceled: true, isFailed: false })
+  })
+})

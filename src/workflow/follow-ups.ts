@@ -1,0 +1,104 @@
+import { newId } from '../base/index.js'
+import {
+  type AttemptOutcome,
+  type CallbackConfig,
+  configOf,
+  forwardedHeaders,
+  type HeaderMap,
+  type PendingMessage,
+  parseDestination,
+  readSettings,
+  type SettingLimits,
+} from '../queue/index.js'
+import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
+import { failureBody, lastAnswer, resultBody } from './reports.js'
+import type { FailureReason } from './run-state.js'
+import { markedConfig, type RunMeta } from './settings.js'
+
+/** What a follow-up is made from. */
+export interface Following {
+  readonly message: PendingMessage
+  readonly outcome: AttemptOutcome
+  readonly delivery: Delivery
+  /** The settings of the run's trigger, and its initial payload. */
+  readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
+  readonly limits: SettingLimits
+  readonly now: number
+}
+
+/** The element that brings the result of a call to the program (reference workflow 4.6.1). */
+export function resultElement(following: Following): NewElement {
+  const { message, outcome, delivery, now } = following
+  // Written by this room when it accepted the call.
+  const { callback } = JSON.parse(delivery.element.meta ?? '{}') as { callback: CallbackConfig }
+  return {
+    kind: 'fromCallback',
+    messageId: newId('msg_', now),
+    body: resultBody(message, outcome),
+    meta: null,
+    dueAt: now,
+    delivery: callbackDelivery(callback, 'result', following),
+  }
+}
+
+/** How a run fails, with the call of its failure function if it has one (reference workflow 4.10). */
+export function failingOf(following: Following, reason: FailureReason): RunFailing {
+  const { message, outcome, delivery, now } = following
+  const answer = lastAnswer(outcome, reason)
+  const dlqId = `${now}-${message.seq}`
+  const { messageId, retried, maxRetries } = message
+  const stepName = answer.headers['Upstash-Error-Step-Name']?.[0]
+  const failure = {
+    messageId,
+    ...answer,
+    retried,
+    maxRetries,
+    reason,
+    time: now,
+    ...(stepName !== undefined && { stepName }),
+  }
+  const { failureCallback } = settingsOf(following)
+  if (!failureCallback) return { failure, dlqId }
+  const { payload } = following.beginning
+  const body = failureBody({ run: delivery.run, message, answer, dlqId, payload })
+  const id = newId('msg_', now)
+  const calling = callbackDelivery(failureCallback, 'failure', following)
+  return {
+    failure: { ...failure, callback: { messageId: id, url: failureCallback.url } },
+    dlqId,
+    callback: {
+      kind: 'failureCall',
+      messageId: id,
+      body,
+      // Kept to call it again.
+      meta: JSON.stringify({ delivery: calling }),
+      dueAt: now,
+      delivery: calling,
+    },
+  }
+}
+
+/** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
+function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
+  // Written by this room when it accepted the step.
+  return element.kind === 'step' && element.meta !== null ? (JSON.parse(element.meta) as RunMeta) : beginning.meta
+}
+
+function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {
+  const settings = readSettings(callback.headers, following.now, following.limits)
+  const { callback: _c, failureCallback: _f, ...own } = settings
+  const run = following.beginning.meta.delivery
+  const config = { ...JSON.parse(run.config), ...configOf(own) }
+  const destination = parseDestination(callback.url)
+  const headers: HeaderMap = { ...JSON.parse(run.headers), ...forwardedHeaders(callback.headers, false) }
+  return {
+    ...run,
+    url: callback.url,
+    host: destination.host,
+    path: destination.path,
+    method: 'POST',
+    headers: JSON.stringify({ ...headers, 'Content-Type': ['application/json'] }),
+    config: markedConfig(config, { role }),
+    max_retries: settings.retries ?? run.max_retries,
+  }
+}

@@ -1,0 +1,249 @@
+import { type Clock, newId } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import {
+  type BatchReply,
+  configOf,
+  firstAttemptAt,
+  forwardedHeaders,
+  type Intake,
+  labelColumn,
+  type Publisher,
+  type PublishItem,
+  parseDestination,
+  type Queue,
+  readSettings,
+  type SettingLimits,
+} from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type {
+  DeliveryColumns,
+  NewElement,
+  NewRun,
+  ParentLink,
+  Submission,
+  Submitted,
+} from '../store/operations/runs.js'
+import { ownBytes } from './bytes.js'
+import { parseInvocation } from './invoke.js'
+import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
+import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
+
+/** Runs that invoke runs that invoke runs: so many in a row. */
+const DEEPEST_INVOCATION = 100
+
+/** What the intake works with. */
+export interface IntakeDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer'>
+  readonly clock: Clock
+  readonly limits: SettingLimits
+}
+
+/** What became of one item. */
+export interface Accepted {
+  /** The message that the item made; for a run that was there before, the one of its first element. */
+  readonly messageId: string
+  readonly outcome: Submitted
+}
+
+/**
+ * Takes what belongs to runs out of publish requests: triggers, steps, calls, invocations. Everything of one request
+ * happens in one transaction; one step for a run that has ended fails all of it (reference workflow 4.12).
+ */
+export class RunIntake implements Intake {
+  readonly name = 'workflow'
+  readonly #deps: IntakeDeps
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps
+  }
+
+  claims(item: PublishItem): boolean {
+    return belongsToRun(item.headers)
+  }
+
+  async submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
+    const now = this.#deps.clock.now()
+    const accepted = await this.run(
+      publisher,
+      items.map((item) => this.#submission(item, publisher, now)),
+      now,
+    )
+    return accepted.map(toReply)
+  }
+
+  /**
+   * Submits what has been read already.
+   * @throws HomeportError `run_ended` or `run_unknown`; then nothing of the request has happened.
+   */
+  async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
+    const { accountId } = publisher.caller
+    const result = await this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
+    switch (result.kind) {
+      case 'ended':
+        throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
+      case 'missing':
+        throw new HomeportError('run_unknown', { runId: result.runId })
+      case 'accepted':
+        this.#deps.queue.offer(result.offers)
+        return result.results.map((outcome, index) => ({
+          outcome,
+          messageId: messageIdOf(submissions[index], outcome),
+        }))
+    }
+  }
+
+  /** Makes the submission of a trigger, of any origin. */
+  trigger(item: PublishItem, runId: string, kind: 'first' | 'contact', publisher: Publisher, now: number): Submission {
+    const { run, first } = startOf(readRunItem(item, this.#reading(publisher, now)), item, runId, kind, now)
+    return { kind: 'start', run, first }
+  }
+
+  #reading(publisher: Publisher, now: number) {
+    return { now, ip: publisher.ip, limits: this.#deps.limits }
+  }
+
+  #submission(item: PublishItem, publisher: Publisher, now: number): Submission {
+    const runId = runIdOf(item)
+    const kind = classify(item.headers)
+    try {
+      return this.#read(item, kind, runId, publisher, now)
+    } catch (error) {
+      const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
+      if (!ofGoingRun || !(error instanceof HomeportError)) throw error
+      throw new HomeportError('step_refused', { problem: error.message })
+    }
+  }
+
+  #read(item: PublishItem, kind: ItemKind, runId: string, publisher: Publisher, now: number): Submission {
+    switch (kind) {
+      case 'trigger':
+        return this.trigger(item, runId, 'first', publisher, now)
+      case 'confirm': {
+        const read = readRunItem(item, this.#reading(publisher, now))
+        return { kind: 'confirm', ...startOf(read, item, runId, 'first', now) }
+      }
+      case 'invoke':
+        return this.#invocation(item, runId, publisher, now)
+      case 'step':
+        return { kind: 'append', runId, element: this.#step(item, publisher, now) }
+      case 'call':
+        return { kind: 'append', runId, element: this.#call(item, publisher, now) }
+    }
+  }
+
+  #invocation(item: PublishItem, runId: string, publisher: Publisher, now: number): Submission {
+    refuseDeepNesting(item)
+    const { payload, link } = parseInvocation(item.body)
+    const parent: ParentLink = { ...link, messageId: newId('msg_', now) }
+    const child = { ...item, body: payload }
+    const read = readRunItem(child, this.#reading(publisher, now))
+    return { kind: 'start', ...startOf(read, child, runId, 'first', now), parent }
+  }
+
+  #step(item: PublishItem, publisher: Publisher, now: number): NewElement {
+    const element = { kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) }
+    if (announces(item.headers, 'WF_TriggerOnConfig')) {
+      const settings = readSettings(item.headers, now, this.#deps.limits)
+      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now) }
+    }
+    // An SDK that does not rely on the trigger's settings repeats them: then those of the step count.
+    const { settings, meta } = readRunItem(item, this.#reading(publisher, now))
+    return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
+  }
+
+  #call(item: PublishItem, publisher: Publisher, now: number): NewElement {
+    const settings = readSettings(item.headers, now, this.#deps.limits)
+    const { callback, failureCallback: _, ...own } = settings
+    const destination = parseDestination(item.destination)
+    if (!callback) {
+      throw new HomeportError('invalid_request', {
+        problem: 'Upstash-Callback is missing; a call of a workflow run names there the endpoint that gets its result.',
+      })
+    }
+    const delivery: DeliveryColumns = {
+      url: destination.url,
+      method: settings.method ?? 'POST',
+      headers: JSON.stringify(forwardedHeaders(item.headers, false)),
+      config: markedConfig(configOf(own), { role: 'call' }),
+      max_retries: settings.retries ?? 0,
+      labels: labelColumn(settings.labels),
+      flow_key: settings.flowKey ?? null,
+      caller_ip: publisher.ip,
+      host: destination.host,
+      path: destination.path,
+    }
+    return {
+      kind: 'toCallback',
+      messageId: newId('msg_', now),
+      body: ownBytes(item.body),
+      meta: JSON.stringify({ delivery, callback }),
+      dueAt: firstAttemptAt(settings, now),
+      delivery,
+    }
+  }
+}
+
+/** A workflow that invokes itself would go on for ever (reference workflow 4.8). */
+function refuseDeepNesting(item: PublishItem): void {
+  const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
+  if (Number(found) <= DEEPEST_INVOCATION) return
+  throw new HomeportError('setting_limit', {
+    setting: 'The nesting of invocations',
+    found,
+    limit: String(DEEPEST_INVOCATION),
+  })
+}
+
+function startOf(
+  { settings, meta }: RunItem,
+  item: PublishItem,
+  runId: string,
+  role: 'first' | 'contact',
+  now: number,
+): { run: NewRun; first: NewElement } {
+  const { url, host, path, labels, flow_key, caller_ip } = meta.delivery
+  const checked = role === 'contact' || announces(item.headers, 'WF_DetectTrigger')
+  const run: NewRun = {
+    run_id: runId,
+    url,
+    host,
+    path,
+    contact: role === 'contact' ? 'unknown' : 'known',
+    labels,
+    flow_key: flow_key ?? null,
+    caller_ip: caller_ip ?? '',
+  }
+  const first: NewElement = {
+    kind: 'step',
+    messageId: newId('msg_', now),
+    body: ownBytes(item.body),
+    meta: JSON.stringify(meta),
+    dueAt: firstAttemptAt(settings, now),
+    delivery: checked ? inRole(meta.delivery, role) : meta.delivery,
+  }
+  return { run, first }
+}
+
+function messageIdOf(submission: Submission | undefined, outcome: Submitted): string {
+  if (outcome.kind === 'exists') return outcome.messageId
+  if (submission?.kind === 'append') return submission.element.messageId
+  return submission?.first.messageId ?? ''
+}
+
+function toReply({ messageId, outcome }: Accepted): BatchReply {
+  switch (outcome.kind) {
+    case 'appended':
+    case 'confirmed':
+      return { messageId }
+    case 'started':
+      return { messageId, workflowRunId: outcome.runId, workflowCreatedAt: outcome.createdAt }
+    case 'exists':
+      return {
+        messageId,
+        workflowRunId: outcome.runId,
+        workflowCreatedAt: outcome.createdAt,
+        deduplicated: true,
+      }
+  }
+}

@@ -1,0 +1,164 @@
+import { type Clock, unreachable } from '../base/index.js'
+import {
+  type AttemptOutcome,
+  attemptRecord,
+  decideNext,
+  type MessageKind,
+  type Outbound,
+  type PendingMessage,
+  type SettingLimits,
+  type Settled,
+} from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle.js'
+import { type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
+import type { Flights } from './flights.js'
+import { type Following, failingOf, resultElement } from './follow-ups.js'
+import { outboundOf } from './outbound.js'
+import { lastAnswer } from './reports.js'
+import { judge, mayDeliver, type Verdict } from './run-state.js'
+import { markOf, type RunMeta } from './settings.js'
+
+/** What the deliveries of runs work with. */
+export interface KindDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly limits: SettingLimits
+  readonly flights: Flights
+  /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
+  readonly inlineLimitBytes?: number | undefined
+}
+
+const NOTHING: Settled = { offers: [] }
+
+/** Messages that belong to runs: what each attempt sends, and what follows for the run from how it ended. */
+export class RunMessages implements MessageKind {
+  readonly name = RUN_MESSAGE_KIND
+  readonly #deps: KindDeps
+
+  constructor(deps: KindDeps) {
+    this.#deps = deps
+  }
+
+  async prepare(message: PendingMessage): Promise<Outbound | undefined> {
+    const { role } = markOf(message.config)
+    const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
+    if (delivery && mayDeliver(delivery.run.state, role)) {
+      this.#deps.flights.begin(message.seq, this.#deps.clock.now())
+      return outboundOf(message, delivery, this.#deps.inlineLimitBytes)
+    }
+    await this.#forget(message)
+    return undefined
+  }
+
+  async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    const now = this.#deps.clock.now()
+    this.#deps.flights.end(message.seq)
+    const verdict = judge(markOf(message.config).role, decideNext(message, outcome, now), outcome)
+    switch (verdict.kind) {
+      case 'done':
+        await this.#settleMessage(message, outcome, { kind: 'delivered', keep: false }, now)
+        return NOTHING
+      case 'retry':
+        return this.#retry(message, outcome, verdict.at, now)
+      case 'fail':
+      case 'fail-unless-confirmed':
+      case 'return-call':
+      case 'callback-ended':
+        return this.#settleRun(message, outcome, verdict, now)
+      default:
+        return unreachable(verdict)
+    }
+  }
+
+  #read(message: PendingMessage): Promise<Delivery | undefined> {
+    const args = { seq: runSeqOf(message), messageId: message.messageId }
+    return this.#deps.store.run(operations.runs.delivery, args)
+  }
+
+  async #beginning(message: PendingMessage): Promise<Following['beginning'] | undefined> {
+    const row = await this.#deps.store.run(operations.runs.beginning, { seq: runSeqOf(message) })
+    // Written by this room when it accepted the trigger.
+    return row && { meta: JSON.parse(row.meta ?? '{}') as RunMeta, payload: row.body }
+  }
+
+  /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */
+  async #expire(message: PendingMessage): Promise<Delivery | undefined> {
+    const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
+    await this.#deps.store.run(operations.runs.expireWait, args)
+    // Also when it was not for us to end the wait: a notification may just have done so, with this very message.
+    return this.#read(message)
+  }
+
+  /** Deletes a message that has nothing to deliver any more. */
+  async #forget(message: PendingMessage): Promise<void> {
+    const now = this.#deps.clock.now()
+    const outcome: AttemptOutcome = { kind: 'unanswered', startedAt: now, finishedAt: now, error: '' }
+    await this.#settleMessage(message, outcome, { kind: 'delivered', keep: false }, now)
+  }
+
+  async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
+    const settled = await this.#settleMessage(message, outcome, { kind: 'retry', nextAt: at }, now)
+    return settled.kind === 'gone'
+      ? NOTHING
+      : { ...NOTHING, again: { ...message, retried: message.retried + 1, nextAt: at } }
+  }
+
+  #settleMessage(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number) {
+    return this.#deps.store.run(operations.messagesSettle.settle, settling(message, outcome, end, now))
+  }
+
+  async #settleRun(
+    message: PendingMessage,
+    outcome: AttemptOutcome,
+    verdict: RunVerdict,
+    now: number,
+  ): Promise<Settled> {
+    const delivery = await this.#read(message)
+    const beginning = await this.#beginning(message)
+    if (!delivery || !beginning) {
+      await this.#forget(message)
+      return NOTHING
+    }
+    const effect = effectOf(verdict, { message, outcome, delivery, beginning, limits: this.#deps.limits, now })
+    const args = {
+      runSeq: runSeqOf(message),
+      message: settling(message, outcome, { kind: 'delivered', keep: false }, now),
+      effect,
+    }
+    const settled = await this.#deps.store.run(operations.runs.settleRun, args)
+    if (settled.kind === 'gone') return NOTHING
+    return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
+  }
+}
+
+type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
+
+function effectOf(verdict: RunVerdict, following: Following): RunEffect {
+  switch (verdict.kind) {
+    case 'fail':
+      return { kind: 'fail', failing: failingOf(following, verdict.reason) }
+    case 'fail-unless-confirmed':
+      return { kind: 'fail-unless-confirmed', failing: failingOf(following, 'no-first-contact') }
+    case 'return-call':
+      return { kind: 'append', element: resultElement(following) }
+    case 'callback-ended': {
+      const { message, outcome, now } = following
+      const { retried, maxRetries } = message
+      const callback = { ...lastAnswer(outcome, undefined), retried, maxRetries, time: now }
+      return { kind: 'callback-ended', state: verdict.state, callback }
+    }
+    default:
+      return unreachable(verdict)
+  }
+}
+
+function settling(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
+  const { seq, retried } = message
+  return { seq, retried, at: now, attempt: attemptRecord(outcome), end, follow: [] }
+}
+
+function runSeqOf(message: PendingMessage): number {
+  if (message.groupKey === undefined) throw new Error(`message ${message.messageId} names no run`)
+  return message.groupKey
+}

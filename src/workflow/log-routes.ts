@@ -1,0 +1,88 @@
+import type { Static } from 'typebox'
+import type { Clock } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../contract/workflow.js'
+import { type Route, route } from '../http/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { RunLogFilter } from '../store/operations/runs.js'
+import type { RunState } from '../store/schema/runs.js'
+import { flatEvents } from './flat-events.js'
+import type { Flights } from './flights.js'
+import { runLogs } from './log-runs.js'
+import { cursorAfter, placeOf } from './run-cursor.js'
+
+/** What reading run logs takes. */
+export interface LogDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly flights: Flights
+}
+
+const DEFAULT_COUNT = 10
+
+type LogQuery = Static<NonNullable<(typeof listRuns)['query']>>
+
+/** Run logs under both of their names, and flat. */
+export function logRoutes(deps: LogDeps): Route[] {
+  return [
+    route(listRuns, ({ query, caller }) => page(deps, caller.accountId, query)),
+    route(listRunEvents, async ({ query, caller }) => {
+      const found = await page(deps, caller.accountId, query)
+      return query.groupBy === undefined ? { ...found, events: flatEvents(found.runs) } : found
+    }),
+    route(listRunMessageLogs, async ({ query, caller }) => {
+      const { runs, ...rest } = await page(deps, caller.accountId, query)
+      return { ...rest, events: flatEvents(runs) }
+    }),
+  ]
+}
+
+async function page({ store, clock, flights }: LogDeps, accountId: string, query: LogQuery) {
+  const limit = query.count ?? DEFAULT_COUNT
+  const before = placeOf(query.cursor)
+  const found = await store.run(operations.runs.logPage, { accountId, filter: filterOf(query), before, limit })
+  const view = {
+    trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
+    now: clock.now(),
+    inFlightSince: (seq: number) => flights.since(seq),
+  }
+  const runs = runLogs(found, view)
+  // Built from the very fields that the schema declares.
+  return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found.runs, limit) }
+}
+
+function filterOf(query: LogQuery): RunLogFilter {
+  const { workflowCreatedAt: exactly, messageId } = query
+  const from = exactly ?? query.fromDate
+  const to = exactly ?? query.toDate
+  return {
+    ...list('runIds', query.workflowRunId),
+    ...list('urls', query.workflowUrl),
+    ...list('labels', query.label),
+    ...list('hosts', query.host),
+    ...list('paths', query.path),
+    ...list('callerIps', query.callerIp),
+    ...list('flowKeys', query.flowControlKey),
+    ...(query.state && { states: commaSeparated(query.state).map(stateOf) }),
+    ...(messageId !== undefined && { messageId }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  }
+}
+
+function list<Name extends string>(name: Name, values: readonly string[] | undefined): { [K in Name]?: string[] } {
+  // A filter that is absent must not be a member at all.
+  return (values ? { [name]: commaSeparated(values) } : {}) as { [K in Name]?: string[] }
+}
+
+function commaSeparated(values: readonly string[]): string[] {
+  return values.flatMap((value) => value.split(',')).filter((value) => value !== '')
+}
+
+function stateOf(text: string): RunState {
+  const state = RUN_STATES.find((known) => known === text)
+  if (state) return state
+  throw new HomeportError('invalid_request', {
+    problem: `state must be one of ${RUN_STATES.join(', ')}; found ${JSON.stringify(text.slice(0, 80))}.`,
+  })
+}

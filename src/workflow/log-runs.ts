@@ -1,0 +1,157 @@
+import type { HeaderMap } from '../queue/index.js'
+import type { ParentLink, RunLogPage, RunRow } from '../store/operations/runs.js'
+import type { FailureState } from '../store/schema/runs.js'
+import { becauseOf, type Standing } from './because.js'
+import { asObject, parseJson } from './invoke.js'
+import { type AttemptError, type RunMaterial, type StepView, stepGroups, trim } from './log-steps.js'
+
+/** How logs are to be shown. */
+export interface LogView {
+  /** Bodies and results are cut to this many characters. */
+  readonly trimTo: number
+  readonly now: number
+  /** Since when a message, by its number, is being delivered. */
+  readonly inFlightSince: Standing['inFlightSince']
+}
+
+/** The record of a failure, as this room wrote it into `runs.failure`. */
+export interface FailureRecord extends AnswerRecord {
+  readonly messageId: string
+  readonly reason: string
+  readonly stepName?: string
+  readonly callback?: Partial<AnswerRecord> & { readonly messageId: string; readonly url: string }
+}
+
+interface AnswerRecord {
+  readonly status: number
+  readonly headers: HeaderMap
+  /** Base64. */
+  readonly body: string
+  readonly error?: string
+  readonly retried: number
+  readonly maxRetries: number
+  readonly time: number
+  readonly attempts?: readonly AnswerRecord[]
+}
+
+/** The logs of a page of runs (reference workflow 4.14). */
+export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown>[] {
+  return page.runs.map((run) => {
+    const material = materialOf(run, page, view)
+    const because = run.state === 'RUN_STARTED' && { because: becauseOf(standingOf(run, material, page, view)) }
+    return { ...runLog(run, material), ...because }
+  })
+}
+
+function standingOf(run: RunRow, material: RunMaterial, page: RunLogPage, { inFlightSince }: LogView): Standing {
+  const { elements, invoked } = material
+  return {
+    ...material,
+    inFlightSince,
+    invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
+    flowKeys: page.flowKeys,
+    createdAt: run.created_at,
+    firstMessageId: elements[0]?.message_id,
+    lastElementAt: elements.at(-1)?.created_at,
+  }
+}
+
+function materialOf(run: RunRow, page: RunLogPage, view: LogView): RunMaterial {
+  const pending = page.pending.filter((message) => message.group_key === run.seq)
+  const seqs = new Set(pending.map((message) => message.seq))
+  return {
+    ...view,
+    state: run.state,
+    elements: page.elements.filter((element) => element.run_seq === run.seq),
+    pending,
+    attempts: page.attempts.filter((attempt) => seqs.has(attempt.message_seq)),
+    waits: page.waits.filter((wait) => wait.run_seq === run.seq),
+    invoked: page.invoked.filter((child) => child.parent_seq === run.seq),
+  }
+}
+
+function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
+  const labels = labelsOf(run)
+  const failure = failureOf(run)
+  const groups = stepGroups(material)
+  return {
+    workflowRunId: run.run_id,
+    workflowUrl: run.url,
+    workflowState: run.state,
+    workflowRunCreatedAt: run.created_at,
+    ...(run.finished_at !== null && { workflowRunCompletedAt: run.finished_at }),
+    workflowRunCallerIp: run.caller_ip,
+    ...(run.response !== null && { workflowRunResponse: trim(run.response, material.trimTo) }),
+    ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
+    ...(labels.length > 0 && { label: labels[0], labels }),
+    ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
+    ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material.trimTo) }),
+    steps: failure ? [...groups, { type: 'next', steps: [failedStep(failure, material.trimTo)] }] : groups,
+  }
+}
+
+/** What failed, of a run that has. */
+export function failureOf(run: RunRow): FailureRecord | undefined {
+  // Written by this room when the run failed.
+  return run.failure === null ? undefined : (JSON.parse(run.failure) as FailureRecord)
+}
+
+/** The labels of a run. */
+export function labelsOf(run: Pick<RunRow, 'labels'>): string[] {
+  return run.labels.split('|').filter((label) => label !== '')
+}
+
+function invokerOf(parent: string): object {
+  // Written by this room when it accepted the invocation.
+  const link = JSON.parse(parent) as ParentLink
+  return { workflowRunId: link.runId, workflowUrl: link.url, workflowRunCreatedAt: link.createdAt }
+}
+
+function failedStep(failure: FailureRecord, trimTo: number): StepView {
+  return {
+    messageId: failure.messageId,
+    ...(failure.stepName !== undefined && { stepName: failure.stepName }),
+    state: 'STEP_FAILED',
+    retries: failure.maxRetries,
+    errors: [...(failure.attempts ?? []), failure].map((answer) => errorView(answer, trimTo)),
+  }
+}
+
+function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
+  const { status, headers, error, time } = answer
+  return { status, headers, body: trim(fromBase64(answer.body), trimTo), time, ...(error && { error }) }
+}
+
+function failureFunction(failure: FailureRecord, run: RunRow, trimTo: number): object {
+  const state: FailureState | null = run.failure_state
+  const { callback } = failure
+  const answered = callback?.status !== undefined
+  return {
+    messageId: callback?.messageId,
+    url: callback?.url,
+    state,
+    failStatus: failure.status,
+    failResponse: trim(messageOf(failure), trimTo),
+    failHeaders: failure.headers,
+    ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
+    ...(callback?.attempts?.length && { errors: callback.attempts.map((answer) => errorView(answer, trimTo)) }),
+    ...(answered && {
+      responseStatus: callback.status,
+      responseBody: trim(fromBase64(callback.body ?? ''), trimTo),
+      responseHeaders: callback.headers,
+      maxRetries: callback.maxRetries,
+    }),
+  }
+}
+
+/** What the failing answer says: the message of an SDK's error, else the whole body. */
+function messageOf(failure: FailureRecord): string {
+  const text = fromBase64(failure.body)
+  const message = asObject(parseJson(Buffer.from(text)))?.message
+  return typeof message === 'string' ? message : text
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, 'base64').toString()
+}

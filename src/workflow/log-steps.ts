@@ -1,0 +1,334 @@
+import { type HeaderMap, type MessageConfig, redacted, redactHeaders } from '../queue/index.js'
+import type {
+  ElementRow,
+  InvokedRun,
+  ParentLink,
+  PendingAttempt,
+  PendingStep,
+  WaitRecord,
+  WaitRow,
+} from '../store/operations/runs.js'
+import type { RunState } from '../store/schema/runs.js'
+import { asObject, parseJson } from './invoke.js'
+import type { RunMeta } from './settings.js'
+
+/** How a step stands, as run logs show it (reference workflow 4.14). */
+export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
+
+/** A failed attempt, as run logs show it. */
+export interface AttemptError {
+  readonly error?: string
+  readonly status: number
+  readonly headers: HeaderMap
+  readonly body: string
+  readonly time: number
+}
+
+/** A step, as run logs show it. */
+export type StepView = Readonly<Record<string, unknown>> & { readonly state: StepState }
+
+/** Steps that belong together. */
+export interface GroupView {
+  readonly type: 'sequential' | 'parallel' | 'next'
+  readonly steps: readonly StepView[]
+}
+
+/** Everything of one run that its steps are shown from. */
+export interface RunMaterial {
+  readonly state: RunState
+  readonly elements: readonly ElementRow[]
+  readonly pending: readonly PendingStep[]
+  readonly attempts: readonly PendingAttempt[]
+  readonly waits: readonly WaitRow[]
+  /** Runs that this one has invoked. */
+  readonly invoked: readonly InvokedRun[]
+  /** Bodies and results are cut to this many characters. */
+  readonly trimTo: number
+  readonly now: number
+}
+
+/** A step as its SDK sent it; nothing of it is certain. */
+interface Sent {
+  readonly element: ElementRow
+  readonly step: Readonly<Record<string, unknown>>
+}
+
+/** The steps of a run in groups: what has been, then what is going on. */
+export function stepGroups(run: RunMaterial): GroupView[] {
+  const sent = distinct(run.elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
+  const results = new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one]))
+  const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
+  const shown = new Set<number>()
+  const groups: GroupView[] = [initGroup(run)]
+  for (const one of sent) {
+    const id = Number(isPlan(one.step) ? one.step.targetStep : one.step.stepId)
+    if (shown.has(id)) continue
+    const group = branches.get(id)
+    for (const branch of group ?? [one]) shown.add(Number(branch.step.targetStep ?? branch.step.stepId))
+    groups.push(groupView(run, one, group, results))
+  }
+  groups.push(...openSteps(run, shown).map((step): GroupView => ({ type: 'sequential', steps: [step] })))
+  const next = nextSteps(run)
+  return next.length > 0 ? [...groups, { type: 'next', steps: next }] : groups
+}
+
+function groupView(
+  run: RunMaterial,
+  one: Sent,
+  group: readonly Sent[] | undefined,
+  results: ReadonlyMap<number, Sent>,
+): GroupView {
+  if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
+  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, results)) }
+}
+
+function toSent(element: ElementRow): Sent {
+  return { element, step: asObject(parseJson(element.body)) ?? {} }
+}
+
+/** SDKs may send a step twice; the first one counts, for them as well. */
+function distinct(sent: readonly Sent[]): Sent[] {
+  const first = new Map<string, Sent>()
+  for (const one of sent) {
+    const key = `${String(one.step.stepId)}:${String(one.step.targetStep ?? '')}`
+    if (!first.has(key)) first.set(key, one)
+  }
+  return [...first.values()]
+}
+
+function isPlan(step: Sent['step']): boolean {
+  return step.stepId === 0 && typeof step.targetStep === 'number'
+}
+
+/** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
+function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
+  const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
+  const groups = new Map<number, Sent[]>()
+  for (let at = 0; at < sorted.length; ) {
+    const group = sorted.slice(at, at + Math.max(1, Number(sorted[at]?.step.concurrent) || 1))
+    for (const { step } of group) groups.set(Number(step.targetStep), group)
+    at += group.length
+  }
+  return groups
+}
+
+function branchView(run: RunMaterial, plan: Sent, results: ReadonlyMap<number, Sent>): StepView {
+  const result = results.get(Number(plan.step.targetStep))
+  if (result) return stepView(run, result)
+  const { targetStep, ...step } = plan.step
+  const open = openSteps(run, new Set()).find((view) => view.stepId === targetStep)
+  return (
+    open ?? {
+      ...stepView(run, { element: plan.element, step: { ...step, stepId: targetStep } }),
+      state: openState(run, plan.element.message_id),
+    }
+  )
+}
+
+function initGroup({ elements, trimTo }: RunMaterial): GroupView {
+  const init = elements.find(({ position }) => position === 0)
+  const body = init?.body ?? new Uint8Array()
+  // Written by this room when it accepted the trigger; a run without settings is none of its own.
+  const { delivery } = JSON.parse(init?.meta ?? '{}') as Partial<RunMeta>
+  const { redact } = JSON.parse(delivery?.config ?? '{}') as MessageConfig
+  const step: StepView = {
+    stepName: 'init',
+    stepType: 'Initial',
+    callType: 'step',
+    messageId: init?.message_id ?? '',
+    out: redact?.body ? redacted(body) : trim(new TextDecoder().decode(body), trimTo),
+    concurrent: 1,
+    state: 'STEP_SUCCESS',
+    createdAt: init?.created_at ?? 0,
+    retries: delivery?.max_retries,
+    headers: redactHeaders(JSON.parse(delivery?.headers ?? '{}') as HeaderMap, redact),
+  }
+  return { type: 'sequential', steps: [step] }
+}
+
+function stepView(run: RunMaterial, { element, step }: Sent): StepView {
+  const { out, targetStep: _, callUrl: _u, callMethod: _m, callBody: _b, callHeaders: _h, ...rest } = step
+  return {
+    ...rest,
+    callType: 'step',
+    messageId: element.message_id,
+    createdAt: element.created_at,
+    state: isAsleep(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
+    ...(out !== undefined && { out: trim(String(out), run.trimTo) }),
+    ...sleepFields(step),
+    ...callFields(run, step),
+    ...invokeFields(run, element.message_id),
+  }
+}
+
+/** A sleep is in the list from its start; until its end its message is pending. */
+function isAsleep({ pending, now }: RunMaterial, element: ElementRow): boolean {
+  const message = pending.find(({ message_id }) => message_id === element.message_id)
+  return message !== undefined && message.retried === 0 && message.next_at > now
+}
+
+function sleepFields({ sleepUntil }: Sent['step']): object {
+  return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
+}
+
+function callFields(run: RunMaterial, step: Sent['step']): object {
+  if (step.stepType !== 'Call') return {}
+  const request = run.elements.find((element) => element.kind === 'toCallback' && stepIdOfCall(element) === step.stepId)
+  const result = asObject(parseText(String(step.out)))
+  return {
+    ...(request && callRequest(run, request)),
+    ...(result && {
+      callResponseStatus: result.status,
+      callResponseBody: trim(String(result.body ?? ''), run.trimTo),
+      callResponseHeaders: result.header,
+    }),
+  }
+}
+
+function callRequest(run: RunMaterial, element: ElementRow): object {
+  const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
+  return {
+    callUrl: delivery.url,
+    callMethod: delivery.method,
+    callHeaders: parseText(String(delivery.headers ?? '{}')),
+    callBody: trim(new TextDecoder().decode(element.body), run.trimTo),
+  }
+}
+
+/** What a call says about its step stands in the headers that its result will carry. */
+function callHeader(element: ElementRow, name: string): string | undefined {
+  const headers = asObject(asObject(asObject(parseText(element.meta))?.callback)?.headers)
+  const value = headers?.[`upstash-forward-upstash-workflow-${name}`]
+  return typeof value === 'string' ? value : undefined
+}
+
+function stepIdOfCall(element: ElementRow): number {
+  return Number(callHeader(element, 'stepid'))
+}
+
+/** Steps that have begun without an element of their own in the list: calls under way, and waits. */
+function openSteps(run: RunMaterial, shown: ReadonlySet<number>): StepView[] {
+  return [...openCalls(run), ...openWaits(run), ...openInvocations(run)].filter(
+    (view) => !shown.has(Number(view.stepId)),
+  )
+}
+
+function openCalls(run: RunMaterial): StepView[] {
+  const done = new Set(run.elements.filter(({ kind }) => kind === 'step').map((element) => toSent(element).step.stepId))
+  return run.elements
+    .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
+    .map((element) => ({
+      stepId: stepIdOfCall(element),
+      stepName: callHeader(element, 'stepname'),
+      stepType: 'Call',
+      callType: 'toCallback',
+      messageId: element.message_id,
+      concurrent: Number(callHeader(element, 'concurrent') ?? 1),
+      createdAt: element.created_at,
+      state: openState(run, element.message_id),
+      ...callRequest(run, element),
+    }))
+}
+
+function openWaits(run: RunMaterial): StepView[] {
+  return run.waits.map((wait) => {
+    // Written by this room when the run began to wait.
+    const { step } = JSON.parse(wait.wait) as WaitRecord
+    return {
+      ...step,
+      callType: 'step',
+      messageId: wait.message_id,
+      createdAt: wait.created_at,
+      state: 'STEP_PROGRESS',
+      waitEventId: wait.event_id,
+      waitTimeoutDeadline: wait.deadline,
+      waitTimeout: false,
+    }
+  })
+}
+
+/** An invoked run that has not ended stands for the step that its end will complete. */
+function openInvocations(run: RunMaterial): StepView[] {
+  return run.invoked
+    .filter(({ state }) => state === 'RUN_STARTED')
+    .map((child) => {
+      const { step, messageId } = linkOf(child)
+      const { targetStep: _, ...shown } = step
+      return {
+        ...shown,
+        callType: 'step',
+        messageId,
+        createdAt: child.created_at,
+        state: run.state === 'RUN_STARTED' ? 'STEP_PROGRESS' : 'STEP_CANCELED',
+        ...invokedFields(child),
+      }
+    })
+}
+
+function invokeFields(run: RunMaterial, messageId: string): object {
+  const child = run.invoked.find((invoked) => linkOf(invoked).messageId === messageId)
+  return child ? invokedFields(child) : {}
+}
+
+function invokedFields({ run_id, url, created_at }: InvokedRun): object {
+  return { invokedWorkflowRunId: run_id, invokedWorkflowUrl: url, invokedWorkflowCreatedAt: created_at }
+}
+
+function linkOf({ parent }: InvokedRun): ParentLink {
+  // Written by this room when it accepted the invocation.
+  return JSON.parse(parent ?? '{}') as ParentLink
+}
+
+function openState({ state, pending }: RunMaterial, messageId: string): StepState {
+  if (state === 'RUN_CANCELED') return 'STEP_CANCELED'
+  if (state === 'RUN_FAILED') return 'STEP_FAILED'
+  const message = pending.find(({ message_id }) => message_id === messageId)
+  return message && message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS'
+}
+
+/** What is being delivered now, or tried again. */
+function nextSteps(run: RunMaterial): StepView[] {
+  const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
+  const waiting = new Set(run.waits.map(({ message_id }) => message_id))
+  if (run.state === 'RUN_CANCELED') return [{ messageId: run.elements.at(-1)?.message_id, state: 'STEP_CANCELED' }]
+  if (run.state !== 'RUN_STARTED') return []
+  return run.pending
+    .filter(({ message_id }) => !asleep.has(message_id) && !waiting.has(message_id))
+    .map((message) => pendingView(run, message))
+}
+
+function pendingView(run: RunMaterial, message: PendingStep): StepView {
+  const errors = run.attempts
+    .filter(({ message_seq }) => message_seq === message.seq)
+    .map((one) => attemptError(one, run.trimTo))
+  const name = errors.at(-1)?.headers['Upstash-Error-Step-Name']?.[0]
+  const { retryDelay } = asObject(parseText(message.config)) ?? {}
+  return {
+    messageId: message.message_id,
+    state: message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS',
+    retries: message.max_retries,
+    ...(typeof retryDelay === 'string' && { retryDelay }),
+    ...(name !== undefined && { stepName: name }),
+    ...(errors.length > 0 && { errors, nextDeliveryTime: message.next_at }),
+  }
+}
+
+function attemptError(attempt: PendingAttempt, trimTo: number): AttemptError {
+  return {
+    status: attempt.status,
+    // Written by the queue as a map of headers.
+    headers: JSON.parse(attempt.headers) as HeaderMap,
+    body: trim(new TextDecoder().decode(attempt.body ?? undefined), trimTo),
+    time: attempt.started_at,
+    ...(attempt.error !== null && { error: attempt.error }),
+  }
+}
+
+function parseText(text: string | null | undefined): unknown {
+  return parseJson(Buffer.from(text ?? ''))
+}
+
+/** Cuts a text, telling nothing of it: readers asked for it. */
+export function trim(text: string, trimTo: number): string {
+  return text.length > trimTo ? text.slice(0, trimTo) : text
+}

@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import { operations } from '../store/index.js'
+import { pendingOf } from './testing/harness.js'
+import { useWorkflows } from './testing/suite.js'
+
+describe('run logs', () => {
+  const suite = useWorkflows()
+  const { host } = suite
+
+  const get = async (path: string): Promise<[number, Record<string, unknown>]> => {
+    const answer = await fetch(suite.service.url + path, { headers: suite.service.auth })
+    return [answer.status, (await answer.json()) as Record<string, unknown>]
+  }
+  const idsOf = ([, body]: [number, Record<string, unknown>]) =>
+    (body.runs as { workflowRunId: string }[]).map(({ workflowRunId }) => workflowRunId)
+
+  it('are read by the SDK, with filters and page by page', async () => {
+    const app = await host({ '/logged': { route: async (context) => context.run('one', () => 1) } })
+    const url = `${app.url}/logged`
+    const triggered = await suite.service.client.trigger(
+      ['a', 'b', 'c'].map((label) => ({
+        url,
+        label: [label, 'all'],
+        flowControl: { key: `key-${label}`, parallelism: 1 },
+      })),
+    )
+    const [a, b, c] = triggered.map(({ workflowRunId }) => workflowRunId) as [string, string, string]
+    await Promise.all([a, b, c].map((runId) => suite.service.ended(runId)))
+
+    const first = await suite.service.client.logs({ filter: { label: 'all' }, count: 2 } as never)
+    expect(first.runs.map(({ workflowRunId }) => workflowRunId)).toEqual([c, b])
+    const second = await suite.service.client.logs({
+      filter: { label: 'all' },
+      count: 2,
+      cursor: first.cursor,
+    } as never)
+    expect([second.runs.map(({ workflowRunId }) => workflowRunId), second.cursor]).toEqual([[a], undefined])
+
+    expect(idsOf(await get('/v2/workflows/logs?label=a&label=b'))).toEqual([b, a])
+    expect(idsOf(await get('/v2/workflows/logs?label=a,b&flowControlKey=key-a'))).toEqual([a])
+    expect(idsOf(await get(`/v2/workflows/events?groupBy=workflowRunId&workflowUrl=${url}&state=RUN_SUCCESS`))).toEqual(
+      [c, b, a],
+    )
+    expect(idsOf(await get(`/v2/workflows/logs?workflowUrl=${url}&state=RUN_FAILED`))).toEqual([])
+    expect(
+      idsOf(await get(`/v2/workflows/logs?host=${new URL(url).host}&path=/logged&callerIp=127.0.0.1&fromDate=1`)),
+    ).toEqual([c, b, a])
+    expect(idsOf(await get(`/v2/workflows/logs?label=all&toDate=1`))).toEqual([])
+    const [step] = (await suite.service.log(b))?.steps[1]?.steps ?? []
+    expect(idsOf(await get(`/v2/workflows/logs?messageId=${step?.messageId}`))).toEqual([b])
+  })
+
+  it('refuse what they cannot mean', async () => {
+    expect((await get('/v2/workflows/logs?state=RUNNING'))[1]).toEqual({
+      error: 'state must be one of RUN_STARTED, RUN_SUCCESS, RUN_FAILED, RUN_CANCELED; found "RUNNING".',
+    })
+    for (const query of ['count=0', 'count=many', 'cursor=x', 'fromDate=yesterday']) {
+      expect((await get(`/v2/workflows/logs?${query}`))[0], query).toBe(400)
+    }
+  })
+
+  it('show nothing that is to be redacted', async () => {
+    const app = await host({ '/secret': { route: async (context) => context.run('one', () => 1) } })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/secret`,
+      body: 'the secret payload',
+      headers: { 'x-secret': 'the secret header' },
+      redact: { body: true, header: ['x-secret'] },
+    })
+    await suite.service.ended(workflowRunId)
+    const text = JSON.stringify(await get(`/v2/workflows/logs?workflowRunId=${workflowRunId}`))
+    expect(text).not.toContain('the secret')
+    expect(text.match(/REDACTED:[0-9a-f]{64}/g)).toHaveLength(2)
+    expect(app.delivered[0]?.headers['x-secret']).toBe('the secret header')
+  })
+
+  it('are cut to the length that was asked for', async () => {
+    const app = await host({ '/long': { route: async (context) => context.run('one', () => 'r'.repeat(50)) } })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/long`, body: 'p'.repeat(50) })
+    await suite.service.ended(workflowRunId)
+    const [, { runs }] = await get(`/v2/workflows/logs?workflowRunId=${workflowRunId}&trimBody=5`)
+    expect(runs).toMatchObject([
+      { workflowRunResponse: '"rrrr', steps: [{ steps: [{ out: 'ppppp' }] }, { steps: [{ out: '"rrrr' }] }] },
+    ])
+  })
+
+  it('show a step that is tried again, with its errors', async () => {
+    const app = await host({
+      '/bad': {
+        route: async (context) =>
+          context.run('bad step', () => {
+            throw new Error('not now')
+          }),
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/bad`,
+      retries: 3,
+      retryDelay: '3600000',
+    })
+    const run = await suite.service.when(
+      workflowRunId,
+      'a retry',
+      ({ steps }) => steps.at(-1)?.steps[0]?.state === 'STEP_RETRY',
+    )
+    const [next] = run.steps.at(-1)?.steps ?? []
+    expect(next).toMatchObject({ stepName: 'bad step', retries: 3, retryDelay: '3600000', errors: [{ status: 500 }] })
+    expect(next?.nextDeliveryTime).toBeGreaterThan(Date.now() + 3_000_000)
+  })
+
+  it('end with an error that can be read when a step asks for what cannot be', async () => {
+    const app = await host({
+      '/call': { route: async (context) => context.call('call', { url: 'ftp://example.com/x' }) },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/call`, retries: 3 })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    expect(JSON.stringify(run.steps.at(-1))).toContain('begins with http:// or https://')
+  })
+
+  it('show the list of a run that goes on to the SDK', async () => {
+    const app = await host({
+      '/list': {
+        route: async (context) => {
+          await context.run('one', () => 1)
+          await context.sleep('long', '1h')
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/list`, body: 'payload' })
+    await suite.service.when(workflowRunId, 'the sleep', ({ steps }) => steps.at(-1)?.steps[0]?.stepType === 'SleepFor')
+    const [status, list] = await get(`/v2/workflows/runs/${workflowRunId}`)
+    const elements = list as unknown as { messageId: string; body: string; callType: string }[]
+    expect(status).toBe(200)
+    expect(elements.map(({ callType }) => callType)).toEqual(['step', 'step', 'step'])
+    expect(atob(elements[0]?.body ?? '')).toBe('payload')
+    expect(JSON.parse(atob(elements[1]?.body ?? ''))).toMatchObject({ stepId: 1, stepName: 'one', out: '1' })
+    expect((await get('/v2/workflows/runs/wfr_nobody'))[0]).toBe(404)
+  })
+
+  it('are deleted some time after the end of their runs, and never before it', async () => {
+    const app = await host({ '/old': { route: async (context) => context.run('one', () => 1) } })
+    const ended = await suite.service.client.trigger({ url: `${app.url}/old` })
+    const delayed = await suite.service.client.trigger({ url: `${app.url}/old`, delay: '1h' })
+    await suite.service.ended(ended.workflowRunId)
+    await suite.store.run(operations.runs.sweepRuns, { after: 0, finishedBefore: Date.now() + 1, limit: 10_000 })
+    expect(await suite.service.log(ended.workflowRunId)).toBeUndefined()
+    expect(await suite.service.log(delayed.workflowRunId)).toMatchObject({ workflowState: 'RUN_STARTED' })
+    expect(await pendingOf(suite.store, delayed.workflowRunId)).toHaveLength(1)
+  })
+
+  it('are also a flat list of events, under both older names', async () => {
+    const app = await host({
+      '/flat': {
+        route: async (context) => {
+          await context.run('one', () => 1)
+          await context.waitForEvent('wait', 'flat-event')
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/flat` })
+    await suite.service.when(workflowRunId, 'only the event to wait for', ({ because }) =>
+      (because ?? []).every(({ kind }) => kind === 'event'),
+    )
+    const events = async (path: string) => (await get(path))[1].events as { state: string; workflowRunId: string }[]
+    const waiting = await events(`/v2/workflows/messageLogs?workflowRunId=${workflowRunId}`)
+    expect(waiting.map(({ state }) => state).sort()).toEqual([
+      'RUN_STARTED',
+      'STEP_SUCCESS',
+      'STEP_SUCCESS',
+      'WAITER_ADDED',
+    ])
+    await suite.service.client.notify({ eventId: 'flat-event' })
+    await suite.service.ended(workflowRunId)
+    const done = await events(`/v2/workflows/events?workflowRunId=${workflowRunId}`)
+    expect(done.map(({ state }) => state).sort()).toEqual([
+      'RUN_STARTED',
+      'RUN_SUCCESS',
+      ...Array(3).fill('STEP_SUCCESS'),
+    ])
+    expect(done.at(0)).toMatchObject({ state: 'RUN_SUCCESS', workflowRunId })
+    expect(
+      (await get(`/v2/workflows/events?groupBy=workflowRunId&workflowRunId=${workflowRunId}`))[1],
+    ).not.toHaveProperty('events')
+  })
+})

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { openStore, operations, type Store } from '../store/index.js'
+import type { Operation } from '../store/operation.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { World } from './testing/model/world.js'
+
+/** Plays one world from its seed to its end. */
+async function play(store: Store, seed: number, moves: number): Promise<void> {
+  const world = new World(store, seed)
+  try {
+    await world.play(moves)
+    await world.finish()
+  } catch (cause) {
+    throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
+
+describeOnEveryStore('worlds of runs, played at random', (openStoreHere, { kind }) => {
+  const seeds = kind === 'sqlite' ? 6 : 2
+
+  it('keep every promise', async () => {
+    const store = await openStoreHere()
+    for (let seed = 1; seed <= seeds; seed++) await play(store, seed, 150)
+  })
+})
+
+/** Stands in for one operation of the store and does it wrongly; all others are done as they should be. */
+type Bug = (store: Store, operation: Operation<never, unknown>, args: object) => Promise<unknown> | undefined
+
+const BUGS: Readonly<Record<string, Bug>> = {
+  'an acknowledged step is lost': (_, operation, args) => {
+    if (operation.name !== 'runs.submit') return undefined
+    const { submissions } = args as { submissions: { kind: string }[] }
+    if (submissions.some(({ kind }) => kind !== 'append')) return undefined
+    return Promise.resolve({ kind: 'accepted', results: submissions.map(() => ({ kind: 'appended' })), offers: [] })
+  },
+  'a step is appended twice': async (store, operation, args) => {
+    const result = await store.run(operation, args as never)
+    if (operation.name === 'runs.submit') await store.run(operation, withOtherIds(args) as never).catch(() => undefined)
+    return result
+  },
+  'a delivery carries what has joined the list later': async (store, operation, args) => {
+    const found = (await store.run(operation, args as never)) as {
+      run: { account_id: string; run_id: string }
+      list: unknown[]
+    }
+    if (operation.name !== 'runs.delivery' || !found || found.list.length === 0) return found
+    const name = { accountId: found.run.account_id, runId: found.run.run_id }
+    const whole = await store.run(operations.runs.withElements, name)
+    return { ...found, list: whole?.elements.filter(({ kind }) => kind === 'step') }
+  },
+  'a cancellation counts runs that had ended': async (store, operation, args) => {
+    const result = await store.run(operation, args as never)
+    return operation.name === 'runs.cancel'
+      ? { ...(result as object), canceled: (args as { seqs: number[] }).seqs }
+      : result
+  },
+  'a canceled run keeps its messages and looks as if it went on': async (store, operation, args) => {
+    if (operation.name === 'runs.cancel') {
+      const canceled = await store.run(operation, args as never)
+      return { ...(canceled as object), offers: [...kept] }
+    }
+    const result = await store.run(operation, args as never)
+    if (operation.name === 'runs.submit') kept.push(...(result as { offers: [] }).offers)
+    if (operation.name !== 'runs.delivery' || !result) return result
+    return { ...(result as { run: object }), run: { ...(result as { run: object }).run, state: 'RUN_STARTED' } }
+  },
+  'the deadline of a wait passes without a trace': (_, operation) =>
+    operation.name === 'runs.expireWait' ? Promise.resolve(false) : undefined,
+  'what a resumed run has still to do is not offered': async (store, operation, args) => {
+    const result = await store.run(operation, args as never)
+    return operation.name === 'runs.revive' ? { ...(result as object), offers: [] } : result
+  },
+}
+
+/** By which broken promise each bug shows. */
+const VIOLATIONS: Readonly<Record<string, RegExp>> = {
+  'an acknowledged step is lost': /nothing will ever happen|acknowledged .* 0 times/,
+  'a step is appended twice': /which nobody sent/,
+  'a delivery carries what has joined the list later': /nothing will ever happen|another list/,
+  'a cancellation counts runs that had ended': /^seed \d+: canceled [\d,]+ instead of/,
+  'a canceled run keeps its messages and looks as if it went on': /was canceled, and something of it was delivered/,
+  'the deadline of a wait passes without a trace': /never ended|nothing will ever happen/,
+  'what a resumed run has still to do is not offered': /never ended/,
+}
+
+const kept: never[] = []
+
+function withOtherIds(args: object): object {
+  const { submissions } = args as { submissions: { kind: string; element?: { messageId: string } }[] }
+  const appends = submissions.filter(({ kind }) => kind === 'append')
+  const again = appends.map((one) => ({ ...one, element: { ...one.element, messageId: `${one.element?.messageId}x` } }))
+  return { ...args, submissions: again }
+}
+
+function withBug(store: Store, bug: Bug): Store {
+  const run = (operation: Operation<never, unknown>, args: object) =>
+    bug(store, operation, args) ?? store.run(operation, args as never)
+  return { ...store, describe: () => store.describe(), close: () => store.close(), run: run as Store['run'] }
+}
+
+describe('the model', () => {
+  let store: Store
+
+  beforeAll(async () => {
+    const onFailure = (error: Error): void => {
+      throw error
+    }
+    store = await openStore({ location: 'sqlite', dataDir: tempDir(), onFailure })
+  })
+  afterAll(() => store.close())
+
+  for (const [what, bug] of Object.entries(BUGS)) {
+    it(`notices when ${what}`, async () => {
+      kept.length = 0
+      const violations: string[] = []
+      for (let seed = 1; seed <= 12 && violations.length === 0; seed++) {
+        await play(withBug(store, bug), seed, 150).catch((error: Error) => violations.push(error.message))
+      }
+      expect(violations.join()).toMatch(VIOLATIONS[what] ?? /^$/)
+    })
+  }
+})

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { announces, belongsToRun, classify, type ItemKind, passesToEndpoint } from './protocol.js'
+
+describe('an item of a publish request', () => {
+  const id = { 'upstash-workflow-runid': 'wfr_1' }
+  const rows: readonly (readonly [string, Record<string, string>, ItemKind])[] = [
+    ['starts a run', { 'upstash-workflow-init': 'true' }, 'trigger'],
+    ['starts a run for another', { 'upstash-workflow-init': 'true', 'upstash-workflow-invoke': 'true' }, 'invoke'],
+    [
+      'answers the first contact',
+      { 'upstash-workflow-init': 'true', 'upstash-workflow-trigger-by-sdk': 'true' },
+      'confirm',
+    ],
+    ['is a step', { 'upstash-workflow-init': 'false' }, 'step'],
+    ['is a step when it says nothing', {}, 'step'],
+    ['is a step when it says so', { 'upstash-workflow-init': 'false', 'upstash-workflow-calltype': 'step' }, 'step'],
+    ['is a call', { 'upstash-workflow-init': 'false', 'upstash-workflow-calltype': 'toCallback' }, 'call'],
+  ]
+  it.each(rows)('%s', (_what, headers, kind) => {
+    expect(belongsToRun({ ...id, ...headers })).toBe(true)
+    expect(classify({ ...id, ...headers })).toBe(kind)
+  })
+
+  it('belongs to no run without a run id', () => {
+    expect(belongsToRun({ 'upstash-workflow-init': 'true' })).toBe(false)
+  })
+
+  it('announces features in a list', () => {
+    const headers = { 'upstash-feature-set': 'LazyFetch, WF_TriggerOnConfig' }
+    expect([
+      announces(headers, 'WF_TriggerOnConfig'),
+      announces(headers, 'WF_DetectTrigger'),
+      announces({}, 'LazyFetch'),
+    ]).toEqual([true, false, false])
+  })
+
+  it('cannot set the headers that the server speaks itself', () => {
+    const names = [
+      'x-tenant',
+      'authorization',
+      'upstash-label',
+      'upstash-workflow-invoke-count',
+      'upstash-signature',
+      'upstash-message-id',
+      'upstash-workflow-sdk-version',
+      'user-agent',
+      'host',
+    ]
+    expect(names.filter(passesToEndpoint)).toEqual([
+      'x-tenant',
+      'authorization',
+      'upstash-label',
+      'upstash-workflow-invoke-count',
+    ])
+  })
+})

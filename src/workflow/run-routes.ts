@@ -1,0 +1,84 @@
+import type { Clock } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { endRun, getRunSteps } from '../contract/workflow.js'
+import { type Route, route } from '../http/index.js'
+import type { Queue } from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { RunState } from '../store/schema/runs.js'
+import { base64 } from './bytes.js'
+
+/** What the operations on single runs work with. */
+export interface RunDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly clock: Clock
+}
+
+interface RunName {
+  readonly accountId: string
+  readonly runId: string
+}
+
+/** How a request has left a run. */
+interface Ended {
+  readonly workflowRunId: string
+  readonly workflowState: RunState
+}
+
+/** Ending a run, and reading the list of one that is going on. */
+export function runRoutes(deps: RunDeps): Route[] {
+  return [
+    route(getRunSteps, ({ params, caller }) =>
+      listOf(deps, { accountId: caller.accountId, runId: params.workflowRunId }),
+    ),
+    route(endRun, ({ params, query, body, caller }) => {
+      const name = { accountId: caller.accountId, runId: params.workflowRunId }
+      return query.cancel === false ? finish(deps, name, new TextDecoder().decode(body)) : cancel(deps, name)
+    }),
+  ]
+}
+
+async function listOf({ store }: RunDeps, name: RunName) {
+  const found = await store.run(operations.runs.withElements, name)
+  if (!found) throw new HomeportError('run_not_found', { runId: name.runId })
+  if (found.run.state !== 'RUN_STARTED') {
+    throw new HomeportError('run_not_going_on', { runId: name.runId, state: found.run.state })
+  }
+  return found.elements.map(({ message_id, body, kind }) => ({
+    messageId: message_id,
+    body: base64(body),
+    callType: kind,
+  }))
+}
+
+/** The program has returned. Said twice, or to a run that has ended otherwise, it changes nothing. */
+async function finish({ store, queue, clock }: RunDeps, name: RunName, response: string): Promise<Ended> {
+  const result = await store.run(operations.runs.finishRun, { ...name, response, at: clock.now() })
+  switch (result.kind) {
+    case 'missing':
+      throw new HomeportError('run_not_found', { runId: name.runId })
+    case 'already':
+      return { workflowRunId: name.runId, workflowState: result.state }
+    case 'finished':
+      queue.offer(result.offers)
+      return { workflowRunId: name.runId, workflowState: 'RUN_SUCCESS' }
+  }
+}
+
+async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<Ended> {
+  const run = await store.run(operations.runs.find, name)
+  if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
+  const { canceled, offers } = await store.run(operations.runs.cancelRuns, { seqs: [run.seq], at: clock.now() })
+  queue.drop({ groupKeys: canceled })
+  queue.offer(offers)
+  if (canceled.length === 0) await explainUncanceled(store, name)
+  return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
+}
+
+/** A run that was canceled before is as it should be; one that has ended otherwise cannot be canceled. */
+async function explainUncanceled(store: Store, name: RunName): Promise<void> {
+  const run = await store.run(operations.runs.find, name)
+  if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
+  if (run.state !== 'RUN_CANCELED')
+    throw new HomeportError('run_not_cancelable', { runId: name.runId, state: run.state })
+}

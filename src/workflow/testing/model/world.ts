@@ -1,0 +1,348 @@
+import { newId } from '../../../base/index.js'
+import { ManualClock } from '../../../base/testing/manual-clock.js'
+import type { AttemptOutcome, Outbound, PendingMessage, Publisher, Settled } from '../../../queue/index.js'
+import { toPending } from '../../../queue/index.js'
+import { operations, type Store } from '../../../store/index.js'
+import type { PendingRow } from '../../../store/operations/messages.js'
+import type { ElementRow, RunRow } from '../../../store/operations/runs.js'
+import type { RunState } from '../../../store/schema/runs.js'
+import { Flights } from '../../flights.js'
+import { RunIntake } from '../../intake.js'
+import { RunMessages } from '../../kind.js'
+import { runLogs } from '../../log-runs.js'
+import { revivalOf } from '../../revival.js'
+import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
+import { firstResults, type ListedStep, randomProgram } from './program.js'
+import { type Random, seeded } from './random.js'
+
+/** What the model knows of a run without asking the store. */
+interface KnownRun {
+  state: RunState
+  /** Messages whose elements the server has acknowledged, and those that stand for waits. */
+  readonly accepted: Set<string>
+  readonly waits: Set<string>
+  readonly deliveries: { readonly messageId: string; readonly list: readonly string[] }[]
+  results: string | undefined
+}
+
+interface Flight {
+  readonly message: PendingMessage
+  readonly outbound: Outbound
+  answered: boolean
+}
+
+const LIMITS = { timeoutMs: 900_000 }
+const MOST_ROUNDS = 5_000
+
+/**
+ * A world of runs that is played with a seed: the real intake, message kind and store; a simulated engine, clock and
+ * endpoint. It throws as soon as something is not as promised, and `finish` lets everything come to its end.
+ */
+export class World {
+  readonly #store: Store
+  readonly #random: Random
+  readonly #clock = new ManualClock()
+  readonly #kind: RunMessages
+  readonly #endpoint: EndpointDeps
+  readonly #runs = new Map<string, KnownRun>()
+  readonly #flights = new Flights(LIMITS.timeoutMs)
+  #memory = new Map<number, PendingMessage>()
+  #inFlight = new Map<number, Flight>()
+  #dead = 0
+
+  constructor(store: Store, seed: number) {
+    const [clock, random] = [this.#clock, seeded(seed)]
+    this.#store = store
+    this.#random = random
+    const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
+    this.#kind = new RunMessages({ store, clock, limits: LIMITS, flights: this.#flights })
+    const intake = new RunIntake({ store, queue: { offer }, clock, limits: LIMITS })
+    const publisher = publisherOf(newId('acc_', clock.now()))
+    this.#endpoint = { store, intake, publisher, random, offer, ...this.#witness() }
+  }
+
+  /** Plays some moves at random. */
+  async play(moves: number): Promise<void> {
+    for (let move = 0; move < moves; move++) await this.#move()
+  }
+
+  /** Lets everything come to its end, without further mishaps, and checks all of it. */
+  async finish(): Promise<void> {
+    for (let round = 0; this.#memory.size + this.#inFlight.size > 0; round++) {
+      if (round > MOST_ROUNDS) throw new Error('the world does not come to rest')
+      await this.#goOn()
+    }
+    await this.#checkReasons()
+    for (const [runId, known] of await this.#allRuns()) await this.#check(runId, known)
+  }
+
+  #witness() {
+    return {
+      now: () => this.#clock.now(),
+      accepted: (runId: string, messageId: string) => void this.#known(runId).accepted.add(messageId),
+      waiting: (runId: string, messageId: string) => void this.#known(runId).waits.add(messageId),
+      delivered: (runId: string, messageId: string, list: readonly string[]) =>
+        void this.#known(runId).deliveries.push({ messageId, list }),
+      finished: (runId: string, results: string) => {
+        this.#moveTo(runId, 'RUN_SUCCESS')
+        this.#known(runId).results = results
+      },
+    }
+  }
+
+  #known(runId: string): KnownRun {
+    const known = this.#runs.get(runId) ?? {
+      state: 'RUN_STARTED' as const,
+      accepted: new Set<string>(),
+      waits: new Set<string>(),
+      deliveries: [],
+      results: undefined,
+    }
+    this.#runs.set(runId, known)
+    return known
+  }
+
+  #moveTo(runId: string, state: RunState): void {
+    const known = this.#known(runId)
+    if (known.state !== 'RUN_STARTED') throw new Error(`${runId} went from ${known.state} to ${state}`)
+    known.state = state
+  }
+
+  #offer(rows: readonly PendingRow[]): void {
+    for (const row of rows) if (row.kind === 'workflow') this.#memory.set(row.seq, toPending(row))
+  }
+
+  async #move(): Promise<void> {
+    const dice = this.#random.below(100)
+    if (dice < 12) return this.#trigger()
+    if (dice < 80) return this.#goOn({ mishaps: true })
+    if (dice < 85) return this.#cancel()
+    if (dice < 90) return this.#notify()
+    if (dice < 93) return this.#revive()
+    if (dice < 95) return this.#crash()
+    if (this.#inFlight.size === 0) return this.#checkReasons()
+    return undefined
+  }
+
+  async #trigger(): Promise<void> {
+    const runId = newId('wfr_', this.#clock.now())
+    const item = triggerItem(runId, randomProgram(this.#random), this.#random.below(3))
+    const [reply] = await this.#endpoint.intake.submit(this.#endpoint.publisher, [item])
+    if (reply && 'messageId' in reply) this.#known(runId).accepted.add(reply.messageId)
+  }
+
+  /** The next thing that happens to some message: it is sent, answered, or its outcome is settled. */
+  async #goOn(how: { mishaps?: boolean } = {}): Promise<void> {
+    const flight = this.#random.pick([...this.#inFlight.values()])
+    if (flight && (this.#memory.size === 0 || this.#random.chance(0.6))) return this.#answerOrSettle(flight, how)
+    const due = [...this.#memory.values()].filter(({ nextAt }) => nextAt <= this.#clock.now())
+    const message = this.#random.pick(due)
+    if (message) return this.#send(message)
+    if (flight) return this.#answerOrSettle(flight, how)
+    const next = Math.min(...[...this.#memory.values()].map(({ nextAt }) => nextAt))
+    if (Number.isFinite(next)) this.#clock.advance(Math.max(0, next - this.#clock.now()))
+  }
+
+  async #send(message: PendingMessage): Promise<void> {
+    this.#memory.delete(message.seq)
+    const outbound = await this.#kind.prepare(message)
+    if (!outbound) return
+    const runId = outbound.headers['Upstash-Workflow-Runid']?.[0]
+    if (runId !== undefined && this.#runs.get(runId)?.state === 'RUN_CANCELED') {
+      throw new Error(`${runId} was canceled, and something of it was delivered`)
+    }
+    this.#inFlight.set(message.seq, { message, outbound, answered: false })
+  }
+
+  async #answerOrSettle(flight: Flight, { mishaps = false }: { mishaps?: boolean }): Promise<void> {
+    const fails = mishaps && this.#random.chance(0.15)
+    if (!flight.answered && !fails) {
+      flight.answered = true
+      await answer(this.#endpoint, flight.message, flight.outbound)
+      // A proxy on the way may bring a request twice.
+      if (mishaps && this.#random.chance(0.05)) await answer(this.#endpoint, flight.message, flight.outbound)
+      return
+    }
+    this.#inFlight.delete(flight.message.seq)
+    const settled = await this.#kind.settle(flight.message, this.#outcome(fails ? 503 : 200))
+    await this.#follow(settled)
+  }
+
+  #outcome(status: number): AttemptOutcome {
+    const at = this.#clock.now()
+    const headers = { 'Upstash-Workflow-Sdk-Version': ['1'] }
+    const response = { status, headers, body: new Uint8Array(), truncated: false }
+    return { kind: 'answered', startedAt: at, finishedAt: at, response }
+  }
+
+  async #follow({ again, offers, dropGroups = [] }: Settled): Promise<void> {
+    if (again) this.#memory.set(again.seq, again)
+    for (const group of dropGroups) this.#drop(group)
+    this.#offer(offers)
+    for (const run of await this.#rows(dropGroups)) {
+      this.#moveTo(run.run_id, run.state)
+      this.#dead++
+    }
+  }
+
+  #drop(group: number): void {
+    for (const [seq, { groupKey }] of this.#memory) if (groupKey === group) this.#memory.delete(seq)
+    for (const [seq, { message }] of this.#inFlight) if (message.groupKey === group) this.#inFlight.delete(seq)
+  }
+
+  /** Some runs at once, ended ones among them: exactly those that had not ended are canceled. */
+  async #cancel(): Promise<void> {
+    const all = await this.#rows()
+    const chosen = all.filter(() => this.#random.chance(0.1))
+    const expected = chosen.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
+    const args = { seqs: chosen.map(({ seq }) => seq), at: this.#clock.now() }
+    const { canceled, offers } = await this.#store.run(operations.runs.cancelRuns, args)
+    const same = canceled.length === expected.length && expected.every((seq) => canceled.includes(seq))
+    if (!same) throw new Error(`canceled ${[...canceled]} instead of ${expected}`)
+    for (const run of chosen.filter(({ seq }) => expected.includes(seq))) this.#moveTo(run.run_id, 'RUN_CANCELED')
+    for (const group of canceled) this.#drop(group)
+    this.#offer(offers)
+  }
+
+  async #notify(): Promise<void> {
+    const { accountId } = this.#endpoint.publisher.caller
+    const [at, data] = [this.#clock.now(), new TextEncoder().encode('event')]
+    const [named] = this.#random.chance(0.5) ? [this.#random.pick([...this.#runs.keys()])] : []
+    const args = { accountId, eventId: `event-${this.#random.below(3)}`, data, at, ...(named && { runId: named }) }
+    const { drop, offers } = await this.#store.run(operations.runs.notify, args)
+    for (const seq of drop) this.#memory.delete(seq)
+    this.#offer(offers)
+  }
+
+  /** Takes the oldest dead letter up again, in one of both ways. */
+  async #revive(): Promise<void> {
+    if (this.#dead === 0) return
+    const { accountId } = this.#endpoint.publisher.caller
+    const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 1 }
+    const [dead] = (await this.#store.run(operations.runs.revivable, selector)).runs
+    if (!dead) return
+    const at = this.#clock.now()
+    const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
+    const revival = revivalOf(this.#random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
+    const result = await this.#store.run(operations.runs.revive, { accountId, revivals: [revival], dueAt: at, at })
+    const [before, known] = [this.#known(dead.run_id), this.#known(revival.run.run_id)]
+    if (revival.kind === 'restart') known.accepted.add(revival.messageId)
+    else for (const messageId of before.accepted) known.accepted.add(messageId)
+    if (revival.kind === 'resume') for (const messageId of before.waits) known.waits.add(messageId)
+    this.#offer(result.offers)
+  }
+
+  /** What was in memory is gone; what was in flight may have been answered, but nobody knows. */
+  async #crash(): Promise<void> {
+    this.#memory = new Map()
+    this.#inFlight = new Map()
+    const { accountId } = this.#endpoint.publisher.caller
+    const args = { after: { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }, until: Number.MAX_SAFE_INTEGER }
+    const more = { limit: 100_000, largestBody: 1_000, exceptHosts: [] }
+    const rows = await this.#store.run(operations.messages.pending, { ...args, ...more })
+    this.#offer(rows.filter((row) => row.account_id === accountId))
+  }
+
+  async #page(filter: object = {}) {
+    const { accountId } = this.#endpoint.publisher.caller
+    return this.#store.run(operations.runs.logPage, {
+      accountId,
+      filter,
+      before: Number.MAX_SAFE_INTEGER,
+      limit: 10_000,
+    })
+  }
+
+  async #rows(seqs?: readonly number[]): Promise<readonly RunRow[]> {
+    if (seqs?.length === 0) return []
+    const { runs } = await this.#page()
+    return seqs ? runs.filter(({ seq }) => seqs.includes(seq)) : runs
+  }
+
+  async #allRuns(): Promise<[string, KnownRun][]> {
+    return (await this.#rows()).map(({ run_id }) => [run_id, this.#known(run_id)])
+  }
+
+  /** With nothing in flight, every run that has not ended waits for something that will come. */
+  async #checkReasons(): Promise<void> {
+    const page = await this.#page({ states: ['RUN_STARTED'] })
+    const view = { trimTo: 0, now: this.#clock.now(), inFlightSince: () => undefined }
+    for (const run of runLogs(page, view)) {
+      const reasons = run.because as readonly { readonly kind: string }[]
+      if (reasons.length === 0 || reasons.some(({ kind }) => kind === 'no-step')) {
+        throw new Error(`${run.workflowRunId} goes on, and nothing will ever happen to it`)
+      }
+    }
+  }
+
+  async #check(runId: string, known: KnownRun): Promise<void> {
+    const page = await this.#page({ runIds: [runId] })
+    const [run] = page.runs
+    if (!run || run.state === 'RUN_STARTED') throw new Error(`${runId} has never ended`)
+    if (run.state !== known.state) throw new Error(`${runId} is ${run.state}; it became ${known.state}`)
+    checkList(runId, known, page.elements)
+    for (const delivery of known.deliveries) checkPrefix(runId, delivery, page.elements)
+    checkResults(runId, known, page.elements)
+  }
+}
+
+/** Every acknowledged element is there once, and nothing is there that nobody sent. */
+function checkList(runId: string, known: KnownRun, elements: readonly ElementRow[]): void {
+  const counts = new Map<string, number>()
+  for (const { message_id } of elements) counts.set(message_id, (counts.get(message_id) ?? 0) + 1)
+  for (const messageId of known.accepted) {
+    if (counts.get(messageId) !== 1)
+      throw new Error(`${runId} has the acknowledged ${messageId} ${counts.get(messageId) ?? 0} times`)
+  }
+  for (const [messageId, times] of counts) if (times > 1) throw new Error(`${runId} has ${messageId} ${times} times`)
+  for (const element of elements) {
+    const isOurs = known.accepted.has(element.message_id) || known.waits.has(element.message_id)
+    if (!isOurs && !isMadeByServer(element)) throw new Error(`${runId} has ${element.message_id}, which nobody sent`)
+  }
+}
+
+function isMadeByServer({ kind, position, body }: ElementRow): boolean {
+  if (kind !== 'step') return true
+  return position === 0 || stepOf(body).stepType === 'Invoke'
+}
+
+/** A delivery carries the list up to its own element, as it is for ever (reference workflow 4.5). */
+function checkPrefix(
+  runId: string,
+  { messageId, list }: KnownRun['deliveries'][number],
+  elements: readonly ElementRow[],
+) {
+  const steps = elements.filter(({ kind }) => kind === 'step').map(({ message_id }) => message_id)
+  const same = list.every((id, index) => id === steps[index])
+  if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
+}
+
+/** What the program returned is made of the first result of each step. */
+function checkResults(runId: string, { state, results }: KnownRun, elements: readonly ElementRow[]): void {
+  if (state !== 'RUN_SUCCESS') return
+  const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(({ body }) => stepOf(body))
+  const first = firstResults(steps)
+  const expected = [...first.keys()]
+    .filter((id) => id > 0)
+    .sort((a, b) => a - b)
+    .map((id) => first.get(id) ?? null)
+  if (results !== JSON.stringify(expected))
+    throw new Error(`${runId} returned ${results} instead of ${JSON.stringify(expected)}`)
+}
+
+function stepOf(body: Uint8Array): ListedStep {
+  // Written by the simulated endpoint, or by the server from what that has sent.
+  return JSON.parse(new TextDecoder().decode(body)) as ListedStep
+}
+
+function publisherOf(accountId: string): Publisher {
+  const caller = {
+    accountId,
+    email: 'model@example.com',
+    accountType: 'paid',
+    source: 'QUEUE_TOKEN',
+    access: 'write',
+    ip: '::1',
+  } as const
+  return { caller, ip: '::1' }
+}

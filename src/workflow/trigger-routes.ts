@@ -1,0 +1,82 @@
+import { type Clock, newId } from '../base/index.js'
+import { triggerRun, triggerRuns } from '../contract/workflow.js'
+import { type Route, route } from '../http/index.js'
+import { itemOfRequest, type Publisher, type PublishItem } from '../queue/index.js'
+import type { Accepted, RunIntake } from './intake.js'
+import { runIdOf } from './settings.js'
+
+/** What the operations that trigger runs work with. */
+export interface TriggerDeps {
+  readonly intake: RunIntake
+  readonly clock: Clock
+}
+
+/** What an SDK that answers the first contact is known to be able to: older ones do not answer it. */
+const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
+
+/** Triggering runs without an SDK (reference workflow 4.4). */
+export function triggerRoutes(deps: TriggerDeps): Route[] {
+  return [
+    route(triggerRun, async ({ params, headers, body, caller, ip }) => {
+      const item = itemOfRequest({ rest: params.destination, headers, body })
+      const [triggered] = await trigger(deps, { caller, ip }, [item])
+      // One item in, one answer out.
+      return triggered as Triggered
+    }),
+    route(triggerRuns, ({ body, caller, ip }) =>
+      trigger(
+        deps,
+        { caller, ip },
+        body.map((element) => ({
+          destination: element.destination,
+          headers: lowerCase(element.headers ?? {}),
+          body: element.body === undefined ? undefined : new TextEncoder().encode(element.body),
+        })),
+      ),
+    ),
+  ]
+}
+
+interface Triggered {
+  readonly workflowRunId: string
+  readonly workflowCreatedAt: number
+  readonly deduplicated?: true
+}
+
+async function trigger(
+  { intake, clock }: TriggerDeps,
+  publisher: Publisher,
+  items: readonly PublishItem[],
+): Promise<Triggered[]> {
+  const now = clock.now()
+  const submissions = items.map((item) => {
+    const prepared = withDefaults(item, now)
+    return intake.trigger(prepared, runIdOf(prepared), 'contact', publisher, now)
+  })
+  return (await intake.run(publisher, submissions, now)).map(answerOf)
+}
+
+/** The headers that an SDK would have sent: a run id, its abilities, and the workflow's own failure function. */
+function withDefaults(item: PublishItem, now: number): PublishItem {
+  const headers: Record<string, string> = {
+    'upstash-workflow-runid': newId('wfr_', now),
+    'upstash-failure-callback': item.destination,
+    ...item.headers,
+    'upstash-feature-set': FEATURES,
+    'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
+    'upstash-failure-callback-forward-upstash-workflow-failure-callback': 'true',
+  }
+  const label = headers['upstash-label']
+  if (label !== undefined) headers['upstash-forward-upstash-label'] = label
+  return { ...item, headers }
+}
+
+function answerOf({ outcome }: Accepted): Triggered {
+  if (outcome.kind === 'appended') throw new Error('a trigger was taken for a step')
+  const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
+  return { workflowRunId, workflowCreatedAt, ...(outcome.kind === 'exists' && { deduplicated: true as const }) }
+}
+
+function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}

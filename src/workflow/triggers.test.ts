@@ -1,0 +1,156 @@
+import { Client as QueueClient } from '@upstash/qstash'
+import { describe, expect, it } from 'vitest'
+import { useWorkflows } from './testing/suite.js'
+
+describe('triggering runs without the workflow client', () => {
+  const suite = useWorkflows()
+  const { host } = suite
+
+  const post = async (path: string, body: string, headers: Record<string, string> = {}): Promise<[number, unknown]> => {
+    const answer = await fetch(suite.service.url + path, {
+      method: 'POST',
+      headers: { ...suite.service.auth, ...headers },
+      body,
+    })
+    return [answer.status, await answer.json()]
+  }
+
+  it('triggers over plain HTTP with settings, after one first contact', async () => {
+    const app = await host({
+      '/rest': {
+        route: async (context) => {
+          await context.run('one', () => 1)
+          return [context.requestPayload, context.headers.get('x-tenant'), context.labels]
+        },
+      },
+    })
+    const [status, triggered] = await post(`/v2/trigger/${app.url}/rest?upstash-workflow-runid=my-run`, '{"a":1}', {
+      'Content-Type': 'application/json',
+      'Upstash-Forward-X-Tenant': 'blue',
+      'Upstash-Label': 'a,b',
+    })
+    expect([status, triggered]).toEqual([200, { workflowRunId: 'my-run', workflowCreatedAt: expect.any(Number) }])
+    const run = await suite.service.ended('my-run')
+    expect(run).toMatchObject({
+      workflowState: 'RUN_SUCCESS',
+      workflowRunResponse: '[{"a":1},"blue",["a","b"]]',
+      labels: ['a', 'b'],
+    })
+    expect(app.delivered.map(({ headers }) => headers['upstash-workflow-unknown-sdk'])).toEqual([
+      'true',
+      undefined,
+      undefined,
+    ])
+    expect(await post(`/v2/trigger/${app.url}/rest`, '', { 'Upstash-Workflow-RunId': 'my-run' })).toEqual([
+      200,
+      { ...(triggered as object), deduplicated: true },
+    ])
+  })
+
+  it('calls the failure function of a run that was triggered over plain HTTP', async () => {
+    const told: string[] = []
+    const app = await host({
+      '/bad': {
+        route: async (context) =>
+          context.run('bad', () => {
+            throw new Error('bad')
+          }),
+        options: { failureFunction: async ({ failResponse }) => void told.push(failResponse) },
+      },
+    })
+    const [, triggered] = await post(`/v2/trigger/${app.url}/bad`, 'x', { 'Upstash-Retries': '0' })
+    const { workflowRunId } = triggered as { workflowRunId: string }
+    await suite.service.when(workflowRunId, 'a callback', (run) => run.failureFunction?.state === 'CALLBACK_SUCCESS')
+    expect(told).toEqual(['bad'])
+  })
+
+  it('fails a run whose destination does not know the first contact', async () => {
+    const app = await host({
+      '/plain': async () => new Response('hello', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } }),
+    })
+    const [, triggered] = await post(`/v2/trigger/${app.url}/plain`, '')
+    const run = await suite.service.ended((triggered as { workflowRunId: string }).workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    expect(run.steps.at(-1)?.steps[0]?.errors).toMatchObject([
+      { error: 'trigger rest api is only usable with sdk versions after v1.0.0 major version' },
+    ])
+  })
+
+  it('triggers many runs with one request', async () => {
+    const app = await host({ '/many': { route: async (context) => context.run('one', () => context.requestPayload) } })
+    const items = Array.from({ length: 7 }, (_, index) => ({
+      destination: `${app.url}/many`,
+      body: `${index}`,
+      headers: { 'Upstash-Label': `n${index}` },
+    }))
+    const [status, triggered] = await post('/v2/batch/trigger', JSON.stringify(items))
+    expect(status).toBe(201)
+    const runs = await Promise.all(
+      (triggered as { workflowRunId: string }[]).map(({ workflowRunId }) => suite.service.ended(workflowRunId)),
+    )
+    expect(runs.map((run) => [run.workflowRunResponse, run.labels?.[0]])).toEqual(
+      items.map((_, index) => [`${index}`, `n${index}`]),
+    )
+    expect((await post('/v2/batch/trigger', JSON.stringify([...items, { destination: 'nowhere' }])))[0]).toBe(404)
+  })
+
+  it('starts a run for a payload that was published to the endpoint', async () => {
+    const app = await host({
+      '/publish': {
+        route: async (context) => context.run('one', () => [context.requestPayload, context.headers.get('x-tenant')]),
+      },
+    })
+    const queue = new QueueClient({ baseUrl: suite.service.url, token: suite.service.token })
+    await queue.publishJSON({ url: `${app.url}/publish`, body: { a: 1 }, headers: { 'x-tenant': 'blue' } })
+    const answer = async () =>
+      (
+        await fetch(`${suite.service.url}/v2/workflows/logs?workflowUrl=${app.url}/publish`, {
+          headers: suite.service.auth,
+        })
+      ).json()
+    await expect
+      .poll(answer)
+      .toMatchObject({ runs: [{ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[{"a":1},"blue"]' }] })
+  })
+
+  it('serves clients that publish the start of a run and repeat their settings with each step', async () => {
+    const bodies: string[] = []
+    const seen: (string | null)[] = []
+    const settings = { 'Upstash-Workflow-RunId': 'old-run', 'Upstash-Forward-X-Tenant': 'blue', 'Upstash-Retries': '0' }
+    const app = await host({
+      '/old': async (request) => {
+        bodies.push(await request.text())
+        seen.push(request.headers.get('x-tenant'))
+        return new Response('{}', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } })
+      },
+    })
+    const url = `${app.url}/old`
+    await post(`/v2/publish/${url}`, 'payload', {
+      ...settings,
+      'Upstash-Workflow-Init': 'true',
+      'Upstash-Workflow-Url': url,
+    })
+    await expect.poll(() => bodies.length).toBe(1)
+    const step = {
+      ...settings,
+      'Upstash-Forward-X-Tenant': 'red',
+      'Upstash-Workflow-Init': 'false',
+      'Upstash-Workflow-Url': url,
+    }
+    await post(`/v2/publish/${url}`, '{"stepId":1,"out":"1"}', step)
+    await expect.poll(() => bodies.length).toBe(2)
+    expect(JSON.parse(bodies[1] ?? '').map(({ body }: { body: string }) => atob(body))).toEqual([
+      'payload',
+      '{"stepId":1,"out":"1"}',
+    ])
+    expect(seen).toEqual(['blue', 'red'])
+  })
+
+  it('refuses run ids and settings that cannot be', async () => {
+    const [noId] = await post('/v2/trigger/https://example.com/w', '', { 'Upstash-Workflow-RunId': 'a/b' })
+    expect(noId).toBe(400)
+    const [bad, error] = await post('/v2/trigger/https://example.com/w', '', { 'Upstash-Retries': 'many' })
+    expect([bad, error]).toEqual([400, { error: 'Upstash-Retries is "many"; send a whole number of 0 or more.' }])
+    expect((await post('/v2/trigger/', ''))[0]).toBe(400)
+  })
+})

@@ -1,0 +1,70 @@
+import type { Clock, Service } from '../base/index.js'
+import type { Route } from '../http/index.js'
+import { type Queue, Retention } from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
+import { deadLetterRoutes } from './dead-letter-routes.js'
+import { RunDeadLetters } from './dead-letters.js'
+import { eventRoutes } from './event-routes.js'
+import { Flights } from './flights.js'
+import { RunIntake } from './intake.js'
+import { RunMessages } from './kind.js'
+import { logRoutes } from './log-routes.js'
+import { runRoutes } from './run-routes.js'
+import { triggerRoutes } from './trigger-routes.js'
+
+/** What workflows are made of. */
+export interface WorkflowDeps {
+  readonly store: Store
+  readonly queue: Queue
+  readonly clock: Clock
+  readonly logger: Logger
+  /** No attempt of a delivery may take longer. */
+  readonly deliveryTimeoutMs: number
+  /** The account of a `UserID`; `undefined` for none. Webhook addresses hold one. */
+  readonly accountOfUser: (userId: string) => string | undefined
+  /** Where users reach the service. */
+  readonly publicUrl: string
+  /** How long ended runs are kept for the logs. Default 7 days. */
+  readonly retentionMs?: number
+  /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
+  readonly inlineLimitBytes?: number
+}
+
+const DEFAULT_RETENTION_MS = 7 * 86_400_000
+
+/** Workflow runs as the composition root sees them. As a service it deletes old runs; deliveries are the queue's. */
+export interface Workflow extends Service {
+  /** The HTTP operations on runs. Steps and SDK triggers come through the queue's. */
+  routes(): readonly Route[]
+}
+
+/** Builds the workflow room and registers it with the queue, which must not have started yet. */
+export function createWorkflow(deps: WorkflowDeps): Workflow {
+  const { store, queue, clock, logger } = deps
+  const limits = { timeoutMs: deps.deliveryTimeoutMs }
+  const flights = new Flights(deps.deliveryTimeoutMs)
+  const intake = new RunIntake({ store, queue, clock, limits })
+  queue.addIntake(intake)
+  queue.addKind(new RunMessages({ store, clock, limits, flights, inlineLimitBytes: deps.inlineLimitBytes }))
+  queue.addDeadLetters(new RunDeadLetters(store))
+  const retention = new Retention({
+    name: 'runs',
+    clock,
+    logger,
+    keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
+    sweep: (step) => store.run(operations.runs.sweepRuns, step),
+  })
+  return {
+    name: 'workflow',
+    start: () => retention.start(),
+    stop: () => retention.stop(),
+    routes: () => [
+      ...triggerRoutes({ intake, clock }),
+      ...runRoutes({ store, queue, clock }),
+      ...logRoutes({ store, clock, flights }),
+      ...deadLetterRoutes({ store, queue, clock, limits }),
+      ...eventRoutes({ ...deps, limits }),
+    ],
+  }
+}
