@@ -1,0 +1,154 @@
+import { unreachable } from '../base/index.js'
+
+/**
+ * The fields of a selector, one by one: how a value is read from JSON and how from texts of a query, and what is said
+ * when it cannot be.
+ */
+
+/** How the value of a field is read. */
+type FieldKind =
+  /** One text or a list. `apart`: what each element begins with where commas may also stand inside of one. */
+  | { readonly kind: 'texts'; readonly mayBeEmpty?: true; readonly apart?: RegExp; readonly without?: string }
+  | { readonly kind: 'flag' }
+  | { readonly kind: 'instant' }
+  | { readonly kind: 'count' }
+
+/** Every field of a selector. */
+export const FIELDS = {
+  workflowRunIds: { kind: 'texts', mayBeEmpty: true },
+  workflowUrl: { kind: 'texts', apart: /^[a-z][a-z0-9+.-]*:\/\//i },
+  workflowUrlExactMatch: { kind: 'flag' },
+  label: { kind: 'texts', without: '|' },
+  host: { kind: 'texts' },
+  path: { kind: 'texts', apart: /^\// },
+  callerIp: { kind: 'texts' },
+  flowControlKey: { kind: 'texts' },
+  fromDate: { kind: 'instant' },
+  toDate: { kind: 'instant' },
+  count: { kind: 'count' },
+  dryRun: { kind: 'flag' },
+  async: { kind: 'flag' },
+  report: { kind: 'flag' },
+} as const satisfies Record<string, FieldKind>
+
+/** The name of a field. */
+export type FieldName = keyof typeof FIELDS
+
+type ValueOf<Kind> = Kind extends 'texts' ? readonly string[] : Kind extends 'flag' ? boolean : number
+
+/** Fields that were given, with their values. Lists hold each element once. */
+export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Name]['kind']> }
+
+/** A value, or why there is none. */
+export type Read = { readonly value: unknown } | { readonly problem: string }
+
+const LONGEST_FOUND = 60
+/** The last millisecond that a JavaScript date can hold. */
+const LATEST_MS = 8.64e15
+/** Present times lie between these when they are given in seconds; as milliseconds they would all be in early 1970. */
+const SECONDS_FROM = 1e9
+const SECONDS_TO = 1e10
+
+/** Reads a field from JSON. */
+export function readBody(name: FieldName, raw: unknown): Read {
+  const field: FieldKind = FIELDS[name]
+  switch (field.kind) {
+    case 'texts':
+      return readTexts(name, field, Array.isArray(raw) ? raw : [raw])
+    case 'flag':
+      return typeof raw === 'boolean' ? { value: raw } : mustBe(name, 'true or false', raw)
+    case 'instant':
+      return readInstant(name, raw, raw)
+    case 'count':
+      return readCount(name, raw, raw)
+    default:
+      return unreachable(field)
+  }
+}
+
+/** Reads a field from all the values that a query has for it. */
+export function readQuery(name: FieldName, raw: readonly string[]): Read {
+  const field: FieldKind = FIELDS[name]
+  if (field.kind === 'texts')
+    return readTexts(
+      name,
+      field,
+      raw.flatMap((text) => separate(text, field.apart)),
+    )
+  const [text] = raw
+  if (text === undefined || raw.length > 1) {
+    return { problem: `The query has \`${name}\` ${raw.length} times; it takes one value.` }
+  }
+  switch (field.kind) {
+    case 'flag':
+      return text === 'true' || text === 'false' ? { value: text === 'true' } : mustBe(name, 'true or false', text)
+    case 'instant':
+      return readInstant(name, toNumber(text), text)
+    case 'count':
+      return readCount(name, toNumber(text), text)
+    default:
+      return unreachable(field)
+  }
+}
+
+/** Whether two values of a field mean the same; the order of a list has no meaning. */
+export function sameValue(one: unknown, other: unknown): boolean {
+  const key = (value: unknown) => JSON.stringify(Array.isArray(value) ? [...value].sort() : value)
+  return key(one) === key(other)
+}
+
+/**
+ * Takes a comma-separated list apart. A URL or a path may itself hold commas: it is cut only where every part begins
+ * like another one, because half a URL would be a prefix of far more runs.
+ */
+function separate(text: string, apart: RegExp | undefined): string[] {
+  const parts = text.split(',')
+  return apart === undefined || parts.every((part) => apart.test(part)) ? parts : [text]
+}
+
+function toNumber(text: string): number {
+  return /^-?\d+$/.test(text) ? Number(text) : Number.NaN
+}
+
+function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: readonly unknown[]): Read {
+  const value: string[] = []
+  for (const [index, text] of raw.entries()) {
+    const problem = problemOfText(text, field.without)
+    if (typeof text === 'string' && problem === undefined) value.push(text)
+    else return { problem: `\`${raw.length > 1 ? `${name}[${index}]` : name}\` ${problem}` }
+  }
+  if (value.length > 0 || field.mayBeEmpty) return { value: [...new Set(value)] }
+  return { problem: `\`${name}\` is an empty list, which no run can match. Leave it out, or name at least one value.` }
+}
+
+function problemOfText(text: unknown, without: string | undefined): string | undefined {
+  if (typeof text !== 'string') return `must be a text or a list of texts; found ${show(text)}.`
+  if (text === '') return 'is an empty text. Leave the field out if you do not want to filter by it.'
+  if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
+  if (without && text.includes(without)) return `must not hold "${without}"; found ${show(text)}.`
+  return undefined
+}
+
+function readInstant(name: FieldName, value: unknown, found: unknown): Read {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > LATEST_MS) {
+    return mustBe(name, 'a time in whole Unix milliseconds', found)
+  }
+  if (value >= SECONDS_FROM && value < SECONDS_TO) {
+    return { problem: `\`${name}\` must be in Unix milliseconds; found ${value}, which looks like seconds.` }
+  }
+  return { value }
+}
+
+function readCount(name: FieldName, value: unknown, found: unknown): Read {
+  const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+  return isCount ? { value } : mustBe(name, 'a whole number, 0 or more', found)
+}
+
+function mustBe(name: FieldName, what: string, found: unknown): Read {
+  return { problem: `\`${name}\` must be ${what}; found ${show(found)}.` }
+}
+
+function show(value: unknown): string {
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(value)
+  return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
+}

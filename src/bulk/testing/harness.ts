@@ -1,0 +1,103 @@
+import { afterAll } from 'vitest'
+import { type Clock, systemClock } from '../../base/index.js'
+import { type Authenticator, HttpServer } from '../../http/index.js'
+import type { DropSelector } from '../../queue/index.js'
+import type { Store } from '../../store/index.js'
+import { silentLogger } from '../../telemetry/index.js'
+import type { CancelAnswer } from '../answers.js'
+import { type Bulk, createBulk } from '../index.js'
+
+/** An answer of the service under test. */
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** The bulk room behind a real listener. What it tells the queue is written down. */
+export interface BulkUnderTest {
+  readonly bulk: Bulk
+  /** Group keys that the queue was told to drop, in order. */
+  readonly dropped: number[]
+  readonly url: string
+  /** Calls the service with a token; every token is an account of that name. */
+  ask(account: string, method: string, path: string, body?: unknown): Promise<Answer>
+  /** `DELETE /v2/workflows/runs` with this body, answered 200. */
+  cancel(account: string, body?: unknown, query?: string): Promise<CancelAnswer>
+  stop(): Promise<void>
+}
+
+const authenticator: Authenticator = {
+  basic: () => undefined,
+  bearer: (token, ip) =>
+    token === undefined
+      ? undefined
+      : {
+          accountId: token,
+          email: `${token}@example.test`,
+          accountType: 'paid',
+          source: 'QUEUE_TOKEN',
+          access: 'write',
+          ip,
+        },
+}
+
+/** Starts the room over a store; it is stopped after the suite at the latest. */
+export async function startBulk(store: Store, clock: Clock = systemClock): Promise<BulkUnderTest> {
+  const dropped: number[] = []
+  const queue = {
+    drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
+    offer: () => undefined,
+  }
+  const bulk = createBulk({ store, queue, clock, logger: silentLogger })
+  const server = new HttpServer({
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 16 * 2 ** 20,
+    authenticator,
+    version: '0',
+    publicUrl: 'http://localhost',
+    onInternalError: (error) => console.error(error),
+    routes: bulk.routes(),
+  })
+  await bulk.start()
+  await server.start()
+  const url = `http://127.0.0.1:${server.port}`
+  const ask: BulkUnderTest['ask'] = async (account, method, path, body) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${account}` },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    return { status: response.status, body: await response.json() }
+  }
+  const stop = async () => {
+    await bulk.stop()
+    await server.stop()
+  }
+  afterAll(stop)
+  return {
+    bulk,
+    dropped,
+    url,
+    ask,
+    stop,
+    cancel: async (account, body, query = '') => {
+      const answer = await ask(account, 'DELETE', `/v2/workflows/runs${query}`, body)
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`)
+      return answer.body as CancelAnswer
+    },
+  }
+}
+
+/** A store whose operations pass a gate: it may hold them up or make them fail. */
+export function gatedStore(store: Store, gate: (operation: string, args: unknown) => Promise<void> | void): Store {
+  return {
+    run: async (operation, args) => {
+      await gate(operation.name, args)
+      return store.run(operation, args)
+    },
+    describe: () => store.describe(),
+    close: () => store.close(),
+  }
+}

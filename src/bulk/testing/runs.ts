@@ -1,0 +1,83 @@
+import { newId } from '../../base/index.js'
+import { operations, type Store } from '../../store/index.js'
+
+/** What a test may say about the runs it starts. */
+export interface RunTraits {
+  readonly url?: string
+  readonly host?: string
+  readonly path?: string
+  readonly labels?: string
+  readonly flowKey?: string
+  readonly callerIp?: string
+  /** Unix milliseconds. */
+  readonly at?: number
+  /** When the first delivery is due, Unix milliseconds. Absent: an hour after the creation. */
+  readonly dueAt?: number
+  readonly parent?: operations.runs.ParentLink
+}
+
+const HOUR_MS = 3_600_000
+let created = 0
+
+function submission(runId: string, traits: RunTraits, at: number): operations.runs.Submission {
+  const url = traits.url ?? 'https://x.test/work'
+  const { host = 'x.test', path = '/work', labels = '', flowKey = null, callerIp = '127.0.0.1' } = traits
+  const shared = { url, host, path, labels, flow_key: flowKey, caller_ip: callerIp }
+  const delivery = { ...shared, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+  const first = {
+    kind: 'step' as const,
+    messageId: newId('msg_', at),
+    body: Buffer.from('hello'),
+    dueAt: traits.dueAt ?? at + HOUR_MS,
+  }
+  return {
+    kind: 'start',
+    run: { run_id: runId, contact: 'known', ...shared },
+    first: { ...first, meta: JSON.stringify({ delivery }), delivery },
+    ...(traits.parent ? { parent: traits.parent } : {}),
+  }
+}
+
+/** Starts runs, each with a delivery that is due in an hour, and answers their ids in the order of creation. */
+export async function startRuns(
+  store: Store,
+  accountId: string,
+  count: number,
+  traits: RunTraits | ((index: number) => RunTraits) = {},
+): Promise<string[]> {
+  const of = typeof traits === 'function' ? traits : () => traits
+  const runIds = Array.from({ length: count }, () => `wfr_${++created}`)
+  for (let start = 0; start < count; start += 500) {
+    const part = runIds.slice(start, start + 500)
+    const at = of(start).at ?? Date.now()
+    const submissions = part.map((runId, index) => submission(runId, of(start + index), at))
+    const result = await store.run(operations.runs.submit, { accountId, submissions, at })
+    if (result.kind !== 'accepted') throw new Error(`runs were not started: ${result.kind}`)
+  }
+  return runIds
+}
+
+/** Ends a run by success, as its own endpoint does. */
+export async function finishRun(store: Store, accountId: string, runId: string): Promise<void> {
+  const args = { accountId, runId, response: 'done', at: Date.now() }
+  await store.run(operations.runs.finishRun, args)
+}
+
+/** The state of runs, in the order of their ids. */
+export async function statesOf(
+  store: Store,
+  accountId: string,
+  ids: readonly string[],
+): Promise<(string | undefined)[]> {
+  const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
+  const rows = await store.run(operations.bulkSelect.selectNamed, args)
+  const states = new Map(rows.map((row) => [row.run_id, row.state]))
+  return ids.map((id) => states.get(id))
+}
+
+/** How many messages are pending in the whole store. */
+export async function pendingMessages(store: Store): Promise<number> {
+  const after = { nextAt: 0, seq: 0 }
+  const everything = { after, until: Number.MAX_SAFE_INTEGER, limit: 1_000_000, largestBody: 0, exceptHosts: [] }
+  return (await store.run(operations.messages.pending, everything)).length
+}
