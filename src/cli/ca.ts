@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises'
+import { Command } from 'commander'
+import { HomeportError } from '../contract/errors.js'
+import { authorityCertificatePath } from '../gateway/index.js'
+import { DONE, type ExitCode } from './exit-codes.js'
+import { addConfigFlags, configOf } from './flags.js'
+import type { Io } from './io.js'
+
+/** `homeport ca`: the certificate that clients of databases with TLS have to trust, as PEM. */
+export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
+  const command = new Command('ca')
+    .description('print the certificate of the local authority, for clients of databases with TLS to trust')
+    .addHelpText(
+      'after',
+      '\nExample:\n  homeport ca > homeport-ca.crt\n  redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping\n',
+    )
+  return addConfigFlags(command).action(async () => {
+    io.out(await readAuthority(configOf(command).dataDir))
+    end(DONE)
+  })
+}
+
+async function readAuthority(dataDir: string): Promise<string> {
+  try {
+    return await readFile(authorityCertificatePath(dataDir), 'utf8')
+  } catch {
+    const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or name its --data-dir.`
+    throw new HomeportError('cli_failed', { problem })
+  }
+}

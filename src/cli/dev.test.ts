@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@upstash/qstash'
+import { expect, it } from 'vitest'
+import { freePort, tempDir, waitFor } from '../../test/support/index.js'
+import { startSink } from '../queue/testing/sink.js'
+import { runCli } from './index.js'
+
+const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0='
+const KEYS = { current: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r', next: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs' }
+
+it('serves the token and the keys that clients in development mode expect, and delivers', async () => {
+  const ports = await Promise.all([freePort(), freePort(), freePort()])
+  const [queuePort = 0, apiPort = 0, restPort = 0] = ports
+  const dataDir = join(tempDir(), 'dev')
+  const out: string[] = []
+  const io = { out: (text: string) => void out.push(text), err: (text: string) => void out.push(text) }
+  const args = ['--queue-port', queuePort, '--api-port', apiPort, '--rest-port', restPort].map(String)
+  const ended = runCli(['dev', ...args, '--data-dir', dataDir, '--log-level', 'silent'], io)
+  await waitFor(() => out.join('').includes('Homeport serves'), {
+    what: `a server: ${out.join('')}`,
+    deadlineMs: 20_000,
+  })
+  const baseUrl = `http://127.0.0.1:${queuePort}`
+  const keys = await fetch(`${baseUrl}/v2/keys`, { headers: { authorization: `Bearer ${TOKEN}` } })
+  expect(await keys.json()).toEqual(KEYS)
+  const sink = await startSink()
+  await new Client({ baseUrl, token: TOKEN }).publishJSON({ url: sink.url, body: {} })
+  await waitFor(() => sink.received.length === 1, { what: 'a delivery' })
+  await sink.close()
+  process.emit('SIGHUP')
+  expect(await ended).toBe(0)
+  expect(existsSync(join(dataDir, 'credentials.json'))).toBe(true)
+})
+
+it('refuses to listen beyond loopback', async () => {
+  const err: string[] = []
+  const io = { out: () => undefined, err: (text: string) => void err.push(text) }
+  const code = await runCli(['dev', '--host', '0.0.0.0', '--proxy-terminates-tls', '--data-dir', tempDir()], io)
+  expect(code).not.toBe(0)
+  expect(err.join('')).toMatch(/loopback only/)
+})

@@ -1,0 +1,76 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { Command } from 'commander'
+import { credentialsPath, newCredentials, readCredentials, writeCredentials } from '../accounts/index.js'
+import { type Config, isLoopback, type OptionName, optionOf } from '../config/index.js'
+import { HomeportError } from '../contract/errors.js'
+import type { ExitCode } from './exit-codes.js'
+import { addConfigFlags, configOf } from './flags.js'
+import type { Io } from './io.js'
+import { explain, runServer } from './start.js'
+
+/** What clients in development mode (`QSTASH_DEV=true`) use without being told (reference queue 1.6). */
+const FIXED = {
+  queueToken: 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
+  currentSigningKey: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r',
+  nextSigningKey: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs',
+} as const
+
+const EMAIL = 'dev@localhost'
+
+/** Where `dev` differs from `start`, unless it is told otherwise. */
+const QUEUE_PORT = '8080'
+const DATA_DIR = './homeport-dev'
+
+/**
+ * `homeport dev`: runs the server with the queue where clients in development mode look for it, and with the token and
+ * signing keys that they expect. Everybody knows these, so it serves nobody but this machine.
+ */
+export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
+  const command = new Command('dev').description(
+    'run the server for development: queue on port 8080 with the fixed token that QSTASH_DEV=true uses, loopback only',
+  )
+  command.option('--ephemeral', 'keep nothing: use a data directory that is deleted at the end')
+  return addConfigFlags(command).action(async () => {
+    const isEphemeral = command.opts<{ ephemeral?: true }>().ephemeral === true
+    end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))
+  })
+}
+
+/** The configuration with the defaults of `dev`. */
+function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> = {}): Config {
+  const given = configOf(command)
+  if (given.queuePort === optionOf('queuePort').default) command.setOptionValue('queuePort', QUEUE_PORT)
+  if (given.dataDir === resolve(String(optionOf('dataDir').default))) command.setOptionValue('dataDir', DATA_DIR)
+  for (const [name, value] of Object.entries(fixed)) command.setOptionValue(name, value)
+  const config = configOf(command)
+  if (isLoopback(config.host)) return config
+  const problem = `host is ${config.host}, but everybody knows the credentials of dev: it listens on loopback only; use start`
+  throw new HomeportError('invalid_config', { problems: [problem] })
+}
+
+async function runEphemeral(command: Command, io: Io): Promise<ExitCode> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'homeport-dev-'))
+  try {
+    return await runDev(devConfig(command, { dataDir, store: 'sqlite' }), io)
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function runDev(config: Config, io: Io): Promise<ExitCode> {
+  return runServer(config, io, () => useFixedCredentials(config.dataDir)).catch((error: unknown) =>
+    explain(error, config, io),
+  )
+}
+
+/** The first account is made from this file, so what clients expect has to stand in it before the first start. */
+async function useFixedCredentials(dataDir: string): Promise<void> {
+  const found = await readCredentials(dataDir)
+  if (!found) return writeCredentials(dataDir, { ...newCredentials(EMAIL), ...FIXED })
+  if (found.queueToken === FIXED.queueToken) return
+  throw new HomeportError('cli_failed', {
+    problem: `${credentialsPath(dataDir)} belongs to a server that was not made by dev. Name another directory with --data-dir.`,
+  })
+}

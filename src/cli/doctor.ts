@@ -1,0 +1,53 @@
+import { Command } from 'commander'
+import { type Config, inspectDataDir } from '../config/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { checkDataDir, checkStore } from './doctor/data.js'
+import { checkEngine } from './doctor/engine.js'
+import { type Finding, fail, ok, renderFindings } from './doctor/finding.js'
+import { checkDiskSpace, checkEnvironment, checkFileSystem, checkNode } from './doctor/machine.js'
+import { checkPorts, checkRedisPorts } from './doctor/ports.js'
+import { DONE, type ExitCode, FAILED } from './exit-codes.js'
+import { addConfigFlags, configOf } from './flags.js'
+import type { Io } from './io.js'
+
+/** `homeport doctor`: looks at everything the server depends on, changes nothing, and says what to do. */
+export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
+  const command = new Command('doctor')
+    .description('look at everything the server depends on and say what to do; exit code 1 when something fails')
+    .option('--json', 'print one JSON object instead', false)
+  return addConfigFlags(command).action(async () => {
+    const findings = await examine(() => configOf(command))
+    const isHealthy = findings.every(({ status }) => status !== 'fail')
+    io.out(command.opts<{ json: boolean }>().json ? toJson(isHealthy, findings) : renderFindings(findings))
+    end(isHealthy ? DONE : FAILED)
+  })
+}
+
+const toJson = (isHealthy: boolean, findings: readonly Finding[]): string =>
+  `${JSON.stringify({ ok: isHealthy, checks: findings }, null, 2)}\n`
+
+async function examine(readConfig: () => Config): Promise<Finding[]> {
+  const always = [checkNode(), checkEnvironment()]
+  try {
+    const config = readConfig()
+    return [...always, ok('configuration', 'valid'), ...(await examineSurroundings(config))]
+  } catch (error) {
+    if (!(error instanceof HomeportError) || error.code !== 'invalid_config') throw error
+    const todo = 'Correct it; the other checks need a valid configuration.'
+    return [...always, fail('configuration', error.message, todo)]
+  }
+}
+
+async function examineSurroundings(config: Config): Promise<Finding[]> {
+  const dataDir = inspectDataDir(config.dataDir)
+  const serverPid = dataDir.state === 'locked' ? dataDir.pid : undefined
+  return [
+    await checkEngine(config),
+    checkDataDir(config, dataDir),
+    checkDiskSpace(config),
+    checkFileSystem(config),
+    await checkStore(config),
+    ...(await checkPorts(config, serverPid)),
+    checkRedisPorts(config, serverPid),
+  ]
+}

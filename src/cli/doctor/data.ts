@@ -1,0 +1,56 @@
+import { createConnection } from 'node:net'
+import { unreachable } from '../../base/index.js'
+import { type Config, type DataDirState, describeStore } from '../../config/index.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+const OTHERS = 0o077
+const DIAL_TIMEOUT_MS = 3_000
+const POSTGRES_PORT = 5432
+
+/** What the state of the data directory means for a start. */
+export function checkDataDir({ dataDir }: Config, found: DataDirState): Finding {
+  const name = 'data directory'
+  switch (found.state) {
+    case 'missing':
+      return ok(name, `${dataDir} is made at the first start`)
+    case 'unusable':
+      return fail(name, `${dataDir} cannot be used: ${found.reason}`, 'Correct that, or choose another --data-dir.')
+    case 'locked':
+      return checkMode(`${dataDir} is in use by process ${found.pid ?? 'unknown'}`, found.mode)
+    case 'free':
+      return checkMode(`${dataDir} is there and not in use`, found.mode)
+    default:
+      return unreachable(found)
+  }
+}
+
+function checkMode(found: string, mode: number): Finding {
+  if ((mode & OTHERS) === 0) return ok('data directory', found)
+  const text = `${found}; other users may look into it (mode 0${mode.toString(8)})`
+  return warn('data directory', text, 'Close it: chmod 700.')
+}
+
+/** Where durable state goes and what a 2xx promises about it. */
+export async function checkStore({ store }: Config): Promise<Finding> {
+  if (store.kind === 'sqlite') {
+    return ok('store', 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk')
+  }
+  const url = new URL(store.url)
+  const found = describeStore(store)
+  const isReachable = await canConnect(url.hostname, Number(url.port || POSTGRES_PORT))
+  if (!isReachable) return fail('store', `${found} does not answer`, 'Start PostgreSQL, or correct the URL.')
+  return ok('store', `${found} answers: a 2xx is sent when PostgreSQL has acknowledged the commit`)
+}
+
+function canConnect(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host, port, timeout: DIAL_TIMEOUT_MS })
+    const end = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('timeout', () => end(false))
+    socket.once('error', () => end(false))
+  })
+}

@@ -1,0 +1,132 @@
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { atCleanup, freePort, run, tempDir } from '../../test/support/index.js'
+import { type Credentials, writeCredentials } from '../accounts/credentials-file.js'
+import { runCli } from './index.js'
+
+const CREDENTIALS: Credentials = {
+  email: 'admin@localhost',
+  apiKey: 'key-1',
+  queueToken: 'token-1',
+  currentSigningKey: 'sig_1',
+  nextSigningKey: "sig_'2",
+}
+
+let dataDir = ''
+beforeEach(async () => {
+  dataDir = tempDir()
+  await writeCredentials(dataDir, CREDENTIALS)
+})
+
+/** Runs `homeport env` on the data directory. */
+async function env(...args: string[]) {
+  const out: string[] = []
+  const err: string[] = []
+  const io = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) }
+  const code = await runCli(['env', '--data-dir', dataDir, ...args], io)
+  return { code, out: out.join(''), err: err.join('') }
+}
+
+const DATABASE = {
+  database_id: 'id-1',
+  database_name: 'cache',
+  endpoint: 'localhost',
+  port: 8800,
+  tls: false,
+  password: 'p/w',
+  rest_url: 'http://127.0.0.1:8701',
+  rest_token: 'rest-1',
+}
+
+/** A management API that knows these databases and the one key. */
+async function listing(...databases: (typeof DATABASE)[]): Promise<string[]> {
+  const basic = `Basic ${Buffer.from('admin@localhost:key-1').toString('base64')}`
+  const server = createServer((request, response) => {
+    const isRight = request.headers.authorization === basic && request.url === '/v2/redis/databases'
+    response.statusCode = isRight ? 200 : 401
+    response.end(JSON.stringify(isRight ? databases : { error: 'no' }))
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  atCleanup(() => void server.close())
+  return ['--api-port', String(port)]
+}
+
+it('prints one JSON object with exactly the promised fields', async () => {
+  const { code, out } = await env('--json')
+  expect(code).toBe(0)
+  expect(JSON.parse(out)).toEqual({
+    ...CREDENTIALS,
+    apiUrl: 'http://127.0.0.1:8700',
+    restUrl: 'http://127.0.0.1:8701',
+    queueUrl: 'http://127.0.0.1:8702',
+  })
+})
+
+it('prints shell exports that a shell reads back unchanged, whatever is in them', async () => {
+  const { out } = await env('--public-queue-url', 'https://q.example.com')
+  const script = `${out}\nprintf '%s|' "$HOMEPORT_EMAIL" "$HOMEPORT_API_KEY" "$HOMEPORT_API_URL" "$QSTASH_URL" \\
+    "$QSTASH_TOKEN" "$QSTASH_CURRENT_SIGNING_KEY" "$QSTASH_NEXT_SIGNING_KEY"`
+  const { stdout } = await run('sh', ['-c', script])
+  expect(stdout.split('|')).toEqual([
+    'admin@localhost',
+    'key-1',
+    'http://127.0.0.1:8700',
+    'https://q.example.com',
+    'token-1',
+    'sig_1',
+    "sig_'2",
+    '',
+  ])
+})
+
+describe('with a database', () => {
+  it.each(['cache', 'id-1'])('adds how to reach it, by %s', async (wanted) => {
+    const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2', database_name: 'other' })
+    const { out } = await env(...flags, '--database', wanted)
+    expect(out).toContain('export UPSTASH_REDIS_REST_URL=http://127.0.0.1:8701\n')
+    expect(out).toContain('export UPSTASH_REDIS_REST_TOKEN=rest-1\n')
+    expect(out).toContain('export REDIS_URL=redis://default:p%2Fw@localhost:8800\n')
+    const json = await env(...flags, '--database', wanted, '--json')
+    expect(JSON.parse(json.out).database).toMatchObject({ restToken: 'rest-1' })
+  })
+
+  it('says which ones there are when none or several fit', async () => {
+    const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2' })
+    expect(await env(...flags, '--database', 'cache')).toMatchObject({
+      code: 1,
+      out: '',
+      err: 'error: 2 databases have the name "cache". Use the id of one of them: id-1, id-2.\n',
+    })
+    const { err } = await env(...flags, '--database', 'cash')
+    expect(err).toBe('error: There is no database with the id or name "cash". There are: cache (id-1), cache (id-2).\n')
+  })
+
+  it('says so when the server does not answer', async () => {
+    const { code, err } = await env('--api-port', String(await freePort()), '--database', 'cache')
+    expect(code).toBe(1)
+    expect(err).toMatch(/^error: The server does not answer at http:.* Start it first: npm start\.\n$/)
+  })
+})
+
+it('says what to do when there are no credentials', async () => {
+  dataDir = join(dataDir, 'none')
+  const { code, err } = await env()
+  expect(code).toBe(1)
+  expect(err).toMatch(/^error: There are no credentials at .*none\/credentials\.json\. Start the server once/)
+})
+
+it('ends with 2 for an unknown flag, with a suggestion, and for a refused value', async () => {
+  expect(await env('--api-prot', '1')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('Did you mean --api-port'),
+  })
+  expect(await env('--api-port', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--api-port is "x"') })
+})
+
+it('explains every option in its help', async () => {
+  const { code, out } = await env('--help')
+  expect(code).toBe(0)
+  expect(out.replace(/\s+/g, ' ')).toContain('(default: 8700; env: HOMEPORT_API_PORT)')
+})

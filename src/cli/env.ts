@@ -1,0 +1,42 @@
+import { Command } from 'commander'
+import { credentialsPath, readCredentials } from '../accounts/index.js'
+import type { Config } from '../config/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { clientEnvironment, clientExports } from './client-environment.js'
+import { DONE, type ExitCode } from './exit-codes.js'
+import { findDatabase } from './find-database.js'
+import { addConfigFlags, configOf } from './flags.js'
+import type { Io } from './io.js'
+
+interface EnvOptions {
+  readonly json: boolean
+  readonly database: string | undefined
+}
+
+/** `homeport env`: the credentials of the first account, for a shell or a program; also while the server runs. */
+export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
+  const command = new Command('env')
+    .description('print the addresses and credentials that client programs need, as shell exports')
+    .option('--json', 'print one JSON object instead', false)
+    .option('--database <name or id>', 'add how to reach this database; asks the running server')
+  return addConfigFlags(command).action(async () => {
+    const { json, database } = command.opts<EnvOptions>()
+    io.out(await renderEnvironment(configOf(command), { json, database }))
+    end(DONE)
+  })
+}
+
+async function renderEnvironment(config: Config, { json, database: wanted }: EnvOptions): Promise<string> {
+  const credentials = await readCredentials(config.dataDir)
+  if (credentials === undefined) throw noCredentials(config)
+  const environment = clientEnvironment(config, credentials)
+  const database = wanted === undefined ? undefined : await findDatabase(config, credentials, wanted)
+  if (!json) return clientExports(environment, database)
+  return `${JSON.stringify(database === undefined ? environment : { ...environment, database })}\n`
+}
+
+function noCredentials(config: Config): HomeportError {
+  const path = credentialsPath(config.dataDir)
+  const problem = `There are no credentials at ${path}. Start the server once (npm start), or name its --data-dir.`
+  return new HomeportError('cli_failed', { problem })
+}

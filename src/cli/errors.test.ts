@@ -1,0 +1,30 @@
+import { createServer } from 'node:net'
+import { expect, it } from 'vitest'
+import { atCleanup, freePort } from '../../test/support/index.js'
+import { loadConfig } from '../config/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { describeError } from './errors.js'
+
+/** The error that a listener meets on a port that is taken. */
+async function errorOfTakenPort(port: number): Promise<unknown> {
+  const [first, second] = [createServer(), createServer()]
+  await new Promise<void>((resolve) => first.listen(port, '127.0.0.1', resolve))
+  atCleanup(() => void first.close())
+  return await new Promise((resolve) => second.once('error', resolve).listen(port, '127.0.0.1'))
+}
+
+it('names the option of a port that is taken', async () => {
+  const port = await freePort()
+  const error = await errorOfTakenPort(port)
+  expect(describeError(error, loadConfig({ flags: { queuePort: String(port) } }))).toBe(
+    `Port ${port} is already taken by another program. Stop that program (\`homeport doctor\` names it), ` +
+      'or choose another port with --queue-port.',
+  )
+  expect(describeError(error)).toContain('or choose another port.')
+})
+
+it('takes the words of the catalogue, of several failures, and of anything else', () => {
+  const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
+  expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')
+  expect(describeError(new AggregateError([new Error('one'), 'two'], 'both'))).toBe('one; two')
+})

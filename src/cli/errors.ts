@@ -1,0 +1,34 @@
+import { type Config, flagName } from '../config/index.js'
+import { type ErrorCode, HomeportError } from '../contract/errors.js'
+
+/** One clear sentence for the person at the terminal: what is wrong, what was found, what to do. */
+export function describeError(error: unknown, config?: Config): string {
+  if (isCatalogued(error, 'port_taken')) return portTaken(error.details.port, config)
+  if (error instanceof HomeportError) return error.message
+  if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
+  if (isSystemError(error, 'EADDRINUSE')) return portTaken(error.port, config)
+  if (isSystemError(error, 'EACCES') && error.port !== undefined) return portForbidden(error.port)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const isCatalogued = <Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> =>
+  error instanceof HomeportError && error.code === code
+
+interface SystemError extends Error {
+  readonly code: string
+  readonly port?: number
+}
+
+const isSystemError = (error: unknown, code: string): error is SystemError =>
+  error instanceof Error && 'code' in error && error.code === code
+
+function portTaken(port: number | undefined, config: Config | undefined): string {
+  const names = ['apiPort', 'restPort', 'queuePort'] as const
+  const option = names.find((name) => config?.[name] === port)
+  const how = option === undefined ? 'choose another port' : `choose another port with ${flagName(option)}`
+  return `Port ${port ?? ''} is already taken by another program. Stop that program (\`homeport doctor\` names it), or ${how}.`
+}
+
+function portForbidden(port: number): string {
+  return `This user may not listen on port ${port}. Ports below 1024 need special rights: choose a higher one.`
+}
