@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { codeOnly, withoutComments } from './strip.mjs'
+
+const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src']
+const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
+
+const roomOf = (path) => /^src\/(\w+)\//.exec(path)?.[1]
+
+/** Every source file under the root, ready for the rules; keyed by path. */
+export function readHouse(root) {
+  const paths = FOLDERS.filter((folder) => existsSync(join(root, folder))).flatMap((folder) => filesIn(root, folder))
+  return new Map(paths.map((path) => [path, readFile(root, path)]))
+}
+
+function filesIn(root, folder) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(?:ts|tsx|mjs|js)$/.test(entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.includes('node_modules/'))
+    .sort()
+}
+
+function readFile(root, path) {
+  const source = readFileSync(join(root, path), 'utf8')
+  const code = codeOnly(source)
+  return {
+    path,
+    source,
+    code,
+    imports: importsOf(root, path, withoutComments(source), code),
+    room: roomOf(path),
+    isTest: /\.(?:test|spec)\.tsx?$|\/testing\//.test(path),
+  }
+}
+
+/** The words of an import stand in the code; those inside a text are not one. */
+function importsOf(root, path, source, code) {
+  const matches = [...source.matchAll(IMPORT)].filter((match) => code[match.index] !== ' ')
+  return matches.map((match) => {
+    const from = match[2]
+    const target = from.startsWith('.') ? relative(root, resolve(root, dirname(path), from)) : undefined
+    return { from, target, room: target && roomOf(target), line: source.slice(0, match.index).split('\n').length }
+  })
+}

@@ -1,0 +1,35 @@
+/** Which room may import from which. A room is a folder of `src/`; the list of a room is everything below it. */
+
+const BASE = ['base']
+const CONTRACT = [...BASE, 'contract']
+const CONFIG = [...CONTRACT, 'config']
+const TELEMETRY = [...CONFIG, 'telemetry']
+const GROUND = [...TELEMETRY, 'store', 'http']
+const ACCOUNTS = [...GROUND, 'accounts']
+const FLEET = [...ACCOUNTS, 'fleet']
+const DATABASES = [...FLEET, 'databases']
+const QUEUE = [...ACCOUNTS, 'queue']
+const WORKFLOW = [...QUEUE, 'workflow']
+
+/** What each room may use besides itself. Files directly in `src/` and the room `cli` may use everything. */
+export const BELOW = {
+  base: [],
+  contract: BASE,
+  config: CONTRACT,
+  telemetry: CONFIG,
+  store: TELEMETRY,
+  http: TELEMETRY,
+  accounts: GROUND,
+  fleet: ACCOUNTS,
+  databases: FLEET,
+  gateway: DATABASES,
+  queue: ACCOUNTS,
+  workflow: QUEUE,
+  bulk: WORKFLOW,
+}
+
+/** Rooms that see all others and that no room sees. */
+export const TOP = ['cli']
+
+/** Folders whose files are imported one by one, because they are catalogues: a file for each subject or room. */
+export const OPEN_PLACES = ['src/contract/', 'src/store/operations/', 'src/store/schema/']

@@ -1,0 +1,156 @@
+/**
+ * The house rules. A rule looks at one file and answers with what is wrong, each with its line. A banned call names
+ * its replacement. After an accident comes a fix, and then a rule.
+ *
+ * A file is `{ path, source, code, imports, room, isTest }`; `code` is the source without comments and texts.
+ */
+import { BELOW, OPEN_PLACES, TOP } from './rooms.mjs'
+
+const MOST_LINES = 400
+
+const inSrc = (file) => file.path.startsWith('src/')
+const inProduct = (file) => inSrc(file) && !file.isTest
+
+/** Words that may not stand in the code of some files. `except` lists rooms and files with a reason of their own. */
+const BANNED = [
+  {
+    pattern: /\b(?:setTimeout|setInterval)\s*\(/g,
+    where: inProduct,
+    except: ['base', 'cli'],
+    say: 'wait with the Clock of base, so that tests can turn time by hand',
+  },
+  {
+    pattern: /\bDate\.now\s*\(|\bnew Date\(\)/g,
+    where: inProduct,
+    // A migration only notes when it ran; nothing waits for that time.
+    except: ['base', 'cli', 'src/store/sqlite/thread.ts', 'src/store/postgres/prepare.ts'],
+    say: 'ask the Clock of base for the time',
+  },
+  {
+    pattern: /\bconsole\./g,
+    where: inProduct,
+    except: ['cli', 'src/main.ts'],
+    say: 'log with the Logger of telemetry',
+  },
+  { pattern: /\bprocess\.env\b/g, where: inProduct, except: ['config'], say: 'take it from the Config' },
+  {
+    pattern: /\bprocess\.exit\s*\(/g,
+    where: inProduct,
+    except: ['cli', 'src/main.ts', 'fleet'],
+    say: 'throw, and let the command decide how to end',
+  },
+  {
+    pattern: /\bMath\.random\s*\(/g,
+    where: inProduct,
+    except: [],
+    say: 'use newId or randomSecret of base, or randomInt of node:crypto for jitter',
+  },
+  { pattern: /(?::\s*|\bas\s+|<)any\b/g, where: inProduct, except: [], say: 'use unknown and parse it' },
+  {
+    pattern: /\b(?:it|test|describe|suite)(?:\.\w+)*\.only\b/g,
+    where: (file) => file.isTest,
+    except: [],
+    say: 'remove .only, it hides all other tests',
+  },
+  {
+    pattern: /new Promise(?:<[^>]*>)?\(\s*\(?\w*\)?\s*=>\s*(?:\{\s*)?setTimeout\s*\(|(?<![.\w])sleep\s*\(/g,
+    // A benchmark may let load run for a time; a test may not wait for one.
+    where: (file) => file.isTest || file.path.startsWith('test/'),
+    except: ['test/support/wait-for.ts'],
+    say: 'do not sleep: waitFor a condition, or turn a ManualClock',
+  },
+]
+
+/** Modules that only some rooms may import. */
+const BANNED_IMPORTS = [
+  {
+    modules: /^(?:better-sqlite3|pg|kysely)$/,
+    except: ['store', 'src/config/data-dir.ts'],
+    say: 'only store/ speaks to a database; ask it',
+  },
+  { modules: /^(?:node:)?child_process$/, except: ['fleet'], say: 'only fleet/ starts processes; ask it' },
+  {
+    modules: /^(?:node:)?timers\/promises$/,
+    except: ['base'],
+    say: 'wait with the Clock of base, in tests for a condition',
+    inTests: true,
+  },
+]
+
+const isExcepted = (file, except) => except.some((place) => place === file.room || place === file.path)
+
+const lineAt = (text, index) => text.slice(0, index).split('\n').length
+
+function bannedCalls(file) {
+  return BANNED.filter((ban) => ban.where(file) && !isExcepted(file, ban.except)).flatMap((ban) =>
+    [...file.code.matchAll(ban.pattern)].map((match) => ({
+      line: lineAt(file.code, match.index),
+      text: `${match[0].trim().replace(/\s+/g, ' ')} is banned here: ${ban.say}`,
+    })),
+  )
+}
+
+function bannedImports(file) {
+  const bans = BANNED_IMPORTS.filter((ban) => inProduct(file) || (ban.inTests && file.isTest))
+  return bans
+    .filter((ban) => !isExcepted(file, ban.except))
+    .flatMap((ban) =>
+      file.imports
+        .filter(({ from }) => ban.modules.test(from))
+        .map(({ from, line }) => ({ line, text: `importing ${from} is banned here: ${ban.say}` })),
+    )
+}
+
+function importOrder(file) {
+  if (!inSrc(file) || file.room === undefined || TOP.includes(file.room)) return []
+  const allowed = BELOW[file.room]
+  if (allowed === undefined) return [{ line: 1, text: `the room ${file.room} has no place in scripts/house/rooms.mjs` }]
+  return file.imports
+    .filter(({ room }) => room !== undefined && room !== file.room && !allowed.includes(room))
+    .map(({ room, line }) => ({
+      line,
+      text: `${file.room} may not import from ${room}: it may use ${allowed.join(', ') || 'nothing'}`,
+    }))
+}
+
+function frontDoors(file, house) {
+  if (!inProduct(file)) return []
+  return file.imports
+    .filter(({ room }) => room !== undefined && room !== file.room)
+    .filter(({ target }) => !OPEN_PLACES.some((place) => target.startsWith(place)))
+    .filter(({ room, target }) => house.has(`src/${room}/index.ts`) && target !== `src/${room}/index.js`)
+    .map(({ room, line }) => ({ line, text: `import from ${room}/index.js, not from inside the room` }))
+}
+
+function fileLength(file) {
+  const lines = file.source.split('\n').length - 1
+  return lines < MOST_LINES ? [] : [{ line: lines, text: `${lines} lines, the limit is ${MOST_LINES}: split the file` }]
+}
+
+const DECLARATION =
+  /^export (?:declare )?(?:abstract )?(?:(?:async )?function\*? (\w+)|class (\w+)|interface (\w+)|type (\w+)|const (\w+)(?:: [^=]+)? = (?:async )?(?:\(|<|function|\w+ =>))/
+
+function undocumentedExports(file) {
+  if (!inProduct(file)) return []
+  const lines = file.source.split('\n')
+  const documented = new Set()
+  return lines.flatMap((text, index) => {
+    const name = DECLARATION.exec(text)?.slice(1).find(Boolean)
+    if (name === undefined || documented.has(name)) return []
+    documented.add(name)
+    if (/\*\/\s*$/.test(lines[index - 1] ?? '')) return []
+    return [{ line: index + 1, text: `${name} is exported without a doc comment` }]
+  })
+}
+
+function unfinished(file) {
+  // Put together, so that this file does not find itself.
+  const pattern = new RegExp(`\\b(?:${['TO', 'FIX'].map((start, i) => start + ['DO', 'ME'][i]).join('|')})\\b`, 'g')
+  return [...file.source.matchAll(pattern)].map((match) => ({
+    line: lineAt(file.source, match.index),
+    text: `${match[0]}: finish it, or write it down as an issue`,
+  }))
+}
+
+/** All rules, in the order of their importance. */
+export const RULES = [importOrder, frontDoors, bannedImports, bannedCalls, undocumentedExports, unfinished, fileLength]

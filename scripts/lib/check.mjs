@@ -1,0 +1,31 @@
+/** Types, lint and house rules; all of them, so that one run shows everything. */
+import { inProject, ROOT } from './paths.mjs'
+import { run } from './processes.mjs'
+
+const node = (...args) => ({ command: process.execPath, args })
+
+const CHECKS = [
+  { name: 'types', ...node(inProject('node_modules/typescript/bin/tsc'), '-p', '.') },
+  {
+    name: 'lint',
+    ...node(
+      inProject('node_modules/@biomejs/biome/bin/biome'),
+      'check',
+      '--max-diagnostics=20',
+      '--diagnostic-level=warn',
+      '--error-on-warnings',
+    ),
+  },
+  { name: 'house rules', ...node(inProject('scripts/house-rules.mjs')) },
+]
+
+/** Runs every check, prints what failed, and resolves with the names of those that passed and failed. */
+export async function runChecks() {
+  const results = []
+  for (const { name, command, args } of CHECKS) {
+    const { code, output } = await run(command, args, { cwd: ROOT, quiet: true })
+    process.stdout.write(code === 0 ? `check ${name}: ok\n` : `${output}\ncheck ${name}: FAILED\n`)
+    results.push({ name, ok: code === 0 })
+  }
+  return results
+}

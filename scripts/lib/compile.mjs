@@ -1,0 +1,86 @@
+/** Builds `dist/` from `src/` when the sources are others than those it was built from. */
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { inProject, ROOT } from './paths.mjs'
+import { run } from './processes.mjs'
+import { SetupError, say } from './say.mjs'
+
+const DIST = inProject('dist')
+const STAMP = '.built-from'
+const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
+
+function sourceFiles() {
+  const entries = readdirSync(inProject('src'), { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return files.filter((path) => !isTest(path)).sort()
+}
+
+/** Changes when any source, setting or the compiler changes. */
+function fingerprint() {
+  const hash = createHash('sha256')
+  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'scripts/lib/compile.mjs'].map((name) =>
+    inProject(name),
+  )
+  for (const path of [...settings, ...sourceFiles()]) hash.update(`${path}\0`).update(readFileSync(path)).update('\0')
+  return hash.digest('hex')
+}
+
+const builtFrom = () => (existsSync(join(DIST, STAMP)) ? readFileSync(join(DIST, STAMP), 'utf8') : '')
+
+/** Builds when needed, and lets `npx homeport` find the command. The new `dist/` takes the place of the old one as a whole, so that no stale file survives. */
+export async function ensureBuilt() {
+  linkCommand()
+  const wanted = fingerprint()
+  if (builtFrom() === wanted) return
+  say('building dist/')
+  const next = `${DIST}.${process.pid}`
+  try {
+    await compile(next)
+    copyOtherFiles(next)
+    chmodSync(join(next, 'main.js'), 0o755)
+    writeFileSync(join(next, STAMP), wanted)
+    swap(next)
+  } finally {
+    rmSync(next, { recursive: true, force: true })
+  }
+}
+
+/** npm links the commands of dependencies only, not those of the project itself. */
+function linkCommand() {
+  const link = inProject('node_modules/.bin/homeport')
+  if (lstatSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync('../../dist/main.js', link)
+}
+
+async function compile(outDir) {
+  const tsc = inProject('node_modules/typescript/bin/tsc')
+  const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', outDir]
+  const { code, output } = await run(process.execPath, args, { cwd: ROOT, quiet: true })
+  if (code === 0) return
+  process.stderr.write(output)
+  throw new SetupError('the sources do not compile; the compiler says above where.')
+}
+
+/** What the sources read at run time besides code: SQL, pages. */
+function copyOtherFiles(outDir) {
+  const src = inProject('src')
+  for (const path of sourceFiles().filter((path) => !path.endsWith('.ts'))) cpSync(path, path.replace(src, outDir))
+}
+
+function swap(next) {
+  const old = `${next}.old`
+  if (existsSync(DIST)) renameSync(DIST, old)
+  renameSync(next, DIST)
+  rmSync(old, { recursive: true, force: true })
+}

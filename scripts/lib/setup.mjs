@@ -1,0 +1,22 @@
+import { ensureBuilt } from './compile.mjs'
+import { ensureEngine } from './engine.mjs'
+import { ensurePackages } from './packages.mjs'
+import { SetupError } from './say.mjs'
+
+const OLDEST_NODE = [20, 19]
+
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const [needMajor, needMinor] = OLDEST_NODE
+  if (major > needMajor || (major === needMajor && minor >= needMinor)) return
+  const needed = OLDEST_NODE.join('.')
+  throw new SetupError(`Homeport needs Node ${needed} or later, this is ${process.versions.node}. Install a newer one.`)
+}
+
+/** Everything that has to be there before the server can start. Does nothing, fast, when all of it is. */
+export async function setUp({ build = true } = {}) {
+  checkNode()
+  await ensurePackages()
+  await ensureEngine()
+  if (build) await ensureBuilt()
+}

@@ -1,0 +1,13 @@
+/**
+ * `npm start [-- <flags>]`: sets up what is missing, then becomes the server.
+ *
+ * The server runs in this very process, so signals and the exit code need no passing on and no process stays behind.
+ */
+import { script } from './lib/main.mjs'
+import { inProject } from './lib/paths.mjs'
+import { setUp } from './lib/setup.mjs'
+
+await script(() => setUp())
+const main = inProject('dist/main.js')
+process.argv = [process.execPath, main, 'start', ...process.argv.slice(2)]
+await import(main)
