@@ -1,0 +1,78 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'iovalkey'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { placeFlags, type RunningHomeport, runHomeport, startHomeport, tempDir } from '../support/index.js'
+
+interface Database {
+  readonly database_id: string
+  readonly database_name: string
+  readonly port: number
+  readonly password: string
+}
+
+let homeport: RunningHomeport
+
+beforeAll(async () => {
+  homeport = await startHomeport()
+})
+
+async function create(name: string): Promise<{ database: Database; client: Redis }> {
+  const wish = { database_name: name, platform: 'aws', primary_region: 'us-east-1' }
+  const database = (await homeport.api('POST', '/v2/redis/database', wish)).body as Database
+  return { database, client: connect(database) }
+}
+
+function connect({ port, password }: Database): Redis {
+  const client = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null })
+  client.on('error', () => undefined)
+  onTestFinished(() => client.disconnect())
+  return client
+}
+
+/** Runs `homeport db` and answers what it prints with `--json`. */
+async function db(...args: string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runHomeport(['db', ...args, '--json', ...placeFlags(homeport.place)])
+  expect([code, stderr]).toEqual([0, ''])
+  return JSON.parse(stdout)
+}
+
+it('backs up and restores, in place and into a new database', async () => {
+  const { client } = await create('shop')
+  await client.set('k', 'old')
+  const backup = await db('backup', 'shop', '--name', 'before')
+  expect(backup).toMatchObject({ name: 'before', state: 'completed', key_count: 1 })
+  await client.set('k', 'new')
+  const made = await db('restore', 'shop', 'before', '--as-new', 'shop-copy')
+  const { body } = await homeport.api('GET', `/v2/redis/database/${made.database_id}`)
+  expect(body).toMatchObject({ database_name: 'shop-copy' })
+  expect([await connect(body as Database).get('k'), await client.get('k')]).toEqual(['old', 'new'])
+  await db('restore', 'shop', String(backup.backup_id))
+  expect(await client.get('k')).toBe('old')
+})
+
+it('exports into a file and imports it elsewhere', async () => {
+  const [from, to] = [await create('from'), await create('to')]
+  await from.client.set('k', 'v')
+  const file = join(tempDir(), 'dump.rdb')
+  expect(await db('export', 'from', file)).toMatchObject({ key_count: 1, bytes: readFileSync(file).length })
+  expect(existsSync(`${file}.part`)).toBe(false)
+  expect(await db('import', 'to', file)).toMatchObject({ state: 'completed', keys_read: 1 })
+  expect(await to.client.get('k')).toBe('v')
+})
+
+it('ends with 1 and one sentence when something is wrong', async () => {
+  await create('lonely')
+  const bad = join(tempDir(), 'bad.rdb')
+  writeFileSync(bad, 'hello')
+  for (const [args, reason] of [
+    [['backup', 'nobody'], 'no database with the id or name "nobody"'],
+    [['restore', 'lonely'], 'no completed backup'],
+    [['import', 'lonely', '/nowhere'], 'cannot be read'],
+    [['import', 'lonely', bad], 'cannot load it'],
+  ] as const) {
+    const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(new RegExp(`^error: .*${reason}.*\n$`))
+  }
+})

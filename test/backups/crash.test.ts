@@ -1,0 +1,124 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'iovalkey'
+import { afterAll, expect, it } from 'vitest'
+import { atCleanup, processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+
+/**
+ * The server is killed with -9 at random moments of backups and restores and started again on its data; then the data
+ * is wholly the old or wholly the new, and the records say what is there. `HOMEPORT_CRASH_CYCLES` sets how many times.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
+/** Longer than a backup or restore of this little data takes, so that some kills come after its end. */
+const LATEST_KILL_MS = 900
+const KEYS = 2_000
+
+interface Database {
+  readonly database_id: string
+  readonly port: number
+  readonly password: string
+  readonly modifying_state: string
+}
+
+interface Backup {
+  readonly backup_id: string
+  readonly name: string
+  readonly state: string
+  readonly internal_backup_tag: string
+  readonly failure?: string
+}
+
+const moments: number[] = []
+afterAll(() => console.log(`kills came after ${moments.map((ms) => `${Math.round(ms)} ms`).join(', ')}`))
+
+function connect({ port, password }: Database): Redis {
+  const client = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null })
+  client.on('error', () => undefined)
+  atCleanup(() => client.disconnect())
+  return client
+}
+
+/** Gives every key the same value: a mixture of old and new shows. */
+async function fill(database: Database, value: string): Promise<void> {
+  const client = connect(database)
+  await client.mset(Object.fromEntries(Array.from({ length: KEYS }, (_, i) => [`key ${i}`, value])))
+  client.disconnect()
+}
+
+async function valuesOf(database: Database): Promise<string[]> {
+  const client = connect(database)
+  const values = await client.mget(Array.from({ length: KEYS }, (_, i) => `key ${i}`))
+  expect(await client.dbsize()).toBe(KEYS)
+  client.disconnect()
+  return [...new Set(values.map(String))]
+}
+
+async function killDuring(homeport: RunningHomeport, request: Promise<unknown>): Promise<boolean> {
+  let answered = false
+  const watched = request.then(
+    (answer) => {
+      answered = (answer as { status: number }).status === 200
+    },
+    () => undefined,
+  )
+  const delayMs = Math.random() * LATEST_KILL_MS
+  const killAt = performance.now() + delayMs
+  moments.push(delayMs)
+  await waitFor(() => performance.now() >= killAt, { what: 'the moment of the kill', everyMs: 1 })
+  await homeport.kill('SIGKILL')
+  await watched
+  return answered
+}
+
+const backupsOf = async (homeport: RunningHomeport, { database_id }: Database) =>
+  (await homeport.api('GET', `/v2/redis/list-backup/${database_id}`)).body as Backup[]
+
+/** What is on disk belongs to a record, and every record says how it ended. */
+async function expectTruth(homeport: RunningHomeport, database: Database): Promise<void> {
+  const { body } = await homeport.api('GET', `/v2/redis/database/${database.database_id}`)
+  expect((body as Database).modifying_state).toBe('')
+  const backups = await backupsOf(homeport, database)
+  for (const { state, failure } of backups) {
+    if (state === 'failed') expect(failure).toContain('the server ended while it was being made')
+    else expect(state).toBe('completed')
+  }
+  const dir = join(homeport.place.dataDir, 'backups', database.database_id)
+  const completed = backups.filter((backup) => backup.state === 'completed').map((one) => `${one.backup_id}.rdb`)
+  expect((existsSync(dir) ? readdirSync(dir) : []).sort()).toEqual(completed.sort())
+  expect(readdirSync(join(homeport.place.dataDir, 'databases'))).toEqual([database.database_id])
+  expect(processesMarked(join(homeport.place.dataDir, 'databases', 'check-'))).toEqual([])
+}
+
+it('leaves old or new data and true records, whenever it is killed in a backup or a restore', async () => {
+  let homeport = await startHomeport()
+  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+  const database = (await homeport.api('POST', '/v2/redis/database', wish)).body as Database
+  const path = (verb: string) => `/v2/redis/${verb}/${database.database_id}`
+  await fill(database, 'kept')
+  expect(await homeport.api('POST', path('create-backup'), { name: 'kept' })).toMatchObject({ status: 200 })
+  const [kept] = await backupsOf(homeport, database)
+
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    await fill(database, `now ${cycle}`)
+    const made = await killDuring(homeport, homeport.api('POST', path('create-backup'), { name: `cycle ${cycle}` }))
+    homeport = await startHomeport(homeport.place)
+    expect(await valuesOf(database)).toEqual([`now ${cycle}`])
+    await expectTruth(homeport, database)
+    const ours = (await backupsOf(homeport, database)).find((backup) => backup.name === `cycle ${cycle}`)
+    if (made) expect(ours?.state).toBe('completed')
+
+    const request = homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })
+    const restored = await killDuring(homeport, request)
+    homeport = await startHomeport(homeport.place)
+    const values = await valuesOf(database)
+    expect([['kept'], [`now ${cycle}`]]).toContainEqual(values)
+    if (restored) expect(values).toEqual(['kept'])
+    await expectTruth(homeport, database)
+  }
+  await fill(database, 'last')
+  expect(await homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })).toMatchObject({
+    status: 200,
+  })
+  expect(await valuesOf(database)).toEqual(['kept'])
+}, 300_000)

@@ -1,0 +1,17 @@
+import { readdirSync } from 'node:fs'
+import type { Endpoint } from '../../src/contract/endpoint.js'
+
+const FOLDER = new URL('../../src/contract/', import.meta.url)
+
+/** Every endpoint that a file of `src/contract` exports, alone or in a list. */
+export async function declaredEndpoints(): Promise<readonly Endpoint[]> {
+  const files = readdirSync(FOLDER).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  const modules = await Promise.all(files.map((name) => import(new URL(name, FOLDER).href) as Promise<object>))
+  const values: unknown[] = modules.flatMap((exports) => Object.values(exports)).flat()
+  return [...new Set(values.filter(isEndpoint))]
+}
+
+function isEndpoint(value: unknown): value is Endpoint {
+  const parts = ['id', 'service', 'method', 'path', 'auth', 'success']
+  return typeof value === 'object' && value !== null && parts.every((part) => part in value)
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { dataPlaneErrors } from '../../src/contract/errors/data-plane.js'
+import { ERRORS, type ErrorCode } from '../../src/contract/errors.js'
+import { declaredEndpoints } from './declared.js'
+
+/** What every entry of the catalogue of errors promises, whatever it is about. */
+
+const endpoints = await declaredEndpoints()
+const codes = Object.keys(ERRORS) as ErrorCode[]
+
+/** Their whole text comes from where they are thrown. */
+const FREE_TEXTS: readonly string[] = ['invalid_request', 'cli_failed', 'command_malformed', 'step_refused']
+/** Errors that the listeners themselves answer, not an operation. */
+const OF_LISTENERS: readonly string[] = [
+  'unauthorized',
+  'readonly_api_key',
+  'unknown_route',
+  'wrong_method',
+  'internal',
+]
+
+const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 500, 503]
+
+/** Details of any shape: a list of one text reads like a text and like a list. */
+const details = new Proxy({}, { get: () => ['something'] })
+
+const textOf = (code: ErrorCode): string => String((ERRORS[code].text as (details: object) => unknown)(details))
+
+describe.each(codes)('%s', (code) => {
+  const entry = ERRORS[code]
+
+  it('has a status that fits who has to act', () => {
+    expect(STATUSES).toContain(entry.status)
+    if (entry.blame === 'caller') expect(entry.status).toBeLessThan(500)
+    if (entry.blame === 'homeport') expect(entry.status).toBeGreaterThanOrEqual(500)
+    if (entry.status === 503 && entry.blame === 'homeport') expect(entry.retry).toBe('later')
+    if ([401, 404, 405, 413].includes(entry.status)) expect(entry.retry).toBe('never')
+  })
+
+  it('is a readable text about the request, not about the program', () => {
+    const text = textOf(code)
+    expect(text).not.toMatch(/undefined|\[object|NaN|\n|\bat \w+ \(|\/(home|tmp|usr|work)\//)
+    expect(text).not.toMatch(/upstash\.com|docs\.|https?:\/\/\w/)
+    expect(text.length).toBeLessThan(400)
+  })
+})
+
+it.each(codes.filter((code) => !FREE_TEXTS.includes(code) && !(code in dataPlaneErrors)))(
+  '%s is whole sentences, and after what is wrong comes what to do',
+  (code) => {
+    const text = textOf(code)
+    expect(text).toMatch(/\.$/)
+    expect(text.split(/[.:;] /).length).toBeGreaterThan(1)
+  },
+)
+
+it.each(codes.filter((code) => code in dataPlaneErrors))('%s begins with a word that Redis clients know', (code) => {
+  expect(ERRORS[code]).toMatchObject({ resp: expect.stringMatching(/^[A-Z]+$/) })
+})
+
+it('every error that an operation declares is in the catalogue, and none is declared twice', () => {
+  for (const { id, errors } of endpoints) {
+    expect(codes, id).toEqual(expect.arrayContaining([...errors]))
+    expect(errors, id).toEqual([...new Set(errors)])
+  }
+})
+
+it('every error that callers of the APIs can cause is declared by an operation, so that the docs tell of it', () => {
+  const declared = new Set<string>(endpoints.flatMap(({ errors }) => [...errors]))
+  const ofCallers = codes.filter((code) => ERRORS[code].blame === 'caller' && !(code in dataPlaneErrors))
+  expect(ofCallers.filter((code) => !declared.has(code) && !OF_LISTENERS.includes(code))).toEqual([])
+})

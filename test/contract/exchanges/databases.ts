@@ -1,0 +1,107 @@
+import { createDatabase, LEAST } from '../../e2e/support/service.js'
+import { type Answer, call, waitFor } from '../../support/index.js'
+import type { Exchange, Exchanges, Stage } from './stage.js'
+
+const REDIS = '/v2/redis'
+
+/** An exchange about the database of the stage. */
+const about =
+  (method: string, path: (id: string) => string, body?: object): Exchange =>
+  async (stage) =>
+    stage.homeport.api(method, REDIS + path(await stage.database()), body)
+
+/** The same for two operations of which one undoes the other: the second one is measured. */
+const after =
+  (first: Exchange, second: Exchange): Exchange =>
+  async (stage) => {
+    await first(stage)
+    return second(stage)
+  }
+
+const switched = (verb: string): Exchange => about('POST', (id) => `/${verb}/${id}`)
+
+/** Creating, reading, changing and deleting databases. */
+export const databaseExchanges: Exchanges = {
+  createDatabase: ({ homeport }) => homeport.api('POST', `${REDIS}/database`, LEAST),
+  getDatabase: about('GET', (id) => `/database/${id}`),
+  listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),
+  renameDatabase: about('POST', (id) => `/rename/${id}`, { name: 'another name' }),
+  resetPassword: about('POST', (id) => `/reset-password/${id}`),
+  enableEviction: switched('enable-eviction'),
+  disableEviction: switched('disable-eviction'),
+  enableAutoUpgrade: switched('enable-autoupgrade'),
+  disableAutoUpgrade: switched('disable-autoupgrade'),
+  enableProductionPack: switched('enable-prodpack'),
+  disableProductionPack: switched('disable-prodpack'),
+  changePlan: about('POST', (id) => `/${id}/change-plan`, { plan_name: 'fixed_1gb' }),
+  changePlanByVerb: about('POST', (id) => `/change-plan/${id}`, { plan: 'payg' }),
+  updateBudget: about('PATCH', (id) => `/update-budget/${id}`, { budget: 20 }),
+  updateRegions: about('POST', (id) => `/update-regions/${id}`, { read_regions: ['eu-west-1'] }),
+  updateAllowList: about('POST', (id) => `/update-allowlist/${id}`, { allowed_ips: ['127.0.0.0/8'] }),
+}
+
+/** Comes after what uses the database in clear: from here on its port speaks TLS, and at last it is gone. */
+export const lastDatabaseExchanges: Exchanges = {
+  enableTls: about('POST', (id) => `/enable-tls/${id}`),
+  deleteDatabase: about('DELETE', (id) => `/database/${id}`),
+}
+
+/** Makes a backup of the database of the stage; answers its id. */
+async function backup(stage: Stage): Promise<string> {
+  const id = await stage.database()
+  await stage.homeport.api('POST', `${REDIS}/create-backup/${id}`, { name: 'for an exchange' })
+  const { body } = await stage.homeport.api('GET', `${REDIS}/list-backup/${id}`)
+  return (body as { backup_id: string }[])[0]?.backup_id ?? 'none'
+}
+
+const aboutBackup =
+  (method: string, path: (id: string, backupId: string) => string, body?: (backupId: string) => object): Exchange =>
+  async (stage) => {
+    const backupId = await backup(stage)
+    return stage.homeport.api(method, REDIS + path(await stage.database(), backupId), body?.(backupId))
+  }
+
+const daily = (method: string, verb: string): Exchange => about(method, (id) => `/${verb}-dailybackup/${id}`)
+
+/** The bytes of a backup, sent back as they were downloaded. */
+async function importDownloaded(stage: Stage): Promise<Answer> {
+  const id = await stage.database()
+  const { apiUrl, credentials } = stage.homeport
+  const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+  const from = `${apiUrl}${REDIS}/download-backup/${id}/${await backup(stage)}`
+  const file = await (await fetch(from, { headers: { authorization } })).blob()
+  return call(`${apiUrl}${REDIS}/import-rdb/${id}`, { method: 'POST', headers: { authorization }, body: file })
+}
+
+async function importOther(stage: Stage): Promise<Answer> {
+  const { port, password } = await createDatabase(stage.service, { database_name: 'source' })
+  const url = `redis://default:${password}@127.0.0.1:${port}`
+  const path = `${REDIS}/import/${await stage.database()}`
+  const answer = await stage.homeport.api('POST', path, { url })
+  const state = async () => ((await stage.homeport.api('GET', path)).body as { state: string }).state
+  await waitFor(async () => (await state()) === 'completed', { what: 'the import to be completed' })
+  return answer
+}
+
+/** Backups and imports. */
+export const backupExchanges: Exchanges = {
+  createBackup: about('POST', (id) => `/create-backup/${id}`, { name: 'nightly' }),
+  listBackups: about('GET', (id) => `/list-backup/${id}`),
+  restoreBackup: aboutBackup(
+    'POST',
+    (id) => `/restore-backup/${id}`,
+    (backup_id) => ({ backup_id }),
+  ),
+  downloadBackup: aboutBackup('GET', (id, backupId) => `/download-backup/${id}/${backupId}`),
+  deleteBackup: aboutBackup('DELETE', (id, backupId) => `/delete-backup/${id}/${backupId}`),
+  enableDailyBackup: daily('PATCH', 'enable'),
+  enableDailyBackupByPost: daily('POST', 'enable'),
+  disableDailyBackup: daily('PATCH', 'disable'),
+  disableDailyBackupByPost: daily('POST', 'disable'),
+  importFile: importDownloaded,
+  importFromUrl: importOther,
+  getImport: after(
+    importDownloaded,
+    about('GET', (id) => `/import/${id}`),
+  ),
+}

@@ -1,0 +1,71 @@
+import { waitFor } from '../../support/index.js'
+import type { Exchange, Exchanges, Stage } from './stage.js'
+
+const NOBODY = '/v2/workflows/hooks'
+
+/** The part of a queue token that stands in the addresses of webhooks. */
+function userOf({ homeport }: Stage): string {
+  const token = Buffer.from(homeport.credentials.queueToken, 'base64').toString()
+  return (JSON.parse(token) as { UserID: string }).UserID
+}
+
+const hook =
+  (method: string): Exchange =>
+  async (stage) => {
+    const path = `${NOBODY}/${userOf(stage)}/${await stage.sleepingRun()}/payment`
+    return stage.homeport.queue(method, path)
+  }
+
+/** Starts a bulk action over one run; answers its id. */
+async function action(stage: Stage): Promise<string> {
+  const { body } = await stage.homeport.queue('DELETE', '/v2/workflows/runs', {
+    workflowRunIds: [await stage.sleepingRun()],
+    report: true,
+  })
+  return (body as { actionId: string }).actionId
+}
+
+/** Workflows and bulk actions. */
+export const workflowExchanges: Exchanges = {
+  triggerWorkflow: ({ homeport, app }) => homeport.queue('POST', `/v2/trigger/${app.url}/sleep`, { any: 'payload' }),
+  triggerWorkflows: ({ homeport, app }) =>
+    homeport.queue('POST', '/v2/batch/trigger', [{ destination: `${app.url}/sleep` }]),
+  getWorkflowRunSteps: async (stage) => stage.homeport.queue('GET', `/v2/workflows/runs/${await stage.sleepingRun()}`),
+  endWorkflowRun: async (stage) => stage.homeport.queue('DELETE', `/v2/workflows/runs/${await stage.sleepingRun()}`),
+  listWorkflowRuns: async (stage) => {
+    await stage.sleepingRun()
+    return stage.homeport.queue('GET', '/v2/workflows/logs')
+  },
+  listWorkflowEvents: ({ homeport }) => homeport.queue('GET', '/v2/workflows/events'),
+  listWorkflowMessageLogs: async (stage) => {
+    await stage.sleepingRun()
+    return stage.homeport.queue('GET', '/v2/workflows/messageLogs')
+  },
+  waitForEvent: async (stage) => {
+    const runId = await stage.sleepingRun()
+    const url = `${stage.app.url}/sleep`
+    const step = { stepId: 1, stepName: 'wait', stepType: 'Wait', waitEventId: 'paid', timeout: '1h', concurrent: 1 }
+    const headers = { 'Upstash-Workflow-RunId': runId, 'Upstash-Workflow-Url': url, 'Upstash-Workflow-Init': 'false' }
+    return stage.homeport.queue('POST', '/v2/wait/paid', { url, timeout: '1h', step }, headers)
+  },
+  notifyEvent: async ({ homeport, service, app }) => {
+    await service.workflow.trigger({ url: `${app.url}/wait` })
+    const waits = async () => (await service.workflow.getWaiters({ eventId: 'paid' })).length > 0
+    await waitFor(waits, { what: 'the run to wait' })
+    return homeport.queue('POST', '/v2/notify/paid', { amount: 7 })
+  },
+  listWaiters: ({ homeport }) => homeport.queue('GET', '/v2/waiters/paid'),
+  callWebhookGet: hook('GET'),
+  callWebhookPost: hook('POST'),
+  callWebhookPut: hook('PUT'),
+  callWebhookPatch: hook('PATCH'),
+  callWebhookDelete: hook('DELETE'),
+  cancelWorkflowRuns: async (stage) => {
+    await stage.sleepingRun('several')
+    return stage.homeport.queue('DELETE', '/v2/workflows/runs', { label: 'several' })
+  },
+  listBulkActions: ({ homeport }) => homeport.queue('GET', '/v2/workflows/bulkActions'),
+  getBulkAction: async (stage) => stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}`),
+  listBulkOutcomes: async (stage) =>
+    stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),
+}

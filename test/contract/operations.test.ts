@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { useService } from '../e2e/support/service.js'
+import { declaredEndpoints } from './declared.js'
+import { accountExchanges } from './exchanges/accounts.js'
+import { backupExchanges, databaseExchanges, lastDatabaseExchanges } from './exchanges/databases.js'
+import { lastExchanges, queueExchanges } from './exchanges/queue.js'
+import { deadRunExchanges, groupExchanges, lineExchanges, scheduleExchanges } from './exchanges/queue-more.js'
+import { openStage } from './exchanges/stage.js'
+import { workflowExchanges } from './exchanges/workflow.js'
+
+/**
+ * Every operation is used at least once, successfully, and answers as its description says; `useService` fails the test
+ * whose answer deviates. A new operation needs an exchange in `exchanges/`.
+ */
+
+const exchanges = {
+  ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...lastDatabaseExchanges },
+  ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
+  ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },
+}
+const endpoints = await declaredEndpoints()
+const service = useService()
+let stage: Awaited<ReturnType<typeof openStage>>
+
+beforeAll(async () => {
+  stage = await openStage(service)
+})
+afterAll(() => stage?.close())
+
+it.each(Object.entries(exchanges))('%s answers as it is described', async (id, exchange) => {
+  const { success, otherAnswers = [] } = endpoints.find((endpoint) => endpoint.id === id) ?? {}
+  const answer = await exchange(stage)
+  expect([success, ...otherAnswers].map((expected) => expected?.status)).toContain(answer.status)
+  expect([...service.watch.called]).toContain(id)
+})
+
+it('no served operation is left out', () => {
+  const served = [...service.watch.documents.values()].flatMap(({ paths }) =>
+    Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId)),
+  )
+  expect(served.filter((id) => !service.watch.called.has(id))).toEqual([])
+})

@@ -1,0 +1,92 @@
+import { afterAll, expect, it, vi } from 'vitest'
+import { atCleanup, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { Ledger } from './ledger.js'
+import { seal, startLoad } from './load.js'
+import { randomFrom } from './random.js'
+import { startWorld } from './world.js'
+
+/**
+ * The server is killed with -9 at random moments under load and started again on its data, several times; then what it
+ * acknowledged is compared with what arrived. `HOMEPORT_CRASH_SEED` repeats the moments of an earlier run,
+ * `HOMEPORT_CRASH_CYCLES` sets how many there are.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 4)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
+const SHORTEST_LIFE_MS = 300
+const LONGEST_LIFE_MS = 2_500
+const DEADLINE_MS = 60_000
+
+const ledger = new Ledger()
+// The SDK reports servers that are gone and steps that arrive twice: exactly what a killed server makes happen.
+vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+afterAll(() =>
+  console.log(`crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${ledger.summary()}`),
+)
+
+/** A life of the server: load until it is killed at a random moment. */
+async function live(
+  homeport: RunningHomeport,
+  load: { stopped(): Promise<void> },
+  random: () => number,
+): Promise<void> {
+  const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
+  await waitFor(() => performance.now() >= endsAt, { what: 'the moment of the kill', everyMs: 1 })
+  await homeport.kill('SIGKILL')
+  await load.stopped()
+}
+
+async function stateOf(homeport: RunningHomeport, runId: string): Promise<string | undefined> {
+  const { body } = await homeport.queue('GET', `/v2/workflows/logs?workflowRunId=${runId}`)
+  return (body as { runs: { workflowState: string }[] }).runs[0]?.workflowState
+}
+
+/** Waits until every run is in this state, asking again only for those that are not. */
+async function allReach(homeport: RunningHomeport, runIds: Iterable<string>, state: string): Promise<void> {
+  const left = new Set(runIds)
+  const ask = async () => {
+    for (const runId of left) {
+      if ((await stateOf(homeport, runId)) === state) left.delete(runId)
+      else break
+    }
+    return left.size === 0
+  }
+  await waitFor(ask, { what: `every run to be ${state}`, deadlineMs: DEADLINE_MS, everyMs: 50 }).catch(
+    async (error) => {
+      const first = [...left].slice(0, 3)
+      const states = await Promise.all(first.map(async (runId) => `${runId} ${await stateOf(homeport, runId)}`))
+      throw new Error(`${left.size} runs are not: ${states.join(', ')}`, { cause: error })
+    },
+  )
+}
+
+it('loses nothing that was acknowledged and delivers no cancelled run again, whenever it is killed', async () => {
+  const random = randomFrom(SEED)
+  let homeport = await startHomeport()
+  const { queueToken: token, ...keys } = homeport.credentials
+  const world = await startWorld({ url: homeport.queueUrl, token, ...keys }, ledger)
+  atCleanup(() => world.close())
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    await live(homeport, startLoad(homeport, world, ledger), random)
+    homeport = await startHomeport(homeport.place)
+  }
+
+  await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
+  for (const [actionId, runIds] of ledger.actions) {
+    const action = await waitFor(
+      async () => {
+        const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
+        return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
+      },
+      { what: `bulk action ${actionId} to be finished`, deadlineMs: DEADLINE_MS },
+    )
+    expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
+    await seal(runIds, world, ledger)
+  }
+  await allReach(homeport, ledger.sealed, 'RUN_CANCELED')
+  await allReach(homeport, ledger.triggered, 'RUN_SUCCESS')
+  expect(ledger.broken).toEqual([])
+  expect(ledger.published.size).toBeGreaterThan(CYCLES)
+  expect(ledger.sealed.size).toBeGreaterThan(0)
+}, 180_000)

@@ -1,0 +1,107 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Client as QueueClient, Receiver } from '@upstash/qstash'
+import { serve, type WorkflowContext } from '@upstash/workflow'
+import type { Ledger } from './ledger.js'
+
+/** How the endpoints reach the server and check what comes from it. */
+export interface ServerAccess {
+  readonly url: string
+  readonly token: string
+  readonly currentSigningKey: string
+  readonly nextSigningKey: string
+}
+
+/** The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, one that goes on for long at `/long`. */
+export interface World {
+  readonly url: string
+  /** Resolves when every request that had reached this machine before the call has been seen. */
+  settled(): Promise<void>
+  close(): Promise<void>
+}
+
+async function steps(context: WorkflowContext<unknown>): Promise<string> {
+  const first = await context.run('first', () => 1)
+  const [second, third] = await Promise.all([
+    context.run('second', () => first + 1),
+    context.run('third', () => first + 2),
+  ])
+  return await context.run('last', () => `sum ${second + third}`)
+}
+
+/** Comes back twice a second, so that a run that is not really cancelled shows it soon. */
+async function long(context: WorkflowContext<unknown>): Promise<void> {
+  for (let turn = 0; turn < 500; turn++) {
+    await context.run(`turn ${turn}`, () => turn)
+    await context.sleep(`pause ${turn}`, 0.5)
+  }
+}
+
+/** Starts the destinations. They live as long as the test, whatever happens to the server. */
+export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<World> {
+  const { currentSigningKey, nextSigningKey } = access
+  const shared = {
+    qstashClient: new QueueClient({ baseUrl: access.url, token: access.token, retry: false }),
+    receiver: new Receiver({ currentSigningKey, nextSigningKey }),
+    env: {},
+    disableTelemetry: true,
+  }
+  const handlers = new Map([
+    ['/steps', serve(steps, shared).handler],
+    ['/long', serve(long, shared).handler],
+  ])
+  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const path = incoming.url ?? '/'
+    note(ledger, path, incoming, outgoing)
+    const request = await toRequest(incoming)
+    const response = (await handlers.get(path)?.(request)) ?? new Response('seen')
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers))
+    outgoing.end(Buffer.from(await response.arrayBuffer()))
+  }
+  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing).catch(() => outgoing.destroy()))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, settled: () => roundTrips(url), close: () => close(server) }
+}
+
+function note(ledger: Ledger, path: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const runId = incoming.headers['upstash-workflow-runid']
+  if (typeof runId === 'string') noteDelivery(ledger, runId, outgoing)
+  else if (path.startsWith('/sink/')) ledger.arrive(path.slice('/sink/'.length))
+}
+
+/**
+ * A delivery of a sealed run breaks the promise when the server waits for its answer. One that the server has taken back
+ * by closing the connection was in flight when the run was cancelled, and this busy process only read it later.
+ */
+function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): void {
+  if (!ledger.sealed.has(runId)) return
+  outgoing.once('close', () => {
+    if (outgoing.writableFinished) ledger.broken.push(runId)
+  })
+}
+
+/** Requests that were sent before are read before the answer to the second of two later ones. */
+async function roundTrips(url: string): Promise<void> {
+  for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
+}
+
+async function toRequest(incoming: IncomingMessage): Promise<Request> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    if (typeof value === 'string') headers.set(name, value)
+  }
+  const body = incoming.method === 'GET' ? null : Buffer.concat(chunks)
+  return new Request(`http://${incoming.headers.host}${incoming.url}`, {
+    method: incoming.method ?? 'POST',
+    headers,
+    body,
+  })
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+}

@@ -1,0 +1,108 @@
+import { Client as QueueClient, Receiver } from '@upstash/qstash'
+import { Redis as RestClient } from '@upstash/redis'
+import { Client as WorkflowClient } from '@upstash/workflow'
+import { Redis } from 'iovalkey'
+import { afterEach, beforeAll, expect, onTestFinished } from 'vitest'
+import type { DatabaseRecord } from '../../../src/contract/databases.js'
+import { atCleanup, type RunningHomeport, type StartOptions, startHomeport } from '../../support/index.js'
+import { type Watch, watchTraffic } from './watch.js'
+
+/** A record with its credentials, as a creation answers it. */
+export type NewDatabase = DatabaseRecord &
+  Required<Pick<DatabaseRecord, 'password' | 'rest_token' | 'read_only_rest_token'>>
+
+/** The running service of a test file and the clients of its first account. Members may be used inside of tests only. */
+export interface Service {
+  readonly homeport: RunningHomeport
+  readonly watch: Watch
+  readonly queue: QueueClient
+  readonly workflow: WorkflowClient
+  /** For `startApp` of the workflow room. */
+  readonly app: { url: string; token: string; signingKeys: () => { current: string; next: string } }
+  /** Ends the server with a signal and starts it again at its place. */
+  restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** The least that a creation needs. */
+export const LEAST = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' } as const
+
+/**
+ * Starts one server for a test file. Each answer that a test or a client gets is held against the served OpenAPI
+ * documents, and the test during which one deviates fails.
+ */
+export function useService(options: StartOptions = {}): Service {
+  let homeport: RunningHomeport | undefined
+  let watch: Watch | undefined
+  beforeAll(async () => {
+    homeport = await startHomeport(options)
+    watch = await watchTraffic([homeport.apiUrl, homeport.queueUrl])
+    atCleanup(watch.stop)
+  })
+  let seen = 0
+  afterEach(() => {
+    const deviations = watch?.deviations.slice(seen) ?? []
+    seen += deviations.length
+    expect(deviations).toEqual([])
+  })
+  const running = () => started(homeport)
+  const access = () => ({ baseUrl: running().queueUrl, token: running().credentials.queueToken })
+  return {
+    get homeport() {
+      return running()
+    },
+    get watch() {
+      return started(watch)
+    },
+    get queue() {
+      return new QueueClient(access())
+    },
+    get workflow() {
+      return new WorkflowClient(access())
+    },
+    get app() {
+      const { currentSigningKey: current, nextSigningKey: next } = running().credentials
+      return {
+        url: running().queueUrl,
+        token: running().credentials.queueToken,
+        signingKeys: () => ({ current, next }),
+      }
+    },
+    async restart(signal) {
+      const { place, kill } = running()
+      await kill(signal)
+      homeport = await startHomeport({ ...options, ...place })
+    },
+  }
+}
+
+function started<Part>(part: Part | undefined): Part {
+  if (part === undefined) throw new Error('the service has not been started yet')
+  return part
+}
+
+/** Creates a database through the API. */
+export async function createDatabase({ homeport }: Service, some: object = {}): Promise<NewDatabase> {
+  const { status, body } = await homeport.api('POST', '/v2/redis/database', { ...LEAST, ...some })
+  expect([status, body]).toEqual([200, expect.objectContaining({ state: 'active' })])
+  return body as NewDatabase
+}
+
+/** A client of the REST data plane. */
+export function restClient(database: NewDatabase, token = database.rest_token): RestClient {
+  return new RestClient({ url: database.rest_url, token, enableTelemetry: false })
+}
+
+/** A connection to the Redis port that does not come back by itself; closed after the test. */
+export function connect(database: NewDatabase, login: { username?: string; password?: string } = {}): Redis {
+  const { port, password } = database
+  const client = new Redis({ host: '127.0.0.1', port, password, ...login, retryStrategy: () => null })
+  client.on('error', () => undefined)
+  onTestFinished(() => client.disconnect())
+  return client
+}
+
+/** The receiver that an endpoint would check signatures with. */
+export function receiverOf({ homeport }: Service): Receiver {
+  const { currentSigningKey, nextSigningKey } = homeport.credentials
+  return new Receiver({ currentSigningKey, nextSigningKey })
+}

@@ -1,0 +1,148 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { type CommandResult, childEnv, run, tempDir, waitFor } from '../support/index.js'
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
+const LOCK = { packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { optional: true } } }
+const ADDON = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+
+/** What set-up calls around an installation; `test` says that the machine has no guard of its own. */
+const QUIET_PROGRAMS = { tee: 'cat > "$GUARD"', chmod: '', rm: '', test: 'exit 1', sudo: 'exec "$@"' }
+
+/** A project and a machine made of stand-ins for the programs that would change the real one. */
+function newMachine(programs: Readonly<Record<string, string>>) {
+  const root = tempDir()
+  const bin = join(root, 'bin')
+  const log = join(root, 'log')
+  const write = (path: string, content: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), content)
+  }
+  cpSync(join(PROJECT, 'scripts'), join(root, 'scripts'), { recursive: true })
+  write('package-lock.json', JSON.stringify(LOCK))
+  for (const [name, body] of Object.entries({ ...QUIET_PROGRAMS, ...programs })) {
+    write(`bin/${name}`, `#!/bin/sh\n[ ${name} = sudo ] || echo "${name} $*" >> "$LOG"\n${body}\n`)
+    chmodSync(join(bin, name), 0o755)
+  }
+  for (const name of ['env', 'cat']) symlinkSync(`/usr/bin/${name}`, join(bin, name))
+  return {
+    root,
+    env: { PATH: bin, LOG: log, GUARD: join(root, 'guard'), BIN: bin },
+    script: join(root, 'scripts/setup.mjs'),
+    log: () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []),
+    installPackages: () => {
+      write('node_modules/.package-lock.json', JSON.stringify(LOCK))
+      write(ADDON, '')
+    },
+  }
+}
+
+const setUp = (machine: ReturnType<typeof newMachine>): Promise<CommandResult> =>
+  run(process.execPath, [machine.script, '--no-build'], { env: machine.env })
+
+const KNOWS_ONLY_REDIS = 'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: (none)";; esac'
+const KNOWS_VALKEY = 'echo "  Candidate: 8.0"'
+/** Whatever is installed appears on PATH under its own name. */
+const INSTALLS =
+  'case "$1" in install) for last; do :; done; printf "#!/bin/sh\\n" > "$BIN/$last"; /bin/chmod 755 "$BIN/$last";; esac'
+
+it('does nothing and says nothing when everything is there', async () => {
+  const machine = newMachine({ 'redis-server': '', 'apt-get': '', npm: '' })
+  machine.installPackages()
+  expect(await setUp(machine)).toEqual({ code: 0, stdout: '', stderr: '' })
+  expect(machine.log()).toEqual([])
+})
+
+it.each([
+  ['redis-server', KNOWS_ONLY_REDIS],
+  ['valkey-server', KNOWS_VALKEY],
+])('installs %s where apt has it, without its service', async (engine, aptCache) => {
+  const machine = newMachine({ 'apt-get': INSTALLS, 'apt-cache': aptCache })
+  machine.installPackages()
+  const { code, stderr } = await setUp(machine)
+  expect(code).toBe(0)
+  expect(stderr).toContain(`installing ${engine}`)
+  const log = machine.log().filter((line) => !/^(systemctl|test) /.test(line))
+  expect(log).toEqual([
+    'apt-get update',
+    'apt-cache policy valkey-server',
+    'tee /usr/sbin/policy-rc.d',
+    'chmod 755 /usr/sbin/policy-rc.d',
+    `apt-get install -y --no-install-recommends ${engine}`,
+    'rm -f /usr/sbin/policy-rc.d',
+  ])
+  expect((await setUp(machine)).stderr).toBe('')
+})
+
+it('guards services only while it runs', async () => {
+  const asks = 'case "$1" in install) sh "$GUARD"; echo "answer $?" >> "$LOG";; esac'
+  const machine = newMachine({ 'apt-get': asks, 'apt-cache': KNOWS_ONLY_REDIS, sh: 'exec /bin/sh "$@"' })
+  machine.installPackages()
+  await setUp(machine)
+  expect(machine.log()).toContain('answer 101')
+  expect((await run('/bin/sh', [machine.env.GUARD])).code).toBe(0)
+})
+
+it('takes the guard away when the installation fails, and shows why', async () => {
+  const fails = 'case "$1" in install) echo "E: no space" >&2; exit 100;; esac'
+  const machine = newMachine({ 'apt-get': fails, 'apt-cache': KNOWS_ONLY_REDIS })
+  machine.installPackages()
+  const { code, stderr } = await setUp(machine)
+  expect(code).toBe(1)
+  expect(stderr).toContain('E: no space')
+  expect(stderr).toContain('error: apt-get could not install redis-server')
+  expect(machine.log().at(-1)).toBe('rm -f /usr/sbin/policy-rc.d')
+})
+
+it('takes the guard away when it is told to end, ends what it had started, and leaves no process', async () => {
+  const hangs = 'case "$1" in install) exec /bin/sleep 600;; esac'
+  const machine = newMachine({ 'apt-get': hangs, 'apt-cache': KNOWS_ONLY_REDIS })
+  machine.installPackages()
+  const child = spawn(process.execPath, [machine.script, '--no-build'], { env: childEnv(machine.env), stdio: 'ignore' })
+  await waitFor(() => machine.log().some((line) => line.startsWith('apt-get install')), { what: 'the installation' })
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([143, null])
+  expect(machine.log().at(-1)).toBe('rm -f /usr/sbin/policy-rc.d')
+})
+
+it('says what to do where it cannot install an engine', async () => {
+  const machine = newMachine({})
+  machine.installPackages()
+  const { code, stderr } = await setUp(machine)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(
+    /^error: No Valkey or Redis server was found.*apt-get install redis-server.*HOMEPORT_ENGINE_BINARY/,
+  )
+})
+
+it('installs the packages once, and again when the lock file changes', async () => {
+  const npm = `mkdir -p "$ROOT/$(dirname ${ADDON})"; cp "$ROOT/package-lock.json" "$ROOT/node_modules/.package-lock.json"
+    : > "$ROOT/${ADDON}"`
+  const real = { mkdir: 'exec /bin/mkdir "$@"', cp: 'exec /bin/cp "$@"', dirname: 'exec /usr/bin/dirname "$@"' }
+  const machine = newMachine({ 'redis-server': '', npm, ...real })
+  const env = { ...machine.env, ROOT: machine.root }
+  const setUpHere = () => run(process.execPath, [machine.script, '--no-build'], { env })
+  const installations = () => machine.log().filter((line) => line.startsWith('npm')).length
+  expect((await setUpHere()).stderr).toContain('installing the npm packages')
+  expect((await setUpHere()).stderr).toBe('')
+  expect(installations()).toBe(1)
+  const changed = { packages: { ...LOCK.packages, 'node_modules/a': { version: '1.0.1' } } }
+  writeFileSync(join(machine.root, 'package-lock.json'), JSON.stringify(changed))
+  expect((await setUpHere()).code).toBe(0)
+  expect(installations()).toBe(2)
+})
+
+it('adds the compiler when the packages need it, and tells when that does not help', async () => {
+  const machine = newMachine({ 'redis-server': '', npm: 'echo "gyp ERR"; exit 1', 'apt-get': INSTALLS })
+  const { code, stderr } = await setUp(machine)
+  expect(code).toBe(1)
+  expect(stderr).toContain('installing python3, make, g++')
+  expect(stderr).toContain('gyp ERR')
+  expect(stderr).toContain('error: npm could not install the packages')
+  expect(machine.log()).toContain('apt-get install -y --no-install-recommends python3 make g++')
+  expect(machine.log().filter((line) => line === 'npm install --no-save')).toHaveLength(2)
+})
