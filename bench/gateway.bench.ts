@@ -1,0 +1,167 @@
+/**
+ * The data plane against what is below it, in turns on one machine, every limit set and metering on:
+ *
+ * - TCP: redis-benchmark (GET and SET) to the gateway and to the same engine directly, for 1, 50 and 500 clients,
+ *   pipelines of 1 and 16, values of 64 bytes and 10 KB.
+ * - REST: one GET a request on 50 connections that stay open, to the gateway, to a bare node:http server over one
+ *   pipelined engine connection (the floor), and to webdis where it is installed.
+ *
+ *   npm run bench gateway
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '../test/support/index.js'
+import type { GatewayFacts } from './support/gateway-server.js'
+import { median, postRequest, runHttpLoad } from './support/http-load.js'
+import { startPeer } from './support/peers.js'
+
+const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 3)
+const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 60_000)
+const REST_REQUESTS = 20_000
+const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1, '50/16/64': 0.7 }
+
+interface Shape {
+  readonly clients: number
+  readonly pipeline: number
+  readonly bytes: number
+}
+
+const SHAPES: readonly Shape[] = [64, 10_240].flatMap((bytes) =>
+  [1, 16].flatMap((pipeline) => [1, 50, 500].map((clients) => ({ clients, pipeline, bytes }))),
+)
+
+async function outputOf(program: string, args: readonly string[]): Promise<string> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part
+  })
+  await once(child, 'close')
+  return text
+}
+
+/** Commands per second: the mean of GET and SET. */
+async function tcpRate(port: number, password: string, { clients, pipeline, bytes }: Shape): Promise<number> {
+  const requests = (REQUESTS / (clients === 1 && pipeline === 1 ? 6 : 1)) * (pipeline > 1 && bytes < 1000 ? 4 : 1)
+  const numbers = { '-p': port, '-c': clients, '-P': pipeline, '-d': bytes, '-n': Math.round(requests), '-r': 10_000 }
+  const args = Object.entries(numbers).flatMap(([name, value]) => [name, String(value)])
+  const csv = await outputOf('redis-benchmark', ['-h', '127.0.0.1', '-a', password, '-t', 'set,get', '--csv', ...args])
+  const rates = [...csv.matchAll(/^"(?:GET|SET)","([\d.]+)"/gm)].map(([, rate]) => Number(rate))
+  if (rates.length !== 2) throw new Error(`redis-benchmark said ${csv.slice(0, 200)}`)
+  return rates.reduce((sum, rate) => sum + rate, 0) / 2
+}
+
+async function benchTcp(facts: GatewayFacts): Promise<void> {
+  const rows: Record<string, object> = {}
+  for (const shape of SHAPES) {
+    const name = `${shape.clients}/${shape.pipeline}/${shape.bytes}`
+    const gateway: number[] = []
+    const engine: number[] = []
+    for (let round = 0; round < ROUNDS; round++) {
+      gateway.push(await tcpRate(facts.gatewayPort, facts.gatewayPassword, shape))
+      engine.push(await tcpRate(facts.enginePort, facts.enginePassword, shape))
+    }
+    const ratio = median(gateway.map((rate, round) => rate / (engine[round] ?? Number.NaN)))
+    const goal = GOALS[name] ?? ''
+    rows[name] = {
+      gateway: Math.round(median(gateway)),
+      engine: Math.round(median(engine)),
+      ratio: +ratio.toFixed(2),
+      goal,
+    }
+  }
+  console.log('TCP, commands per second (clients/pipeline/bytes of a value)')
+  console.table(rows)
+}
+
+interface RestPeer {
+  readonly port: number
+  readonly request: Buffer
+}
+
+/** A webdis on the engine with two threads, or nothing where it is not installed. */
+async function startWebdis(facts: GatewayFacts): Promise<{ readonly port: number; stop(): void } | undefined> {
+  const directory = mkdtempSync(join(tmpdir(), 'webdis-'))
+  const port = await freePort()
+  const file = join(directory, 'webdis.json')
+  const settings = {
+    http_host: '127.0.0.1',
+    http_port: port,
+    threads: 2,
+    pool_size: 20,
+    verbosity: 0,
+    daemonize: false,
+  }
+  const engine = { redis_host: '127.0.0.1', redis_port: facts.enginePort, redis_auth: facts.enginePassword }
+  writeFileSync(file, JSON.stringify({ ...settings, ...engine, logfile: join(directory, 'log') }))
+  const child = spawn('webdis', [file], { stdio: 'ignore' })
+  const failed = once(child, 'error').then(() => 'missing' as const)
+  const stop = (): void => {
+    child.kill()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  if ((await Promise.race([failed, listens(port)])) === 'listening') return { port, stop }
+  stop()
+  console.log('webdis is not installed here (Debian: apt-get install webdis), so it is left out')
+  return undefined
+}
+
+async function listens(port: number): Promise<'listening' | 'silent'> {
+  for (let tries = 0; tries < 100; tries++) {
+    const socket = createConnection(port, '127.0.0.1')
+    const outcome = await Promise.race([
+      once(socket, 'connect').then(() => true),
+      once(socket, 'close').then(() => false),
+    ]).catch(() => false)
+    socket.destroy()
+    if (outcome) return 'listening'
+    await pause(50)
+  }
+  return 'silent'
+}
+
+async function benchRest(facts: GatewayFacts): Promise<void> {
+  const floor = await startPeer<{ port: number }>('rest-floor.ts', {
+    BENCH_ENGINE_SOCKET: facts.socketPath,
+    BENCH_ENGINE_PASSWORD: facts.enginePassword,
+  })
+  const webdis = await startWebdis(facts)
+  const headers = { authorization: `Bearer ${facts.token}`, 'content-type': 'application/json' }
+  const set = postRequest('/set/bench', headers, 'v'.repeat(64))
+  await runHttpLoad({ port: facts.restPort, connections: 1, requests: 1, request: set })
+  const get = postRequest('/', headers, '["GET","bench"]')
+  const peers: Record<string, RestPeer> = {
+    gateway: { port: facts.restPort, request: get },
+    'node:http floor': { port: floor.facts.port, request: get },
+    ...(webdis && {
+      webdis: { port: webdis.port, request: Buffer.from('GET /GET/bench HTTP/1.1\r\nHost: x\r\n\r\n') },
+    }),
+  }
+  const rates: Record<string, number[]> = {}
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [name, peer] of Object.entries(peers)) {
+      const { perSecond } = await runHttpLoad({ ...peer, connections: 50, requests: REST_REQUESTS })
+      if (round > 0) rates[name] = [...(rates[name] ?? []), perSecond]
+    }
+  }
+  const own = median(rates.gateway ?? [])
+  const rows = Object.entries(rates).map(([name, all]) => [
+    name,
+    { 'per second': Math.round(median(all)), 'gateway is': +(own / median(all)).toFixed(2) },
+  ])
+  console.log('REST, single commands on 50 connections (goal: at least webdis; the load itself is one Node process)')
+  console.table(Object.fromEntries(rows))
+  webdis?.stop()
+  await floor.stop()
+}
+
+const server = await startPeer<GatewayFacts>('gateway-server.ts')
+const only = process.env.HOMEPORT_BENCH_ONLY
+if (only !== 'rest') await benchTcp(server.facts)
+if (only !== 'tcp') await benchRest(server.facts)
+await server.stop()

@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(socketPath, () => socket.write('PING\r\n'))
+    socket.once('error', () => resolve(false))
+    socket.once('data', (data) => {
+      socket.destroy()
+      resolve(data.includes('PONG'))
+    })
+  })
+}
+
+/**
+ * The floor of creating a database: one engine on a Unix socket with an append-only log and nothing around it, from
+ * the spawn until it answers PING, looked for every millisecond. Ends the engine and deletes its files.
+ * @returns milliseconds.
+ */
+export async function bareSpawnToPong(binary: string): Promise<number> {
+  const directory = mkdtempSync(join(tmpdir(), 'floor-'))
+  const socket = join(directory, 's')
+  const config = join(directory, 'engine.conf')
+  writeFileSync(config, `port 0\nunixsocket ${socket}\ndir ${directory}\nappendonly yes\nsave ""\n`)
+  const start = performance.now()
+  const engine = spawn(binary, [config], { stdio: 'ignore' })
+  while (!(await answers(socket))) await pause(1)
+  const elapsedMs = performance.now() - start
+  engine.kill('SIGKILL')
+  await once(engine, 'exit')
+  rmSync(directory, { recursive: true, force: true })
+  return elapsedMs
+}
+
+/** The value below which the given share (0 to 1) of the values lie. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((left, right) => left - right)
+  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN
+}

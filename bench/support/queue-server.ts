@@ -1,0 +1,21 @@
+/** A queue on SQLite with its real listener, as a process of its own. Says `{port, token}` on its IPC channel. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startQueue } from '../../src/queue/testing/harness.js'
+import { openStore } from '../../src/store/index.js'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'queue-bench-'))
+const onFailure = (error: Error): void => {
+  throw error
+}
+const store = await openStore({ location: 'sqlite', dataDir, onFailure })
+const deliveryConcurrency = Number(process.env.BENCH_CONCURRENCY ?? 100)
+const service = await startQueue({ store, deliveryConcurrency })
+process.send?.({ port: Number(new URL(service.url).port), token: service.token })
+process.once('disconnect', async () => {
+  await service.stop()
+  await store.close()
+  rmSync(dataDir, { recursive: true, force: true })
+  process.exit(0)
+})

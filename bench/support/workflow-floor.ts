@@ -1,0 +1,48 @@
+/**
+ * The floor of running workflows: the same HTTP requests in both directions over a bare node:http server and undici,
+ * with lists in memory and nothing signed, checked, stored or retried. Says `{port, token}` on its IPC channel.
+ */
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Agent, request } from 'undici'
+
+interface Item {
+  readonly destination: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const lists = new Map<string, string[]>()
+const dispatcher = new Agent({ connections: 50 })
+
+async function bodyOf(incoming: IncomingMessage): Promise<string> {
+  let text = ''
+  incoming.setEncoding('utf8')
+  for await (const chunk of incoming) text += chunk
+  return text
+}
+
+async function deliver(runId: string, { destination, body = '' }: Item): Promise<void> {
+  const list = lists.get(runId) ?? []
+  lists.set(runId, list)
+  const encoded = Buffer.from(body).toString('base64')
+  list.push(`{"messageId":"msg_${list.length}","body":"${encoded}","callType":"step"}`)
+  const headers = { 'content-type': 'application/json', 'upstash-workflow-runid': runId }
+  const answer = await request(destination, { dispatcher, method: 'POST', headers, body: `[${list.join(',')}]` })
+  await answer.body.dump()
+}
+
+const server = createServer(async (incoming, outgoing) => {
+  const text = await bodyOf(incoming)
+  let answer = '{}'
+  if (incoming.method === 'DELETE') lists.delete(incoming.url?.split('/').at(-1)?.split('?')[0] ?? '')
+  else {
+    const items = JSON.parse(text) as Item[]
+    for (const item of items) void deliver(item.headers['upstash-workflow-runid'] ?? '', item)
+    answer = JSON.stringify(items.map(() => ({ messageId: 'msg_1' })))
+  }
+  outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(answer) })
+  outgoing.end(answer)
+})
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port, token: '' }))
+process.once('disconnect', () => process.exit(0))
