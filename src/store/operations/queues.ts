@@ -1,6 +1,7 @@
-import type { Selectable } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import { all, change, first, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
+import type { Tables } from '../schema/index.js'
 import type { QueuesTable } from '../schema/queues.js'
 import type { PendingRow } from './messages.js'
 import { advanceQueue } from './queue-turns.js'
@@ -64,7 +65,8 @@ export const setPaused = write(
 
 const COLUMNS = ['account_id', 'name', 'parallelism', 'paused', 'created_at', 'updated_at'] as const
 
-const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) =>
+/** Queues of an account, each with how many of its messages have not ended. */
+const queuesWithLag = (db: Kysely<Tables>, accountId: string) =>
   db
     .selectFrom('queues')
     .select(COLUMNS)
@@ -79,27 +81,11 @@ const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) =>
         .$notNull()
         .as('lag'),
     )
-    .where('account_id', '=', p.accountId)
-    .orderBy('name'),
-)
+    .where('account_id', '=', accountId)
 
+const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) => queuesWithLag(db, p.accountId).orderBy('name'))
 const oneQueue = query<{ accountId: string; name: string }, QueueRow>(({ db, p }) =>
-  db
-    .selectFrom('queues')
-    .select(COLUMNS)
-    .select((q) =>
-      q
-        .selectFrom('messages')
-        .select((m) => m.fn.countAll<number>().as('waiting'))
-        .whereRef('messages.account_id', '=', 'queues.account_id')
-        .whereRef('messages.queue', '=', 'queues.name')
-        .where('messages.finished_at', 'is', null)
-        .$asScalar()
-        .$notNull()
-        .as('lag'),
-    )
-    .where('account_id', '=', p.accountId)
-    .where('name', '=', p.name),
+  queuesWithLag(db, p.accountId).where('name', '=', p.name),
 )
 
 /** All queues of an account, by name. */
