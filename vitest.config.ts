@@ -16,13 +16,14 @@ const WITHOUT_BUILD = ['test/house/**/*.test.ts', 'test/support/**/*.test.ts']
 /** Two projects, so that only the tests which talk to `dist/` pay for building it. */
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // One more than most machines have cores to spare: many tests wait for a server, a browser or a disk.
+    maxWorkers: 3,
     projects: [
       {
         test: {
           ...shared,
           name: 'unit',
-          include: ['src/**/*.test.ts', ...WITHOUT_BUILD],
+          include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', ...WITHOUT_BUILD],
           globalSetup: [postgres],
         },
       },

@@ -1,9 +1,10 @@
 /** `npm run bench [-- <filter>...]`: runs every `bench/*.bench.ts` whose name contains a filter, one after the other. */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { aptInstall, aptKnows, aptUpdate, canUseApt } from './lib/apt.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
-import { run } from './lib/processes.mjs'
-import { SetupError } from './lib/say.mjs'
+import { findProgram, run } from './lib/processes.mjs'
+import { SetupError, say } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
 
 function chosen(filters) {
@@ -15,9 +16,29 @@ function chosen(filters) {
   throw new SetupError(`no benchmark is named like ${filters.join(' or ')}; there are ${all.join(', ') || 'none'}.`)
 }
 
+/** The peers are large and of no use to anybody who does not measure. */
+async function ensurePeers() {
+  const folder = inProject('bench')
+  if (existsSync(`${folder}/node_modules`)) return
+  say('installing the peers that the benchmarks measure beside Homeport (250 MB)')
+  const { code } = await run('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: folder })
+  if (code !== 0) throw new SetupError('npm could not install the peers of the benchmarks; its output above says why.')
+}
+
+/** The REST data plane is measured beside webdis, where that can be installed. */
+async function ensureWebdis() {
+  if (findProgram('webdis') || !canUseApt()) return
+  await aptUpdate()
+  if (!(await aptKnows('webdis'))) return
+  say('installing webdis, which the benchmarks measure beside Homeport; its own service is not started')
+  await aptInstall(['webdis'], ['webdis'])
+}
+
 await script(async () => {
   const names = chosen(process.argv.slice(2))
   await setUp()
+  await ensurePeers()
+  if (names.some((name) => name.startsWith('gateway'))) await ensureWebdis()
   const failed = []
   for (const name of names) {
     console.log(`\n== ${name.replace('.bench.ts', '')}`)

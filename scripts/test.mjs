@@ -7,6 +7,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ensureBrowser } from './lib/browser.mjs'
 import { runChecks } from './lib/check.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
@@ -36,13 +37,22 @@ async function runTests(filters) {
   }
 }
 
+function ignore(error) {
+  if (!(error instanceof SetupError)) throw error
+}
+
+/** Without a browser the tests of the console fail, each saying why, and all others are of use. */
+function tell(error) {
+  ignore(error)
+  process.stderr.write(`${error.message}\n`)
+}
+
 /** Sources that do not compile are a failed check, not a reason to keep silent about all the rest. */
 async function prepare() {
   await setUp({ build: false })
+  await ensureBrowser().catch(tell)
   const checks = await runChecks()
-  await setUp().catch((error) => {
-    if (!(error instanceof SetupError)) throw error
-  })
+  await setUp().catch(ignore)
   return checks
 }
 

@@ -6,6 +6,7 @@ const node = (...args) => ({ command: process.execPath, args })
 
 const CHECKS = [
   { name: 'types', ...node(inProject('node_modules/typescript/bin/tsc'), '-p', '.') },
+  { name: 'types of the console', ...node(inProject('node_modules/typescript/bin/tsc'), '-p', 'console') },
   {
     name: 'lint',
     ...node(

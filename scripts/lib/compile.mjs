@@ -1,4 +1,4 @@
-/** Builds `dist/` from `src/` when the sources are others than those it was built from. */
+/** Builds `dist/` from `src/` and `console/` when the sources are others than those it was built from. */
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -21,19 +21,21 @@ const DIST = inProject('dist')
 const STAMP = '.built-from'
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
 
-function sourceFiles() {
-  const entries = readdirSync(inProject('src'), { recursive: true, withFileTypes: true })
+function filesOf(folder) {
+  const entries = readdirSync(inProject(folder), { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   return files.filter((path) => !isTest(path)).sort()
 }
 
+const sourceFiles = () => filesOf('src')
+
 /** Changes when any source, setting or the compiler changes. */
 function fingerprint() {
   const hash = createHash('sha256')
-  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'scripts/lib/compile.mjs'].map((name) =>
-    inProject(name),
-  )
-  for (const path of [...settings, ...sourceFiles()]) hash.update(`${path}\0`).update(readFileSync(path)).update('\0')
+  const names = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'scripts/lib/compile.mjs']
+  const settings = names.map((name) => inProject(name))
+  for (const path of [...settings, ...sourceFiles(), ...filesOf('console')])
+    hash.update(`${path}\0`).update(readFileSync(path)).update('\0')
   return hash.digest('hex')
 }
 
@@ -49,6 +51,7 @@ export async function ensureBuilt() {
   try {
     await compile(next)
     copyOtherFiles(next)
+    await bundleConsole(join(next, 'console'))
     chmodSync(join(next, 'main.js'), 0o755)
     writeFileSync(join(next, STAMP), wanted)
     swap(next)
@@ -70,6 +73,16 @@ async function compile(outDir) {
   if (code === 0) return
   process.stderr.write(output)
   throw new SetupError('the sources do not compile; the compiler says above where.')
+}
+
+/** The pages of the console, which the management listener serves. */
+async function bundleConsole(outDir) {
+  const vite = inProject('node_modules/vite/bin/vite.js')
+  const args = [vite, 'build', inProject('console'), '--outDir', outDir, '--logLevel', 'warn']
+  const { code, output } = await run(process.execPath, args, { cwd: ROOT, quiet: true })
+  if (code === 0) return
+  process.stderr.write(output)
+  throw new SetupError('the console cannot be bundled; the output above says why.')
 }
 
 /** What the sources read at run time besides code: SQL, pages. */

@@ -1,0 +1,29 @@
+/**
+ * `npm run crash [-- --cycles <n>] [--seed <n>]`: the crash test of the queue with many more kills than `npm test` has
+ * time for. It prints its seed; the same seed kills at the same moments.
+ */
+import { parseArgs } from 'node:util'
+import { script } from './lib/main.mjs'
+import { inProject, ROOT } from './lib/paths.mjs'
+import { run } from './lib/processes.mjs'
+import { SetupError } from './lib/say.mjs'
+import { setUp } from './lib/setup.mjs'
+
+const DEFAULT_CYCLES = 100
+
+/** A positive whole number given as an option. */
+function whole(name, text) {
+  if (/^[1-9]\d{0,9}$/.test(text)) return text
+  throw new SetupError(`--${name} is "${text}"; give a whole number above 0.`)
+}
+
+await script(async () => {
+  const options = { cycles: { type: 'string' }, seed: { type: 'string' } }
+  const { values } = parseArgs({ options })
+  await setUp()
+  const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
+  if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
+  const vitest = inProject('node_modules/vitest/vitest.mjs')
+  const { code } = await run(process.execPath, [vitest, 'run', 'test/crash/queue-ledger.test.ts'], { cwd: ROOT, env })
+  if (code !== 0) throw new SetupError('the crash test failed; its output above says what was lost.')
+})
