@@ -47,6 +47,21 @@ describe('stopping services', () => {
     await expect(stopAll([record('a'), broken, record('b')])).rejects.toThrow('some services did not stop cleanly')
     expect(stopped).toEqual(['b', 'a'])
   })
+
+  it('lets all share one grace: what one has used is gone for those after it', async () => {
+    const clock = new ManualClock(0)
+    const graces: (number | undefined)[] = []
+    const taking = (ms: number): Service => ({
+      name: 'part',
+      start: async () => {},
+      stop: async (graceMs) => {
+        graces.push(graceMs)
+        clock.advance(ms)
+      },
+    })
+    await stopAll([taking(1), taking(8_000), taking(7_000), taking(0)], { clock, graceMs: 10_000 })
+    expect(graces).toEqual([10_000, 10_000, 3_000, 0])
+  })
 })
 
 describe('the manual clock', () => {

@@ -1,3 +1,5 @@
+import type { Clock } from './clock.js'
+
 /**
  * Something that lives as long as the process: a listener, a poller, a supervisor.
  * `start` resolves when it serves and may be called once; `stop` finishes what is in flight, frees everything,
@@ -6,14 +8,26 @@
 export interface Service {
   readonly name: string
   start(): Promise<void>
-  stop(): Promise<void>
+  /** @param graceMs what is in flight gets this long; absent: as long as the part was made with. */
+  stop(graceMs?: number): Promise<void>
 }
 
-/** Stops services in the reverse of the given order; one that fails does not keep the others from stopping. */
-export async function stopAll(services: readonly Service[]): Promise<void> {
+/** How long parts that stop one after the other may take together. */
+export interface SharedGrace {
+  readonly clock: Clock
+  readonly graceMs: number
+}
+
+/**
+ * Stops services in the reverse of the given order; one that fails does not keep the others from stopping. All share
+ * one grace: what one of them has used is gone for those that come after it.
+ */
+export async function stopAll(services: readonly Service[], grace?: SharedGrace): Promise<void> {
   const failures: unknown[] = []
+  const endMs = grace && grace.clock.now() + grace.graceMs
   for (const service of [...services].reverse()) {
-    await service.stop().catch((error: unknown) => failures.push(error))
+    const leftMs = grace && Math.max(0, (endMs ?? 0) - grace.clock.now())
+    await service.stop(leftMs).catch((error: unknown) => failures.push(error))
   }
   if (failures.length > 0) throw new AggregateError(failures, 'some services did not stop cleanly')
 }

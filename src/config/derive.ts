@@ -14,14 +14,19 @@ export function derive(settings: Settings, workingDir: string): Config {
   return freezeDeeply({
     ...settings,
     dataDir: resolve(workingDir, settings.dataDir),
-    plansFile: settings.plansFile === undefined ? undefined : resolve(workingDir, settings.plansFile),
+    plansFile: absolute(settings.plansFile, workingDir),
+    tlsCertFile: absolute(settings.tlsCertFile, workingDir),
+    tlsKeyFile: absolute(settings.tlsKeyFile, workingDir),
     publicApiUrl: settings.publicApiUrl ?? urlOf(settings.apiPort),
     publicRestUrl: settings.publicRestUrl ?? urlOf(settings.restPort),
     publicQueueUrl: settings.publicQueueUrl ?? urlOf(settings.queuePort),
     deliveryTargets: settings.deliveryTargets ?? (isLoopback(settings.host) ? 'everything' : 'public'),
-    redisTlsByDefault: settings.redisTlsByDefault ?? !isLoopback(settings.host),
+    redisTlsByDefault: settings.redisTlsByDefault ?? (settings.redisDomain !== undefined || !isLoopback(settings.host)),
   })
 }
+
+const absolute = (path: string | undefined, workingDir: string): string | undefined =>
+  path === undefined ? undefined : resolve(workingDir, path)
 
 /** A wildcard is an address to listen on, not one to dial. */
 function dialable(host: string): string {

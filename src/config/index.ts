@@ -16,6 +16,7 @@
  *
  * Nothing outside this room reads `process.env`.
  */
+export { type ClientVariables, clientVariablesOfProcess } from './client.js'
 export { type DataDirLock, type DataDirState, inspectDataDir, lockDataDir } from './data-dir.js'
 export type { Config } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
@@ -23,6 +24,6 @@ export { DEFAULT_FILE, readConfigFile } from './file.js'
 export { isLoopback } from './hosts.js'
 export { describeStore, type PortRange, type StoreChoice } from './kinds.js'
 export { loadConfig, type Sources, unknownEnvironment } from './load.js'
-export { envName, flagName } from './names.js'
+export { envName, flagName, suggestion } from './names.js'
 export { OPTION_NAMES, type Option, type OptionName, optionOf } from './options.js'
 export { configOfProcess, unknownVariablesOfProcess } from './process.js'

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { parseDuration } from '../base/index.js'
+import { isIpRange, parseDuration } from '../base/index.js'
 
 /** How the text of an option becomes its value. Every source (flag, environment, file) hands over text. */
 export interface Kind<Value> {
@@ -83,6 +83,15 @@ export function sizeBytes(min: number, max: number): Kind<number> {
 export const hostAddress = kind('an IP address or localhost', (value) =>
   value === 'localhost' || isIP(value) !== 0 ? value : undefined,
 )
+
+/** Addresses and networks, separated by commas. */
+export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, separated by commas', (value) => {
+  const ranges = value
+    .split(',')
+    .map((range) => range.trim())
+    .filter((range) => range !== '')
+  return ranges.every(isIpRange) ? ranges : undefined
+})
 
 /** The name or address of a host, as clients would dial it. */
 export const hostName = kind('a host name or an IP address', (value) =>

@@ -138,6 +138,26 @@ describe('what is refused', () => {
     expect(problemsOf({ flags: { host: '0.0.0.0' } })[0]).toMatch(/set proxyTerminatesTls to true, or keep host on/)
     expect(problemsOf({ flags: { host: '127.0.0.2' } })).toEqual([])
   })
+
+  it('refuses one file of a certificate without the other, and a domain where TLS does not reach the server', () => {
+    expect(() => loadConfig({ flags: { tlsCertFile: 'a.crt' } })).toThrow(/tlsCertFile is set and tlsKeyFile is not/)
+    expect(() => loadConfig({ flags: { tlsKeyFile: 'a.key' } })).toThrow(/tlsKeyFile is set and tlsCertFile is not/)
+    expect(() => loadConfig({ flags: { redisDomain: '10.0.0.1' } })).toThrow(/redisDomain is the address 10.0.0.1/)
+    expect(() => loadConfig({ flags: { redisDomain: 'r.test', proxyTerminatesTls: true } })).toThrow(
+      /redisDomain is r.test and proxyTerminatesTls is true/,
+    )
+  })
+
+  it('lets nothing else listen on the port of the domain, once there is a domain', () => {
+    expect(loadConfig({ flags: { queuePort: '8703' } }).queuePort).toBe(8703)
+    expect(() => loadConfig({ flags: { queuePort: '8703', redisDomain: 'r.test' } })).toThrow(
+      /queuePort and redisDomainPort are both 8703/,
+    )
+    expect(() => loadConfig({ flags: { redisDomainPort: '8800', redisDomain: 'r.test' } })).toThrow(
+      /redisDomainPort 8800 lies inside redisPorts/,
+    )
+    expect(loadConfig({ flags: { redisDomain: 'r.test' } }).redisTlsByDefault).toBe(true)
+  })
 })
 
 it('finds misspelt environment variables and leaves those alone that client programs read', () => {

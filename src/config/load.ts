@@ -45,8 +45,8 @@ export function unknownEnvironment(env: Readonly<Record<string, string | undefin
   return unknown.map((name) => `${name}${suggestion(name, known)}`)
 }
 
-/** What `homeport env` prints for client programs; the server itself does not read these. */
-const PRINTED_NAMES = ['HOMEPORT_EMAIL', 'HOMEPORT_API_KEY', 'HOMEPORT_API_URL']
+/** What `homeport env` prints for client programs, and what commands read; the server itself does not read these. */
+const PRINTED_NAMES = ['HOMEPORT_EMAIL', 'HOMEPORT_API_KEY', 'HOMEPORT_API_URL', 'HOMEPORT_PROFILE']
 
 function given(name: OptionName, sources: Sources, fileEntries: ReadonlyMap<string, Given>): Given | undefined {
   const flag = sources.flags?.[name]

@@ -1,3 +1,4 @@
+import { PRIMARY_REGIONS } from '../contract/regions.js'
 import type { Kind } from './kinds.js'
 import * as kinds from './kinds.js'
 
@@ -92,10 +93,50 @@ export const OPTIONS = {
     meaning: 'The record of a database names this host as its endpoint.',
     relation: 'Must lead to host from where the clients are.',
   }),
+  redisDomain: option({
+    kind: kinds.optional(kinds.hostName),
+    default: undefined,
+    defaultText: 'none',
+    meaning:
+      'Databases with TLS are reached under a name of their own below this domain, all on redisDomainPort, and their ' +
+      'records say so.',
+    relation: 'Point *.domain at this server. Not together with proxyTerminatesTls, which takes TLS away from here.',
+  }),
+  redisDomainPort: option({
+    kind: kinds.port,
+    default: 8703,
+    meaning: 'The port that all databases with TLS share when redisDomain is set; otherwise nothing listens there.',
+    relation: 'Differs from the three HTTP ports and lies outside redisPorts.',
+  }),
+  tlsCertFile: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'a certificate of the local authority',
+    meaning:
+      'Databases with TLS show the certificate in this PEM file, followed by its chain. The file is read again when it ' +
+      'changes; connections stay.',
+    relation: 'Together with tlsKeyFile.',
+  }),
+  tlsKeyFile: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'a key of the local authority',
+    meaning: 'The private key of tlsCertFile, PEM, without a passphrase.',
+    relation: 'Together with tlsCertFile.',
+  }),
+  region: option({
+    kind: kinds.optional(kinds.oneOf(PRIMARY_REGIONS)),
+    default: undefined,
+    defaultText: 'none',
+    meaning:
+      'This server stands for the region: reads of a database that has a read region there are answered by its replica, ' +
+      'everything else by its primary.',
+    relation: 'Without it every command goes to the primary.',
+  }),
   redisTlsByDefault: option({
     kind: kinds.optional(kinds.flag),
     default: undefined,
-    defaultText: 'false on loopback, true beyond',
+    defaultText: 'true with redisDomain and beyond loopback, false otherwise',
     meaning: 'A database created without a word about TLS gets this value.',
   }),
   proxyTerminatesTls: option({
@@ -103,6 +144,14 @@ export const OPTIONS = {
     default: false,
     meaning: 'The operator states that a proxy in front of the listeners terminates TLS.',
     relation: 'Required when host is not a loopback address.',
+  }),
+  trustedProxies: option({
+    kind: kinds.ipRanges,
+    default: [],
+    defaultText: 'none',
+    meaning:
+      'REST requests from these proxies count as those of the client that X-Forwarded-For names, for the allow list.',
+    relation: 'Without it the header is not believed.',
   }),
   engineBinary: option({
     kind: kinds.optional(kinds.text),
@@ -134,6 +183,19 @@ export const OPTIONS = {
     meaning: 'An account of type paid holds at most this many databases.',
     relation: 'redisPorts bounds the number of databases of all accounts together.',
   }),
+  awakeDatabases: option({
+    kind: kinds.integer(1, 1_000_000),
+    default: 200,
+    meaning:
+      'When more databases are awake, those that nobody has used for 5 seconds go to sleep, the longest idle first.',
+    relation: 'Every database goes to sleep after db_store_max_idle of its plan anyway.',
+  }),
+  usageFlushMs: option({
+    kind: kinds.durationMs(100, 60_000),
+    default: 10_000,
+    meaning: 'What databases use is written down this often; a crash loses at most what was counted since.',
+    relation: 'A database that does nothing causes no write.',
+  }),
   managementBodyLimitBytes: option({
     kind: kinds.sizeBytes(1024, 64 * MIB),
     default: MIB,
@@ -147,7 +209,9 @@ export const OPTIONS = {
   deliveryConcurrency: option({
     kind: kinds.integer(1, 10_000),
     default: 100,
-    meaning: 'At most this many deliveries are in flight at once; further due messages wait.',
+    meaning:
+      'At most this many deliveries are in flight at once; further due messages wait. Deliveries that are open for more ' +
+      'than 2 s do not count, as long as they are not very many.',
   }),
   deliveryTimeoutMs: option({
     kind: kinds.durationMs(1000, 24 * 60 * MINUTE_MS),
@@ -173,15 +237,23 @@ export const OPTIONS = {
     kind: kinds.durationMs(MINUTE_MS, 3650 * 24 * 60 * MINUTE_MS),
     default: 7 * 24 * 60 * MINUTE_MS,
     meaning:
-      'Finished messages and workflow runs, with their logs, and dead letters are kept this long; older ones are deleted ' +
-      'in small steps that do not disturb deliveries.',
+      'Finished messages and workflow runs, with their logs, dead letters, and bulk actions that have ended are kept this ' +
+      'long; older ones are deleted in small steps that do not disturb deliveries.',
     relation: 'What is not finished is never deleted.',
+  }),
+  retentionBytes: option({
+    kind: kinds.sizeBytes(MIB, 1024 * 1024 * MIB),
+    default: 4096 * MIB,
+    meaning:
+      'Of finished messages, their logs and dead letters the newest are kept, up to this much content; older ones are ' +
+      'deleted in small steps that do not disturb deliveries.',
+    relation: 'Whichever of retentionMs and retentionBytes is reached first counts.',
   }),
   shutdownGraceMs: option({
     kind: kinds.durationMs(0, 10 * MINUTE_MS),
     default: 10_000,
-    meaning: 'After SIGTERM work in flight gets this long to finish before it is cut off.',
-    relation: 'What supervises the server has to wait longer before it sends SIGKILL.',
+    meaning: 'After SIGTERM work in flight, that of all parts together, gets this long to finish before it is cut off.',
+    relation: 'What supervises the server has to wait more than 5 s longer before it sends SIGKILL.',
   }),
   logLevel: option({
     kind: kinds.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent']),

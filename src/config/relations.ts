@@ -1,15 +1,22 @@
+import { isIP } from 'node:net'
 import { isLoopback } from './hosts.js'
 import type { Settings } from './options.js'
 
-const PORT_OPTIONS = ['apiPort', 'restPort', 'queuePort'] as const
+const HTTP_PORTS = ['apiPort', 'restPort', 'queuePort'] as const
+
+/** The options whose port something listens on. */
+function portOptions({ redisDomain }: Settings) {
+  return redisDomain === undefined ? HTTP_PORTS : ([...HTTP_PORTS, 'redisDomainPort'] as const)
+}
 
 /** What is wrong between options that are each fine alone: one sentence per problem, naming both sides. */
 export function relationProblems(settings: Settings): string[] {
-  return [...samePorts(settings), ...portsInRange(settings), ...exposure(settings)]
+  return [...samePorts(settings), ...portsInRange(settings), ...exposure(settings), ...tlsProblems(settings)]
 }
 
 function samePorts(settings: Settings): string[] {
-  const pairs = PORT_OPTIONS.flatMap((a, i) => PORT_OPTIONS.slice(i + 1).map((b) => [a, b] as const))
+  const options = portOptions(settings)
+  const pairs = options.flatMap((a, i) => options.slice(i + 1).map((b) => [a, b] as const))
   return pairs
     .filter(([a, b]) => settings[a] === settings[b])
     .map(([a, b]) => `${a} and ${b} are both ${settings[a]}, expected a port of its own for each`)
@@ -17,9 +24,10 @@ function samePorts(settings: Settings): string[] {
 
 function portsInRange(settings: Settings): string[] {
   const { from, to } = settings.redisPorts
-  return PORT_OPTIONS.filter((name) => settings[name] >= from && settings[name] <= to).map(
-    (name) => `${name} ${settings[name]} lies inside redisPorts ${from}-${to}, expected it outside`,
-  )
+  const options: readonly ((typeof HTTP_PORTS)[number] | 'redisDomainPort')[] = portOptions(settings)
+  return options
+    .filter((name) => settings[name] >= from && settings[name] <= to)
+    .map((name) => `${name} ${settings[name]} lies inside redisPorts ${from}-${to}, expected it outside`)
 }
 
 function exposure({ host, proxyTerminatesTls }: Settings): string[] {
@@ -28,4 +36,22 @@ function exposure({ host, proxyTerminatesTls }: Settings): string[] {
     `host is ${host}, which others can reach, and nothing terminates TLS: put a TLS proxy in front and set ` +
       'proxyTerminatesTls to true, or keep host on 127.0.0.1',
   ]
+}
+
+function tlsProblems({ tlsCertFile, tlsKeyFile, redisDomain, proxyTerminatesTls }: Settings): string[] {
+  const problems: string[] = []
+  if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
+    const [given, missing] = tlsCertFile === undefined ? ['tlsKeyFile', 'tlsCertFile'] : ['tlsCertFile', 'tlsKeyFile']
+    problems.push(`${given} is set and ${missing} is not, expected both or neither`)
+  }
+  if (redisDomain !== undefined && isIP(redisDomain) !== 0) {
+    problems.push(`redisDomain is the address ${redisDomain}, expected a domain, since databases get names below it`)
+  }
+  if (redisDomain !== undefined && proxyTerminatesTls) {
+    problems.push(
+      `redisDomain is ${redisDomain} and proxyTerminatesTls is true: the names of databases are read from TLS, which ` +
+        'then does not reach this server; let the proxy pass the connections of redisDomainPort through, or unset one',
+    )
+  }
+  return problems
 }

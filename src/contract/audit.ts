@@ -32,6 +32,23 @@ export const AUDIT_ACTIONS = {
   'Restore Backup': 23,
   'Import Database': 24,
   'Rotate Signing Keys': 25,
+  'Suspend Database': 26,
+  'Resume Database': 27,
+  'Change Database Users': 28,
+  'Change Database Settings': 29,
+  'Reset Credentials': 30,
+  'Change Database Mutual TLS': 31,
+  'Cancel Messages': 60,
+  'Resume Workflow Runs': 61,
+  'Restart Workflow Runs': 62,
+  'Delete Dead Workflow Runs': 63,
+  'Delete Dead Letters': 64,
+  'Retry Dead Letters': 65,
+  'Pause Bulk Action': 66,
+  'Resume Bulk Action': 67,
+  'Change Bulk Action': 68,
+  'Abort Bulk Action': 69,
+  'Lift Fence': 70,
 } as const
 
 /** An act that the audit log tells of by number. */

@@ -1,8 +1,19 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
 
+/** What a bulk action does to each item of its set. */
+export const BULK_KINDS = [
+  'cancelRuns',
+  'cancelMessages',
+  'resumeRuns',
+  'restartRuns',
+  'deleteDeadRuns',
+  'deleteDeadLetters',
+  'retryDeadLetters',
+] as const
+
 /**
- * The wire of bulk cancel: what may stand in a selector, and what is answered. The rules that a schema cannot say are
+ * The wire of bulk actions: what may stand in a selector, and what is answered. The rules that a schema cannot say are
  * kept by `bulk/selector.ts`, which also writes the texts of refusals.
  */
 
@@ -12,6 +23,9 @@ const texts = (description: string) =>
   })
 
 const instant = (description: string) => Type.Integer({ minimum: 0, description })
+
+const REASON = 'Why, in 1 to 500 characters: kept with the action, in its audit entry and in the log of each run.'
+const RATE = 'At most so many items a second. Absent: as fast as other traffic allows.'
 
 /** The selector of a bulk cancel, in the JSON body or as query parameters of the same names. */
 export const CancelSelector = Type.Partial(
@@ -33,6 +47,11 @@ export const CancelSelector = Type.Partial(
       dryRun: Type.Boolean({ description: 'Cancel nothing; answer how many runs match, and the first of their ids.' }),
       async: Type.Boolean({ description: 'Answer 202 as soon as the set is fixed, and work on it afterwards.' }),
       report: Type.Boolean({ description: 'Answer also the outcomes as counts, and the id of the action.' }),
+      reason: Type.String({ description: REASON }),
+      ratePerSecond: Type.Integer({ minimum: 1, description: RATE }),
+      fenceUntil: instant(
+        'Until then, Unix milliseconds, a trigger of a run that matches the selector is refused with 409.',
+      ),
     },
     { additionalProperties: false },
   ),
@@ -40,16 +59,37 @@ export const CancelSelector = Type.Partial(
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
+const SHARED_COUNTS = {
+  alreadyFinished: count('Had ended, or left the dead letters, before their turn came; by an earlier cancel too.'),
+  notFound: count('Ids that name nothing.'),
+  failed: count('Could not be worked on because of a fault; repeat the request.'),
+  skipped: Type.Optional(count('Had no outcome when the action was aborted; absent when there are none.')),
+}
+const done = (description: string) => Type.Optional(count(`${description} by this action; absent for other kinds.`))
+
 /** How many items had which outcome. */
 export const OutcomeCounts = Type.Object({
-  cancelled: count('Cancelled by this action.'),
-  alreadyFinished: count('Had ended before their turn came, by finishing, failing or an earlier cancel.'),
-  notFound: count('Ids that name no run.'),
-  failed: count('Could not be cancelled because of a fault; repeat the request.'),
+  cancelled: done('Cancelled'),
+  resumed: done('Resumed'),
+  restarted: done('Restarted'),
+  deleted: done('Deleted'),
+  retried: done('Sent again'),
+  ...SHARED_COUNTS,
 })
 
 /** What an item of a bulk action came to. */
-export const Outcome = Type.Enum(['pending', 'cancelled', 'alreadyFinished', 'notFound', 'failed'])
+export const Outcome = Type.Enum([
+  'pending',
+  'cancelled',
+  'resumed',
+  'restarted',
+  'deleted',
+  'retried',
+  'alreadyFinished',
+  'notFound',
+  'failed',
+  'skipped',
+])
 
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
 
@@ -57,31 +97,41 @@ const CancelAnswer = Type.Object({
   cancelled: count('Runs that this request moved to cancelled.'),
   failed: Type.Optional(count('Selected runs that exist and could not be cancelled; absent when there are none.')),
   errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 of them; absent when there are none.' })),
-  actionId: Type.Optional(Type.String({ description: 'With `report`.' })),
-  outcomes: Type.Optional(OutcomeCounts),
+  actionId: Type.Optional(Type.String({ description: 'With `report`, and when the action was aborted.' })),
+  outcomes: Type.Optional(
+    Type.Object({ cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
+  ),
   matched: Type.Optional(count('With `dryRun`: how many runs the selector matches.')),
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
+  state: Type.Optional(Type.Literal('aborted', { description: 'When somebody has aborted the action meanwhile.' })),
+  skipped: Type.Optional(count('Then: how many of the set were not worked on any more.')),
 })
 
-const AcceptedAnswer = Type.Object({
+/** What is answered when the work goes on after the answer. */
+export const AcceptedAnswer = Type.Object({
   actionId: Type.String({ description: 'Under which the progress can be followed.' }),
-  matched: count('Runs in the fixed set.'),
+  matched: count('Items in the fixed set.'),
+  state: Type.Optional(Type.Literal('paused', { description: 'When somebody has paused the action meanwhile.' })),
 })
 
 const BulkAction = Type.Object({
   actionId: Type.String(),
-  state: Type.Enum(['running', 'finished']),
+  kind: Type.Enum([...BULK_KINDS]),
+  state: Type.Enum(['running', 'paused', 'finished', 'aborted']),
   selector: Type.Record(Type.String(), Type.Unknown(), {
-    description: 'What was asked for. Of a long list of ids the first 100, and `workflowRunIdsTotal`.',
+    description: 'What was asked for. Of a long list of ids the first 100, and their number in a field of its own.',
   }),
+  reason: Type.Optional(Type.String({ description: 'Why, in the words of the caller.' })),
+  ratePerSecond: Type.Optional(Type.Integer({ description: 'The limit of items a second; absent for none.' })),
+  fenceUntil: Type.Optional(Type.Integer({ description: 'Until when its fence stands, Unix milliseconds.' })),
   createdBy: Type.String({ description: 'E-mail of the account.' }),
   matched: count('Items in the fixed set.'),
   done: count('Items that have their outcome.'),
-  cancelled: count('Runs cancelled so far.'),
-  failed: count('Selected runs that exist and could not be cancelled.'),
+  cancelled: Type.Optional(count('Items cancelled so far; absent for other kinds.')),
+  failed: count('Selected items that exist and that it could not be done to.'),
   outcomes: OutcomeCounts,
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
-  finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds; absent while it runs.' })),
+  finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds; absent until its end.' })),
 })
 
 const page = {
@@ -107,7 +157,13 @@ export const cancelWorkflowRuns = endpoint({
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
   success: { status: 200, description: 'How many runs were cancelled.', body: CancelAnswer },
-  otherAnswers: [{ status: 202, description: 'With `async`: the set is fixed and stored.', body: AcceptedAnswer }],
+  otherAnswers: [
+    {
+      status: 202,
+      description: 'With `async`: the set is fixed and stored. Also when the action was paused before its end.',
+      body: AcceptedAnswer,
+    },
+  ],
   errors: ['invalid_json', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
 })
 
@@ -119,7 +175,7 @@ export const listBulkActions = endpoint({
   path: '/v2/workflows/bulkActions',
   access: 'read',
   summary: 'List bulk actions',
-  description: 'Every bulk cancel of the account, newest first, with its progress.',
+  description: 'Every bulk action of the account, newest first, with its progress.',
   query: Type.Object(page, { additionalProperties: false }),
   body: { kind: 'none' },
   success: {
@@ -139,7 +195,7 @@ export const getBulkAction = endpoint({
   access: 'read',
   summary: 'Show the progress of a bulk action',
   description:
-    'The state of an action and its counts so far. The sum of `outcomes` is `done`, and `matched` at the end.',
+    'The state of an action and its counts so far. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the answer is a stream of server-sent events: `progress` with the action after each change, and `end` with it when it is finished or aborted, after which the stream ends.',
   params: actionParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The action.', body: BulkAction },
@@ -155,7 +211,7 @@ export const listBulkOutcomes = endpoint({
   access: 'read',
   summary: 'Read the outcomes of a bulk action page by page',
   description:
-    'One entry for each item of the fixed set, in the order in which they are worked on: oldest run first, ids that name no run last. `workflowRunId` is absent once the log of the run itself has been removed.',
+    'One entry for each item of the fixed set, in the order in which they are worked on: oldest first, ids that name nothing last. The id is absent once the log of the item itself has been removed.',
   params: actionParams,
   query: Type.Object(
     { ...page, outcome: Type.Optional(Type.Array(Outcome, { description: 'Only items with one of these outcomes.' })) },
@@ -168,13 +224,155 @@ export const listBulkOutcomes = endpoint({
     body: Type.Object({
       outcomes: Type.Array(
         Type.Object({
-          workflowRunId: Type.Optional(Type.String()),
+          workflowRunId: Type.Optional(Type.String({ description: 'Of kinds whose items are runs.' })),
+          messageId: Type.Optional(Type.String({ description: 'Of kinds whose items are messages.' })),
           outcome: Outcome,
-          error: Type.Optional(Type.String({ description: 'Why it was not cancelled.' })),
+          error: Type.Optional(Type.String({ description: 'Why the action was not done to it.' })),
         }),
       ),
       cursor: nextCursor,
     }),
   },
   errors: ['bulk_action_not_found'],
+})
+
+const controlErrors = ['bulk_action_not_found', 'bulk_action_refused', 'store_full', 'store_unavailable'] as const
+const why = {
+  kind: 'json',
+  optional: true,
+  schema: Type.Object(
+    {
+      reason: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 500, description: 'Why; goes into the audit log.' }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+} as const
+const afterwards = { status: 200, description: 'The action as it stands now.', body: BulkAction }
+
+/** Stops a bulk action for a while. */
+export const pauseBulkAction = endpoint({
+  ...shared,
+  id: 'pauseBulkAction',
+  method: 'POST',
+  path: '/v2/workflows/bulkActions/{actionId}/pause',
+  access: 'write',
+  summary: 'Pause a bulk action',
+  description:
+    'Stops a running action after the few items that are under way. It stays paused, over restarts of the server, until it is resumed or aborted. A request that waits for its end is answered 202.',
+  params: actionParams,
+  body: why,
+  success: afterwards,
+  errors: controlErrors,
+})
+
+/** Lets a paused bulk action go on. */
+export const resumeBulkAction = endpoint({
+  ...shared,
+  id: 'resumeBulkAction',
+  method: 'POST',
+  path: '/v2/workflows/bulkActions/{actionId}/resume',
+  access: 'write',
+  summary: 'Resume a paused bulk action',
+  description: 'Goes on with the items that have no outcome yet.',
+  params: actionParams,
+  body: why,
+  success: afterwards,
+  errors: controlErrors,
+})
+
+/** Ends a bulk action. */
+export const abortBulkAction = endpoint({
+  ...shared,
+  id: 'abortBulkAction',
+  method: 'POST',
+  path: '/v2/workflows/bulkActions/{actionId}/abort',
+  access: 'write',
+  summary: 'Abort a bulk action',
+  description:
+    'Ends a running or paused action for ever. What it has done stays done; every item without an outcome is `skipped`, so that the sum of the outcomes is the set. Its fence is lifted. A request that waits for its end is answered 200 with `"state": "aborted"`.',
+  params: actionParams,
+  body: why,
+  success: afterwards,
+  errors: controlErrors,
+})
+
+/** Changes a bulk action. */
+export const changeBulkAction = endpoint({
+  ...shared,
+  id: 'changeBulkAction',
+  method: 'PATCH',
+  path: '/v2/workflows/bulkActions/{actionId}',
+  access: 'write',
+  summary: 'Change the rate of a bulk action',
+  description: 'Changes how fast a running or paused action may go, at once.',
+  params: actionParams,
+  body: {
+    kind: 'json',
+    schema: Type.Object(
+      {
+        ratePerSecond: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+          description: 'At most so many items a second; null for no limit.',
+        }),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  success: afterwards,
+  errors: controlErrors,
+})
+
+/** Lifts the fence of a bulk cancel. */
+export const liftBulkFence = endpoint({
+  ...shared,
+  id: 'liftBulkFence',
+  method: 'DELETE',
+  path: '/v2/workflows/bulkActions/{actionId}/fence',
+  access: 'write',
+  summary: 'Lift the fence of a bulk cancel',
+  description: 'Lets runs that match the selector start again before `fenceUntil`. Without a fence nothing happens.',
+  params: actionParams,
+  body: { kind: 'none' },
+  success: afterwards,
+  errors: controlErrors,
+})
+
+const StartBody = Type.Object(
+  {
+    kind: Type.Enum([...BULK_KINDS], { description: 'What is done to each item.' }),
+    selector: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          'Which items: the fields of `DELETE /v2/workflows/runs` for `cancelRuns`, the filters of `DELETE /v2/messages` for `cancelMessages`, of `/v2/workflows/dlq` for `resumeRuns`, `restartRuns` and `deleteDeadRuns`, of `/v2/dlq` for `deleteDeadLetters` and `retryDeadLetters`. `count` bounds the set. Empty: everything.',
+      }),
+    ),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
+    ratePerSecond: Type.Optional(Type.Integer({ minimum: 1, description: RATE })),
+    fenceUntil: Type.Optional(instant('For `cancelRuns`: until then a trigger that matches is refused with 409.')),
+    dryRun: Type.Optional(Type.Boolean({ description: 'Do nothing; answer how many items match.' })),
+  },
+  { additionalProperties: false },
+)
+
+/** Starts a bulk action of any kind. */
+export const startBulkAction = endpoint({
+  ...shared,
+  id: 'startBulkAction',
+  method: 'POST',
+  path: '/v2/workflows/bulkActions',
+  access: 'write',
+  summary: 'Start a bulk action',
+  description:
+    'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
+  body: { kind: 'json', schema: StartBody },
+  success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
+  otherAnswers: [
+    {
+      status: 200,
+      description: 'With `dryRun`.',
+      body: Type.Object({ matched: count('Items that match.'), sample: Type.Array(Type.String()) }),
+    },
+  ],
+  errors: ['invalid_request', 'store_full', 'store_unavailable'],
 })

@@ -14,6 +14,7 @@ export type CommandAccess = 'read' | 'write' | 'none'
  *
  * - `stateless`: nothing; it may share a connection with other clients.
  * - `session`: asks or tells something about the client's own connection; the gateway answers it.
+ * - `managed`: asks or tells something about the database itself; whoever manages the databases answers it.
  * - `filtered`: nothing either, but its reply tells about the host and is filtered.
  * - `transaction`: opens, watches or closes a transaction.
  * - `blocking`: may hold the connection until something happens.
@@ -24,6 +25,7 @@ export type CommandAccess = 'read' | 'write' | 'none'
 export type CommandState =
   | 'stateless'
   | 'session'
+  | 'managed'
   | 'filtered'
   | 'transaction'
   | 'blocking'
@@ -77,6 +79,8 @@ const socketOnly = (state: CommandState, access: CommandAccess, names: string): 
   names,
 })
 
+const managed = (names: string): Family => ({ access: 'none', state: 'managed', rest: true, names })
+
 const FAMILIES: readonly Family[] = [
   // bitmap
   plain('read', 'BITCOUNT BITFIELD_RO BITPOS GETBIT'),
@@ -85,7 +89,8 @@ const FAMILIES: readonly Family[] = [
   plain('none', 'ECHO PING'),
   socketOnly('session', 'none', 'AUTH HELLO QUIT RESET SELECT'),
   socketOnly('container', 'none', 'CLIENT'),
-  socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|LIST CLIENT|SETINFO CLIENT|SETNAME'),
+  socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|NO-EVICT'),
+  socketOnly('session', 'none', 'CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME'),
   socketOnly('tracking', 'none', 'CLIENT|TRACKING CLIENT|CACHING CLIENT|TRACKINGINFO'),
   // functions and scripting
   plain('read', 'FCALL_RO EVAL_RO EVALSHA_RO'),
@@ -128,9 +133,10 @@ const FAMILIES: readonly Family[] = [
   socketOnly('subscription', 'none', 'PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE'),
   // server
   { access: 'none', state: 'container', rest: true, names: 'ACL COMMAND CONFIG' },
-  plain('none', 'ACL|CAT ACL|GENPASS ACL|WHOAMI COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|INFO COMMAND|LIST'),
-  plain('none', 'LOLWUT TIME'),
-  socketOnly('session', 'none', 'CONFIG|GET'),
+  plain('none', 'ACL|CAT ACL|GENPASS COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|GETKEYSANDFLAGS COMMAND|INFO'),
+  plain('none', 'COMMAND|LIST LOLWUT TIME'),
+  managed('ACL|DELUSER ACL|GENTOKEN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|RESTTOKEN ACL|SAVE ACL|SETUSER'),
+  managed('ACL|USERS ACL|WHOAMI CONFIG|GET CONFIG|SET'),
   { access: 'none', state: 'filtered', rest: true, names: 'INFO' },
   plain('read', 'DBSIZE'),
   plain('write', 'FLUSHALL FLUSHDB'),
@@ -159,13 +165,11 @@ const FAMILIES: readonly Family[] = [
 
 const REFUSED: Readonly<Record<RefusalReason, string>> = {
   host:
-    'ACL|DELUSER ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|SAVE ACL|SETUSER ACL|USERS BGREWRITEAOF BGSAVE ' +
-    'CONFIG|RESETSTAT CONFIG|REWRITE CONFIG|SET DEBUG LASTSAVE LATENCY MEMORY|DOCTOR MEMORY|MALLOC-STATS ' +
-    'MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG SHUTDOWN SLOWLOG',
+    'ACL|DRYRUN BGREWRITEAOF BGSAVE CONFIG|RESETSTAT CONFIG|REWRITE DEBUG LASTSAVE LATENCY MEMORY|DOCTOR ' +
+    'MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG SHUTDOWN SLOWLOG',
   replication: 'ASKING CLUSTER FAILOVER PSYNC READONLY READWRITE REPLCONF REPLICAOF ROLE SLAVEOF SYNC',
   others:
-    'CLIENT|GETREDIR CLIENT|KILL CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|REPLY CLIENT|UNBLOCK ' +
-    'CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB',
+    'CLIENT|GETREDIR CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB',
 }
 
 function allowedCommands(): Command[] {
@@ -183,3 +187,23 @@ function refusedCommands(): Command[] {
 
 /** Every command that the data plane knows, refused ones too (reference redis 3.5). */
 export const COMMANDS: readonly Command[] = [...allowedCommands(), ...refusedCommands()]
+
+const SINCE: readonly (readonly [engines: string, names: string])[] = [
+  ['Redis 7.2 and Valkey 7.2 have it', 'WAITAOF'],
+  ['Redis 7.4 and Valkey 9.0 have it', 'HEXPIRE HEXPIREAT HEXPIRETIME HPERSIST HPEXPIRE HPEXPIREAT'],
+  ['Redis 7.4 and Valkey 9.0 have it', 'HPEXPIRETIME HPTTL HTTL'],
+  ['Redis 8.0 and Valkey 9.0 have it', 'HGETEX HSETEX'],
+  ['Redis 8.0 has it', 'HGETDEL'],
+  ['Redis 8.2 has it', 'XACKDEL XDELEX'],
+  ['Redis 8.4 has it', 'DELEX DIGEST'],
+]
+const JSON_ENGINES = 'Redis 8.0 has it, and Valkey with the module valkey-json'
+
+const ENGINES_WITH: ReadonlyMap<string, string> = new Map(
+  SINCE.flatMap(([engines, names]) => names.split(' ').map((name): [string, string] => [name, engines])),
+)
+
+/** Which engines have a command that the oldest supported one lacks, in words; `name` is in upper case. */
+export function enginesWith(name: string): string | undefined {
+  return name.startsWith('JSON.') ? JSON_ENGINES : ENGINES_WITH.get(name)
+}

@@ -80,6 +80,29 @@ export const enableTls = change({
   errors: ['tls_not_configured'],
 })
 
+/** Longest text of the authority of a database's clients. */
+export const MOST_CLIENT_CA_CHARACTERS = 65_536
+
+/** Lets the port of a database ask clients for certificates. */
+export const updateMutualTls = change({
+  id: 'updateMutualTls',
+  path: '{id}/mutual-tls',
+  summary: 'Ask clients for certificates',
+  description:
+    'The TLS port serves only clients that show a certificate of the given authority; with `null` it asks for none. ' +
+    'Every connection is closed. Passwords are asked for as before, and REST is not concerned.',
+  body: {
+    kind: 'json',
+    schema: Type.Object({
+      client_ca: Type.Union([Type.String({ maxLength: MOST_CLIENT_CA_CHARACTERS }), Type.Null()], {
+        description: 'One or more certificates of authorities, PEM, or `null`.',
+      }),
+    }),
+  },
+  answer: DatabaseRecordSchema,
+  errors: ['mutual_tls_needs_tls'],
+})
+
 const toggle = (id: string, verb: string, summary: string, description: string, errors: readonly ErrorCode[] = []) =>
   change({ id, path: `${verb}/{id}`, summary, description, body: noFields, answer: OkSchema, errors })
 

@@ -1,4 +1,5 @@
 import { accountsErrors } from './errors/accounts.js'
+import { consoleErrors } from './errors/console.js'
 import { dataPlaneErrors } from './errors/data-plane.js'
 import { databasesErrors } from './errors/databases.js'
 import type { ErrorEntry } from './errors/entry.js'
@@ -16,6 +17,7 @@ export const ERRORS = {
   ...storeErrors,
   ...operatorErrors,
   ...accountsErrors,
+  ...consoleErrors,
   ...databasesErrors,
   ...dataPlaneErrors,
   ...queueErrors,

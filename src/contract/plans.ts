@@ -44,6 +44,7 @@ export const PlanSchema = Type.Object(
     db_lua_credits_per_min: limit('Time that scripts may take in a minute, nanoseconds.'),
     db_store_max_idle: limit('A database without a request for this long goes to sleep, nanoseconds.'),
     db_max_loads_per_sec: limit('Entries read from disk in a second.'),
+    max_bandwidth_per_month: limit('Bytes in and out in a calendar month (UTC); beyond them commands are slowed down.'),
     max_read_regions: Type.Integer({ minimum: 0, maximum: 100, description: 'Most read regions.' }),
     price_per_month: dollars('Fixed price of a month.'),
     price_per_100k_commands: dollars('Price of 100,000 commands.'),
@@ -70,6 +71,7 @@ const COMMON = {
   db_max_clients: 10_000,
   db_max_commands_per_second: 10_000,
   db_request_limit: NO_LIMIT,
+  max_bandwidth_per_month: NO_LIMIT,
   max_read_regions: 100,
   price_per_100k_commands: 0,
   price_per_gb_month: 0,
@@ -80,9 +82,11 @@ interface Sizes {
   readonly dataBytes: number
   readonly requestBytes: number
   readonly entryBytes: number
+  /** In and out in a month, GiB. */
+  readonly bandwidthGib: number
 }
 
-function fixedPlan({ tier, dataBytes, requestBytes, entryBytes }: Sizes, pricePerMonth: number): Plan {
+function fixedPlan({ tier, dataBytes, requestBytes, entryBytes, bandwidthGib }: Sizes, pricePerMonth: number): Plan {
   return {
     ...COMMON,
     db_resource_size: tier,
@@ -90,39 +94,42 @@ function fixedPlan({ tier, dataBytes, requestBytes, entryBytes }: Sizes, pricePe
     db_max_entry_size: entryBytes,
     db_disk_threshold: dataBytes,
     db_memory_threshold: dataBytes,
+    max_bandwidth_per_month: bandwidthGib * GIB,
     price_per_month: pricePerMonth,
   }
 }
 
 const FAST = { db_max_commands_per_second: 16_000 }
 
-const size = (tier: Sizes['tier'], dataBytes: number, requestMib: number, entryBytes: number): Sizes => ({
-  tier,
-  dataBytes,
-  requestBytes: requestMib * MIB,
-  entryBytes,
-})
+const size = (
+  tier: Sizes['tier'],
+  dataBytes: number,
+  requestMib: number,
+  entryBytes: number,
+  bandwidthGib: number,
+): Sizes => ({ tier, dataBytes, requestBytes: requestMib * MIB, entryBytes, bandwidthGib })
 
 /** The plans that Homeport comes with. */
 export const DEFAULT_PLANS: PlanTable = {
   free: {
-    ...fixedPlan(size('S', 256 * MIB, 10, 100 * MIB), 0),
+    ...fixedPlan(size('S', 256 * MIB, 10, 100 * MIB, 10), 0),
     db_max_clients: 1000,
     db_memory_threshold: 64 * MIB,
     db_request_limit: 500_000,
     max_read_regions: 1,
   },
   payg: {
-    ...fixedPlan(size('L', 100 * GIB, 10, 100 * MIB), 0),
+    ...fixedPlan(size('L', 100 * GIB, 10, 100 * MIB, 0), 0),
     db_memory_threshold: 3 * GIB,
+    max_bandwidth_per_month: NO_LIMIT,
     price_per_100k_commands: 0.2,
     price_per_gb_month: 0.25,
   },
-  fixed_250mb: { ...fixedPlan(size('S', 250 * MIB, 10, 100 * MIB), 10), db_max_clients: 1000 },
-  fixed_1gb: fixedPlan(size('M', GIB, 10, 200 * MIB), 20),
-  fixed_5gb: fixedPlan(size('L', 5 * GIB, 20, 300 * MIB), 100),
-  fixed_10gb: fixedPlan(size('XL', 10 * GIB, 30, 400 * MIB), 200),
-  fixed_50gb: fixedPlan(size('XXL', 50 * GIB, 50, 500 * MIB), 400),
-  fixed_100gb: { ...fixedPlan(size('3XL', 100 * GIB, 75, GIB), 800), ...FAST },
-  fixed_500gb: { ...fixedPlan(size('3XL', 500 * GIB, 100, 5 * GIB), 1500), ...FAST },
+  fixed_250mb: { ...fixedPlan(size('S', 250 * MIB, 10, 100 * MIB, 50), 10), db_max_clients: 1000 },
+  fixed_1gb: fixedPlan(size('M', GIB, 10, 200 * MIB, 100), 20),
+  fixed_5gb: fixedPlan(size('L', 5 * GIB, 20, 300 * MIB, 500), 100),
+  fixed_10gb: fixedPlan(size('XL', 10 * GIB, 30, 400 * MIB, 1024), 200),
+  fixed_50gb: fixedPlan(size('XXL', 50 * GIB, 50, 500 * MIB, 5 * 1024), 400),
+  fixed_100gb: { ...fixedPlan(size('3XL', 100 * GIB, 75, GIB, 10 * 1024), 800), ...FAST },
+  fixed_500gb: { ...fixedPlan(size('3XL', 500 * GIB, 100, 5 * GIB, 20 * 1024), 1500), ...FAST },
 }

@@ -140,7 +140,7 @@ export const retryDeadLetters = endpoint({
       cursor: Type.Optional(Type.String()),
     }),
   },
-  errors: ['invalid_request', 'setting_limit'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
 /** Retry one dead letter. */
@@ -155,5 +155,5 @@ export const retryDeadLetter = endpoint({
   params: deadParams,
   body: { kind: 'none' },
   success: { status: 201, description: 'The new message.', body: Type.Object({ messageId: Type.String() }) },
-  errors: ['dead_letter_not_found', 'setting_limit'],
+  errors: ['dead_letter_not_found', 'invalid_request', 'setting_limit', 'destination_forbidden'],
 })

@@ -41,7 +41,7 @@ export const addUrlGroupEndpoints = endpoint({
   params,
   body: { kind: 'json', schema: Type.Object({ endpoints: Type.Array(Endpoint, { minItems: 1 }) }) },
   success: { status: 200, description: 'The endpoints are members.', body: Done },
-  errors: ['invalid_request', 'setting_limit'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
 /** Remove endpoints. */
@@ -114,7 +114,7 @@ export const setUrlGroupHeaders = endpoint({
     }),
   },
   success: { status: 200, description: 'The headers are set.', body: Done },
-  errors: ['url_group_not_found', 'invalid_request', 'setting_limit'],
+  errors: ['url_group_not_found', 'invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
 /** Delete a group. */

@@ -39,7 +39,16 @@ export const publishMessage = endpoint({
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
-  errors: ['invalid_request', 'setting_limit', 'url_group_not_found', 'run_ended', 'run_unknown', 'step_refused'],
+  errors: [
+    'invalid_request',
+    'setting_limit',
+    'destination_forbidden',
+    'url_group_not_found',
+    'run_ended',
+    'run_unknown',
+    'step_refused',
+    'run_fenced',
+  ],
 })
 
 /** Publish one message into a queue. */
@@ -58,7 +67,16 @@ export const enqueueMessage = endpoint({
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
-  errors: ['invalid_request', 'setting_limit', 'url_group_not_found', 'run_ended', 'run_unknown', 'step_refused'],
+  errors: [
+    'invalid_request',
+    'setting_limit',
+    'destination_forbidden',
+    'url_group_not_found',
+    'run_ended',
+    'run_unknown',
+    'step_refused',
+    'run_fenced',
+  ],
 })
 
 const BatchItem = Type.Object({
@@ -82,12 +100,14 @@ export const publishBatch = endpoint({
     'Answers one entry for each item, in order. An item that is refused gets an `error` and keeps no other from being ' +
     'published. All accepted items are on disk when the answer comes.',
   body: { kind: 'json', schema: Type.Array(BatchItem) },
+  // A step of a run must be refused in a way of its own, which depends on what stands in the item.
+  checkedBy: 'handler',
   success: {
     status: 200,
     description: 'What became of each item.',
     body: Type.Array(Type.Union([ItemReply, Type.Object({ error: Type.String() })])),
   },
-  errors: ['invalid_request', 'run_ended', 'run_unknown', 'step_refused'],
+  errors: ['invalid_request', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
 })
 
 const messageParams = Type.Object({ messageId: Type.String() })
@@ -172,7 +192,7 @@ export const cancelMessages = endpoint({
   query: Type.Object(cancelFilters, { additionalProperties: false }),
   body: { kind: 'json', schema: Type.Object(cancelBody, { additionalProperties: false }), optional: true },
   success: { status: 200, description: 'How many were canceled.', body: Cancelled },
-  errors: ['invalid_request'],
+  errors: ['invalid_request', 'bulk_action_interrupted'],
 })
 
 const eventFilters = Type.Object(

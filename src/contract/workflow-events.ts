@@ -34,8 +34,10 @@ export const waitForEvent = endpoint({
       step: Type.Record(Type.String(), Type.Unknown(), { description: 'The step that the event completes.' }),
     }),
   },
+  // What is wrong must not be answered with 400, by which SDKs know that a run has ended.
+  checkedBy: 'handler',
   success: { status: 200, description: 'The wait is stored.', body: Type.Object({ messageId: Type.String() }) },
-  errors: ['invalid_request', 'run_ended', 'run_unknown'],
+  errors: ['step_refused', 'run_ended', 'run_unknown'],
 })
 
 /** Lets the runs that wait for an event go on. */

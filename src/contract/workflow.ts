@@ -37,7 +37,7 @@ export const triggerRun = endpoint({
   params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, as it is, with its query.' }) }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The run is stored and will be delivered.', body: Triggered },
-  errors: ['invalid_request', 'setting_limit', 'body_too_large'],
+  errors: ['invalid_request', 'setting_limit', 'body_too_large', 'run_fenced'],
 })
 
 const TriggerItem = Type.Object({
@@ -58,7 +58,7 @@ export const triggerRuns = endpoint({
   description: 'Starts a run for each element, all or none of them. The answers have the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem) },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
-  errors: ['invalid_request', 'setting_limit', 'body_too_large'],
+  errors: ['invalid_request', 'setting_limit', 'body_too_large', 'run_fenced'],
 })
 
 const RawStep = Type.Object({
@@ -188,6 +188,7 @@ export const Because = Type.Object({
     'in-flight',
     'flow-control',
     'queued',
+    'discarded-branch',
     'no-step',
   ]),
   text: Type.String({ description: 'The same in words.' }),
@@ -203,6 +204,12 @@ export const Because = Type.Object({
   eventId: optionalText,
   flowControlKey: optionalText,
   paused: Type.Optional(Type.Boolean({ description: 'The flow-control key is paused.' })),
+  place: Type.Optional(
+    Type.Integer({ description: 'In the line of the flow-control key, from 1, counting what is under way.' }),
+  ),
+  branches: Type.Optional(
+    Type.Array(Type.String(), { description: 'Parallel branches whose deliveries were answered without a result.' }),
+  ),
   workflowRunId: optionalText,
   workflowUrl: optionalText,
 })
@@ -228,6 +235,12 @@ export const RunLog = Type.Object({
     }),
   ),
   failureFunction: Type.Optional(FailureFunction),
+  canceledBy: Type.Optional(
+    Type.Object(
+      { actionId: Type.String(), actor: Type.String(), reason: optionalText },
+      { description: 'The bulk action that cancelled the run, while that is kept: who, and why if they said so.' },
+    ),
+  ),
   because: Type.Optional(
     Type.Array(Because, {
       description: 'Why the run waits, one entry for each branch. Only of runs that have not ended.',

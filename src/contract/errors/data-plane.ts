@@ -9,12 +9,35 @@ export const dataPlaneErrors = {
     retry: 'never',
     text: () => 'invalid or missing auth token',
   }),
-  command_not_available: define<{ name: string }>({
+  logins_slowed: define<{ afterSeconds: number }>({
+    status: 429,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ afterSeconds }) => `too many failed logins from this address. Try again in ${afterSeconds} seconds.`,
+  }),
+  command_not_available: define<{ name: string; engines?: string }>({
     status: 400,
     resp: 'ERR',
     blame: 'caller',
     retry: 'never',
-    text: ({ name }) => `Command is not available: '${name}'`,
+    text: ({ name, engines }) =>
+      `Command is not available: '${name}'${engines === undefined ? '' : `. The engine of this database is older: ${engines}`}`,
+  }),
+  command_forbidden: define<{ name: string }>({
+    status: 400,
+    resp: 'NOPERM',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) => `this user has no permissions to run the '${name}' command`,
+  }),
+  acl_not_on_plan: define<{ plan: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ plan }) =>
+      `ACL users are not part of plan "${plan}". Move the database to a paid plan: POST /v2/redis/{id}/change-plan.`,
   }),
   command_not_for_rest: define<{ name: string }>({
     status: 400,
@@ -92,6 +115,22 @@ export const dataPlaneErrors = {
     retry: 'later',
     text: () =>
       'This database has been suspended for exceeding the defined budget limit. Please increase budget or switch to a Fixed plan',
+  }),
+  tls_required: define<None>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'This port speaks TLS only, and this connection began without it. Connect with TLS, such as a rediss:// URL.',
+  }),
+  server_name_unknown: define<{ name?: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) =>
+      `${name === undefined ? 'The TLS handshake named no server' : `No database is called "${name}" here`}. Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).`,
   }),
   too_many_clients: define<None>({
     status: 429,

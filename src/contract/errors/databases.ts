@@ -42,6 +42,13 @@ export const databasesErrors = {
     retry: 'never',
     text: ({ plan }) => `The production pack is not part of plan "${plan}". Change to another plan first.`,
   }),
+  mutual_tls_needs_tls: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'Only a database with TLS can ask its clients for certificates. Switch it on first: POST /v2/redis/enable-tls/{id}.',
+  }),
   already_set: define<{ feature: string; state: 'enabled' | 'disabled' }>({
     status: 409,
     blame: 'caller',

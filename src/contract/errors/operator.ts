@@ -15,6 +15,37 @@ export const operatorErrors = {
     retry: 'never',
     text: ({ problem }) => problem,
   }),
+  cli_misused: define<{ problem: string }>({
+    status: 400,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  cli_not_found: define<{ problem: string }>({
+    status: 404,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  cli_no_credentials: define<{ problem: string }>({
+    status: 401,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) => problem,
+  }),
+  server_refused: define<{ status: number; said: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ said }) => said,
+  }),
+  server_unreachable: define<{ url: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ url }) =>
+      `The server does not answer at ${url}. Start it with "npm start" or "homeport start", or name another one with --profile.`,
+  }),
   data_dir_locked: define<{ directory: string; pid?: number | undefined }>({
     status: 500,
     blame: 'operator',
@@ -64,6 +95,13 @@ export const operatorErrors = {
     retry: 'never',
     text: ({ databaseId }) =>
       `The database ${databaseId} wants TLS, but this server has no certificate. Configure one, or create the database without TLS.`,
+  }),
+  tls_files_unusable: define<{ file: string; problem: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ file, problem }) =>
+      `The certificate for TLS cannot be used (${file}): ${problem}. Correct --tls-cert-file and --tls-key-file.`,
   }),
   port_taken: define<{ port: number }>({
     status: 503,

@@ -9,6 +9,13 @@ export const queueErrors = {
     text: ({ setting, found, limit }) =>
       `${setting} is "${found}", which is more than this server allows. Send at most ${limit}.`,
   }),
+  destination_forbidden: define<{ url: string; problem: string }>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ url, problem }) =>
+      `"${url}" leads to ${problem}, and this server delivers to public addresses only. Send a public URL, or have the operator change the option deliveryTargets.`,
+  }),
   url_group_not_found: define<{ name: string }>({
     status: 404,
     blame: 'caller',

@@ -57,6 +57,20 @@ export const workflowErrors = {
     text: ({ actionId }) =>
       `There is no bulk action ${actionId}. GET /v2/workflows/bulkActions lists the bulk actions of this account.`,
   }),
+  bulk_action_refused: define<{ actionId: string; state: string; act: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ actionId, state, act }) =>
+      `The bulk action ${actionId} is ${state}, so it cannot be ${act}. GET /v2/workflows/bulkActions/${actionId} shows how far it came.`,
+  }),
+  run_fenced: define<{ runId: string; actionId: string; until: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ runId, actionId, until }) =>
+      `The workflow run "${runId}" was not started: the bulk cancel ${actionId} keeps runs like it from starting until ${until}. Trigger it later, or lift the fence with DELETE /v2/workflows/bulkActions/${actionId}/fence.`,
+  }),
   bulk_action_interrupted: define<{ actionId: string; reason: string }>({
     status: 503,
     blame: 'operator',

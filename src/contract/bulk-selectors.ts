@@ -1,0 +1,57 @@
+import Type from 'typebox'
+import { DESTINATION_FILTERS, FILTERS } from './queue-fields.js'
+import { RUN_DEAD_FILTERS } from './workflow-dead-letters.js'
+
+/** What may stand in the selector of a bulk action, by its kind; all that is given has to hold. */
+
+const ids = (description: string) => Type.Optional(Type.Array(Type.String({ minLength: 1 }), { description }))
+const count = Type.Optional(Type.Integer({ minimum: 0, description: 'At most this many items. Absent: no limit.' }))
+const responseStatus = Type.Optional(Type.Array(Type.Integer(), { description: 'Status of the last answer.' }))
+const { label, flowControlKey, callerIp, fromDate, toDate } = FILTERS
+const strict = { additionalProperties: false }
+
+const Messages = Type.Object(
+  {
+    messageIds: ids('Only these messages; all other filters are ignored.'),
+    ...FILTERS,
+    ...DESTINATION_FILTERS,
+    count,
+  },
+  strict,
+)
+
+const DeadLetters = Type.Object(
+  {
+    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    messageId: ids('Dead letters of these messages.'),
+    ...FILTERS,
+    responseStatus,
+    count,
+  },
+  strict,
+)
+
+const DeadRuns = Type.Object(
+  {
+    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    ...RUN_DEAD_FILTERS,
+    label,
+    flowControlKey,
+    callerIp,
+    fromDate,
+    toDate,
+    responseStatus,
+    count,
+  },
+  strict,
+)
+
+/** The selectors that a schema can describe; that of `cancelRuns` is the one of bulk cancel. */
+export const BULK_SELECTORS = {
+  cancelMessages: Messages,
+  resumeRuns: DeadRuns,
+  restartRuns: DeadRuns,
+  deleteDeadRuns: DeadRuns,
+  deleteDeadLetters: DeadLetters,
+  retryDeadLetters: DeadLetters,
+} as const

@@ -1,0 +1,25 @@
+import { define, type None } from './entry.js'
+
+/** Errors of signing in to the console. */
+export const consoleErrors = {
+  sign_in_refused: define<None>({
+    status: 401,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'The e-mail and the API key do not belong together. `homeport env` prints those of the first account.',
+  }),
+  sign_in_limit: define<{ retryAfterSeconds: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ retryAfterSeconds }) =>
+      `Too many failed sign-ins from this address. Try again in ${retryAfterSeconds} seconds.`,
+  }),
+  console_header_missing: define<None>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'A change with the cookie of the console needs the header "X-Homeport-Console: 1", so that no other page can send it. Programs send an API key instead.',
+  }),
+} as const
