@@ -31,8 +31,8 @@ export interface Dialect {
   readonly types: ColumnTypes
   /** `column` is one of the numbers of a list parameter. */
   inNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
-  /** `column` is one of the texts of a list parameter. */
-  inTexts(column: string, list: readonly string[]): RawBuilder<boolean>
+  /** `column`, or what an expression makes of several, is one of the texts of a list parameter. */
+  inTexts(column: string | Expression<string>, list: readonly string[]): RawBuilder<boolean>
   /** The text in `column` contains `part`, case-sensitive. */
   contains(column: string, part: string | Expression<string>): RawBuilder<boolean>
   /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
@@ -46,6 +46,9 @@ export interface Dialect {
 function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
   return sql<boolean>`substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix}`
 }
+
+const refTo = (column: string | Expression<string>): Expression<unknown> =>
+  typeof column === 'string' ? sql.ref(column) : column
 
 /** One text of the list that `someText` goes through. */
 const ITEM = sql.ref<string>('item.value')
@@ -63,7 +66,7 @@ export const sqliteDialect: Dialect = {
   }),
   types: { serial: 'INTEGER PRIMARY KEY AUTOINCREMENT', integer: 'INTEGER', text: 'TEXT', bytes: 'BLOB' },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
-  inTexts: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
+  inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
   someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
@@ -89,7 +92,7 @@ export const postgresDialect: Dialect = {
     bytes: 'BYTEA',
   },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::bigint[])`,
-  inTexts: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::text[])`,
+  inTexts: (column, list) => sql<boolean>`${refTo(column)} = any(${list}::text[])`,
   contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
   someText: (list, test) =>

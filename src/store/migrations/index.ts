@@ -9,6 +9,12 @@ import { changes } from './006-changes.js'
 import { backups } from './007-backups.js'
 import { queues } from './008-queues.js'
 import { deadRuns } from './009-dead-runs.js'
+import { usage } from './010-usage.js'
+import { aclUsers } from './011-acl-users.js'
+import { queueOfMany } from './013-queue.js'
+import { bulkKinds } from './014-bulk.js'
+import { consoleSessions } from './015-console-sessions.js'
+import { clientAuthority } from './016-client-authority.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -33,6 +39,12 @@ export const MIGRATIONS: readonly Migration[] = [
   backups,
   queues,
   deadRuns,
+  usage,
+  aclUsers,
+  queueOfMany,
+  bulkKinds,
+  consoleSessions,
+  clientAuthority,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

@@ -34,7 +34,8 @@ describeOnEveryStore('the schema', (openStore, on) => {
       expect(await raw(place).schema()).toEqual(expected)
     }
     columnsOn.set(on.kind, await raw(fresh).columns())
-  })
+    // Opens a store for every step that there has ever been.
+  }, 120_000)
 
   it('keeps what was stored when the store is opened again', async () => {
     const place = await on.newPlace()

@@ -7,7 +7,15 @@ const MORE = 0x80
 const LOW_BITS = 0x7f
 
 /** What became of an item. The position in this list is its byte on disk. */
-export const OUTCOMES = ['pending', 'cancelled', 'alreadyFinished', 'alreadyCancelled', 'notFound', 'failed'] as const
+export const OUTCOMES = [
+  'pending',
+  'succeeded',
+  'alreadyFinished',
+  'alreadyCancelled',
+  'notFound',
+  'failed',
+  'skipped',
+] as const
 
 /** What became of an item of a bulk action. */
 export type ItemOutcome = (typeof OUTCOMES)[number]

@@ -1,7 +1,8 @@
 import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
+import type { MessageState } from '../schema/messages.js'
 import type { RunState } from '../schema/runs.js'
-import type { BulkActionRow } from './bulk.js'
+import type { BulkActionRow } from './bulk-action.js'
 import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
 
 /** What is read of bulk actions: their progress, their outcomes page by page, and what a start has to take up again. */
@@ -69,12 +70,22 @@ export const openChunks = read(
   },
 )
 
-/** What became of one item, and the run it is about as far as that is still known. */
+const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array | null }>(({ db, p }) =>
+  db.selectFrom('bulk_chunks').select('seqs').where('action_seq', '=', p.actionSeq).where('chunk', '=', p.chunk),
+)
+
+/** The numbers of the items of a part, whatever became of them. */
+export function* partSeqs(part: { actionSeq: number; chunk: number; from: number; to: number }): Transaction<number[]> {
+  const row = yield* first(chunkOf, part)
+  return unpackSeqs(row?.seqs ?? new Uint8Array()).slice(part.from, part.to)
+}
+
+/** What became of one item, and what it is about as far as that is still known. */
 export interface ItemRow {
   readonly outcome: ItemOutcome
-  /** `undefined` once the run itself has been removed from the store. */
-  readonly runId: string | undefined
-  readonly state: RunState | undefined
+  /** Of the run or the message; `undefined` once that has been removed from the store. */
+  readonly id: string | undefined
+  readonly state: RunState | MessageState | undefined
 }
 
 /** A place in the items of an action. */
@@ -107,14 +118,17 @@ const chunkFrom = query<{ actionSeq: number; chunk: number }, ChunkRow>(({ db, p
     .limit(1),
 )
 
-interface RunRow {
+interface Described {
   readonly seq: number
-  readonly run_id: string
-  readonly state: RunState
+  readonly id: string
+  readonly state: RunState | MessageState
 }
 
-const runsOf = query<{ seqs: readonly number[] }, RunRow>(({ db, p, d }) =>
-  db.selectFrom('runs').select(['seq', 'run_id', 'state']).where(d.inNumbers('seq', p.seqs)),
+const runsOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
+  db.selectFrom('runs').select(['seq', 'run_id as id', 'state']).where(d.inNumbers('seq', p.seqs)),
+)
+const messagesOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
+  db.selectFrom('messages').select(['seq', 'message_id as id', 'state']).where(d.inNumbers('seq', p.seqs)),
 )
 
 /** A position of a chunk that a page shows. */
@@ -123,21 +137,20 @@ interface Shown {
   readonly outcome: ItemOutcome
 }
 
-function* describeRuns(row: ChunkRow, shown: readonly Shown[]): Transaction<ItemRow[]> {
+function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs['of']): Transaction<ItemRow[]> {
+  if (shown.length === 0) return []
+  if (row.absent !== null) {
+    const ids: string[] = JSON.parse(row.absent)
+    return shown.map(({ position, outcome }) => ({ outcome, id: ids[position], state: undefined }))
+  }
   const seqs = unpackSeqs(row.seqs ?? new Uint8Array())
   const wanted = shown.map(({ position }) => seqs[position] ?? 0)
-  const runs = new Map((yield* all(runsOf, { seqs: wanted })).map((run) => [run.seq, run]))
+  const rows = yield* all(of === 'runs' ? runsOf : messagesOf, { seqs: wanted })
+  const found = new Map(rows.map((item) => [item.seq, item]))
   return shown.map(({ outcome }, index) => {
-    const run = runs.get(wanted[index] ?? 0)
-    return { outcome, runId: run?.run_id, state: run?.state }
+    const item = found.get(wanted[index] ?? 0)
+    return { outcome, id: item?.id, state: item?.state }
   })
-}
-
-function* describeItems(row: ChunkRow, shown: readonly Shown[]): Transaction<ItemRow[]> {
-  if (shown.length === 0) return []
-  if (row.absent === null) return yield* describeRuns(row, shown)
-  const ids: string[] = JSON.parse(row.absent)
-  return shown.map(({ position, outcome }) => ({ outcome, runId: ids[position], state: undefined }))
 }
 
 /** Asks for items of an action. */
@@ -147,6 +160,10 @@ export interface ItemPageArgs {
   readonly limit: number
   /** Only items with one of these outcomes. */
   readonly outcomes: readonly ItemOutcome[]
+  /** What the items are. */
+  readonly of: 'runs' | 'messages'
+  /** What an item is called that has no outcome: `skipped` in an action that was aborted. */
+  readonly undecided: 'pending' | 'skipped'
 }
 
 /**
@@ -160,9 +177,10 @@ export const items = read('bulk.items', function* (args: ItemPageArgs): Transact
   const shown: Shown[] = []
   let position = start
   for (; position < row.items && shown.length < args.limit; position++) {
-    const outcome = outcomeOf(row.outcomes?.[position])
+    const stored = outcomeOf(row.outcomes?.[position])
+    const outcome = stored === 'pending' ? args.undecided : stored
     if (args.outcomes.includes(outcome)) shown.push({ position, outcome })
   }
   const next = position < row.items ? { chunk: row.chunk, position } : { chunk: row.chunk + 1, position: 0 }
-  return { items: yield* describeItems(row, shown), next }
+  return { items: yield* describeItems(row, shown, args.of), next }
 })

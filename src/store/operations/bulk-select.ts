@@ -213,3 +213,26 @@ export const selectNamed = read(
     return yield* all(named, args)
   },
 )
+
+/** A message that an id names. */
+export interface NamedMessage {
+  readonly seq: number
+  readonly message_id: string
+}
+
+const namedMessages = query<{ accountId: string; kind: string; ids: readonly string[] }, NamedMessage>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'message_id'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('message_id', p.ids))
+    .where('kind', '=', p.kind),
+)
+
+/** The messages of an account that these ids name, in no order, finished ones too. */
+export const selectNamedMessages = read(
+  'bulk.selectNamedMessages',
+  function* (args: { accountId: string; kind: string; ids: readonly string[] }): Transaction<NamedMessage[]> {
+    return yield* all(namedMessages, args)
+  },
+)

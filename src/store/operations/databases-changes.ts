@@ -26,6 +26,9 @@ export type Configuration = Pick<
   | 'auto_upgrade'
   | 'production_pack'
   | 'allowed_ips'
+  | 'acl_users'
+  | 'keyspace_events'
+  | 'client_authority'
   | 'last_upgrade_at'
 >
 
@@ -62,6 +65,9 @@ const setConfiguration = query<Configuration & { databaseId: string }>(({ db, p 
       auto_upgrade: p.auto_upgrade,
       production_pack: p.production_pack,
       allowed_ips: p.allowed_ips,
+      acl_users: p.acl_users,
+      keyspace_events: p.keyspace_events,
+      client_authority: p.client_authority,
       last_upgrade_at: p.last_upgrade_at,
     })
     .where('database_id', '=', p.databaseId),

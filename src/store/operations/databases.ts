@@ -3,6 +3,7 @@ import { all, change, first, insertAll, only, read, type Transaction, write } fr
 import { query } from '../query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../schema/databases.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
+import { forgetUsage } from './usage.js'
 
 /** A database as it is stored. */
 export type DatabaseRow = Selectable<DatabasesTable>
@@ -191,7 +192,8 @@ export const beginDelete = write(
 export const finishDelete = write(
   'databases.finishDelete',
   function* (args: { databaseId: string }): Transaction<void> {
-    yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'deleting' })
+    const dropped = yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'deleting' })
+    if (dropped > 0) yield* forgetUsage(args.databaseId)
   },
 )
 

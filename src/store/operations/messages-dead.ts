@@ -101,6 +101,15 @@ const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, 
   ),
 )
 
+/** The numbers of a page of dead letters, ascending, and the cursor to go on after, when there are more. */
+export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelector): Transaction<{
+  seqs: number[]
+  cursor: string | undefined
+}> {
+  const { letters, cursor } = yield* page(selector)
+  return { seqs: letters.map((letter) => letter.seq).sort((a, b) => a - b), cursor }
+})
+
 /** A page that this transaction alone acts on: what another one has just taken is left to that. */
 function* takePage(selector: DeadSelector): Transaction<DeadPage> {
   const { letters, cursor } = yield* page(selector)
@@ -128,6 +137,13 @@ export const deleteDeadLetters = write(
     return { deleted: yield* change(bury, { seqs: letters.map((letter) => letter.seq) }), cursor }
   },
 )
+
+/** Deletes those of some messages that are dead letters, as part of another transaction, and answers which. */
+export function* deleteLetters(among: readonly number[]): Transaction<number[]> {
+  const seqs = (yield* all(stillDead, { seqs: among })).map((row) => row.seq)
+  if (seqs.length > 0) yield* change(bury, { seqs })
+  return seqs
+}
 
 /** What a retry changes of the messages that it sends again. */
 export interface Revision {
@@ -186,9 +202,39 @@ export const retryDeadLetters = write('messages.retryDeadLetters', function* (ar
   cursor: string | undefined
 }> {
   const { letters, cursor } = yield* takePage(args.selector)
-  if (letters.length === 0) return { messageIds: [], offers: [], cursor }
-  yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
-  const fresh = letters.map((letter, index) => revive(letter, args.ids[index] ?? '', args.at, args.revision))
-  const messageIds = fresh.map((message) => message.message_id)
-  return { messageIds, offers: offersOf(fresh, yield* acceptMessages(fresh, args.at)), cursor }
+  return { ...(yield* sendAgain(letters, args)), cursor }
 })
+
+type Again = Pick<RetryArgs, 'ids' | 'at' | 'revision'>
+
+function* sendAgain(
+  letters: readonly MessageRow[],
+  { ids, at, revision }: Again,
+): Transaction<{ messageIds: string[]; offers: PendingRow[] }> {
+  if (letters.length === 0) return { messageIds: [], offers: [] }
+  yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
+  const fresh = letters.map((letter, index) => revive(letter, ids[index] ?? '', at, revision))
+  const messageIds = fresh.map((message) => message.message_id)
+  return { messageIds, offers: offersOf(fresh, yield* acceptMessages(fresh, at)) }
+}
+
+const deadBySeq = query<{ seqs: readonly number[] }, MessageRow>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('messages')
+      .selectAll()
+      .where(d.inNumbers('seq', p.seqs))
+      .where('dlq_id', 'is not', null)
+      .orderBy('seq'),
+  ),
+)
+
+/** Sends those of some messages again that are dead letters, as part of another transaction, and answers which. */
+export function* retryLetters(
+  among: readonly number[],
+  again: Again,
+): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
+  const letters = yield* all(deadBySeq, { seqs: among })
+  const { offers } = yield* sendAgain(letters, again)
+  return { seqs: letters.map((letter) => letter.seq), offers }
+}

@@ -3,6 +3,7 @@ import { operations, type Store } from '../index.js'
 import { describeOnEveryStore } from '../testing/index.js'
 import type { NewMessage } from './messages.js'
 import { FIRST_DUE, type PendingSelector } from './messages-cancel.js'
+import { laneOf } from './messages-due.js'
 import { ANY_MESSAGE } from './messages-filter.js'
 import type { SettleArgs } from './messages-settle.js'
 
@@ -157,22 +158,58 @@ describeOnEveryStore('message operations', (openStore) => {
       until: { nextAt: T + 1_002, seq: Number.MAX_SAFE_INTEGER },
       limit: 10,
       largestBody: 10,
+      accountId,
       host,
     }
-    const rows = await store.run(operations.messages.pendingOfHost, args)
+    const { rows, upTo } = await store.run(operations.messagesDue.ofHost, args)
+    expect(upTo).toEqual(args.until)
     expect(rows.map((row) => [row.seq, row.body?.length ?? null, row.body_bytes])).toEqual([
       [a, 3, 3],
       [b, 3, 3],
       [c, null, 50],
     ])
-    const rest = await store.run(operations.messages.pendingOfHost, {
-      ...args,
-      after: { nextAt: T + 1_001, seq: a ?? 0 },
-    })
-    expect(rest.map((row) => row.seq)).toEqual([b, c])
-    const others = { after: place, until: T + 1_002, limit: 10, largestBody: 10, exceptHosts: [host] }
-    expect((await store.run(operations.messages.pending, others)).map((row) => row.seq)).toEqual([])
+    const first = await store.run(operations.messagesDue.ofHost, { ...args, limit: 1 })
+    expect(first).toMatchObject({ rows: [{ seq: a }], upTo: { nextAt: T + 1_001, seq: a } })
+    const rest = await store.run(operations.messagesDue.ofHost, { ...args, after: first.upTo })
+    expect(rest.rows.map((row) => row.seq)).toEqual([b, c])
     expect((await store.run(operations.messages.body, { seq: c ?? 0 }))?.body).toHaveLength(50)
+  })
+
+  it('gives due messages of all, of an account and of a key, without what is loaded on its own', async () => {
+    const due = { next_at: T + 2_000 }
+    const at = { after: { nextAt: T + 1_999, seq: 0 }, until: { nextAt: T + 2_000, seq: Number.MAX_SAFE_INTEGER } }
+    const [one, other, keyed, foreign] = await insert(
+      make(due),
+      make({ ...due, host: 'other.test' }),
+      make({ ...due, flow_key: 'k' }),
+      make({ ...due, account_id: `${accountId}-foreign` }),
+    )
+    const range = { ...at, limit: 10, largestBody: 10 }
+    const seqs = ({ rows }: { rows: readonly { seq: number }[] }) => rows.map((row) => row.seq)
+    const all = (exceptAccounts: string[], exceptLanes: string[]) =>
+      store.run(operations.messagesDue.ofAll, { ...range, exceptAccounts, exceptLanes })
+    const hostLane = laneOf({ account_id: accountId, flow_key: null, host: 'x.test' })
+    const flowLane = laneOf({ account_id: accountId, flow_key: 'k', host: 'x.test' })
+    expect(seqs(await all([], []))).toEqual([one, other, keyed, foreign])
+    expect(seqs(await all([], [hostLane]))).toEqual([other, keyed, foreign])
+    expect(seqs(await all([accountId], []))).toEqual([foreign])
+    const own = { ...range, accountId, exceptLanes: [flowLane] }
+    expect(seqs(await store.run(operations.messagesDue.ofAccount, own))).toEqual([one, other])
+    expect(seqs(await store.run(operations.messagesDue.ofFlow, { ...range, accountId, flowKey: 'k' }))).toEqual([keyed])
+    await store.run(operations.messagesCancel.cancel, { seqs: [one, other, keyed, foreign].map(Number), at: T })
+  })
+
+  it('looks at a bounded number of messages in one read, and says how far it came', async () => {
+    const dull = Array.from({ length: 10_001 }, () => make({ next_at: T + 3_000 }))
+    const seqs = await store.run(operations.messages.insert, dull)
+    const [last = 0] = await insert(make({ next_at: T + 3_000, host: 'far.test' }))
+    const range = { after: { nextAt: T + 2_999, seq: 0 }, until: { nextAt: T + 3_000, seq: last }, limit: 10 }
+    const args = { ...range, largestBody: 10, accountId, host: 'far.test' }
+    const first = await store.run(operations.messagesDue.ofHost, args)
+    expect(first).toEqual({ rows: [], upTo: { nextAt: T + 3_000, seq: seqs[10_000] } })
+    const second = await store.run(operations.messagesDue.ofHost, { ...args, after: first.upTo })
+    expect(second.rows.map((row) => row.seq)).toEqual([last])
+    await store.run(operations.messagesCancel.cancel, { seqs: [...seqs, last], at: T })
   })
 
   describe('deduplication', () => {

@@ -1,5 +1,5 @@
 import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
-import { all, change, insertAll, only, read, type Transaction, write } from '../operation.js'
+import { all, change, type InsertRow, insertAll, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessagesTable } from '../schema/messages.js'
 import { noteFlowKeys } from './flow-keys.js'
@@ -56,37 +56,40 @@ export interface PendingRow
 /** Rows that are numbered one by one; more of them go in bulk and are looked up afterwards. */
 const FEW = 4
 
-const insertOne = query<NewMessage & { state: 'held' | 'pending' }, { seq: number }>(({ db, p }) =>
-  db
-    .insertInto('messages')
-    .values({
-      message_id: p.message_id,
-      account_id: p.account_id,
-      kind: p.kind,
-      group_key: p.group_key,
-      state: p.state,
-      url: p.url,
-      method: p.method,
-      headers: p.headers,
-      body: p.body,
-      config: p.config,
-      max_retries: p.max_retries,
-      retried: 0,
-      next_at: p.next_at,
-      created_at: p.created_at,
-      labels: p.labels,
-      flow_key: p.flow_key,
-      caller_ip: p.caller_ip,
-      host: p.host,
-      path: p.path,
-      topic: p.topic,
-      endpoint: p.endpoint,
-      queue: p.queue,
-      slot_seq: p.slot_seq,
-      schedule_id: p.schedule_id,
-    })
-    .returning('seq'),
-)
+const insertAs = (state: 'held' | 'pending') =>
+  query<NewMessage, { seq: number }>(({ db, p }) =>
+    db
+      .insertInto('messages')
+      .values({
+        message_id: p.message_id,
+        account_id: p.account_id,
+        kind: p.kind,
+        group_key: p.group_key,
+        state: sql.lit(state),
+        url: p.url,
+        method: p.method,
+        headers: p.headers,
+        body: p.body,
+        config: p.config,
+        max_retries: p.max_retries,
+        retried: 0,
+        next_at: p.next_at,
+        created_at: p.created_at,
+        labels: p.labels,
+        flow_key: p.flow_key,
+        caller_ip: p.caller_ip,
+        host: p.host,
+        path: p.path,
+        topic: p.topic,
+        endpoint: p.endpoint,
+        queue: p.queue,
+        slot_seq: p.slot_seq,
+        schedule_id: p.schedule_id,
+      })
+      .returning('seq'),
+  )
+
+const INSERT_ONE = { held: insertAs('held'), pending: insertAs('pending') }
 
 const numbersOf = query<{ accounts: readonly string[]; ids: readonly string[] }, { seq: number; message_id: string }>(
   ({ db, p, d }) =>
@@ -97,17 +100,41 @@ const numbersOf = query<{ accounts: readonly string[]; ids: readonly string[] },
       .where(d.inTexts('message_id', p.ids)),
 )
 
-/** What a message has that was published to a URL, on its own. */
-const NOWHERE = { topic: null, endpoint: null, queue: null, slot_seq: null, schedule_id: null }
-
 /** A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
 
+/** Member by member, because copying an object with a spread costs ten times as much. */
+function toRow(message: NewMessage): InsertRow<'messages'> {
+  return {
+    message_id: message.message_id,
+    account_id: message.account_id,
+    kind: message.kind,
+    group_key: message.group_key ?? null,
+    state: firstState(message),
+    url: message.url,
+    method: message.method,
+    headers: message.headers,
+    body: message.body ?? null,
+    config: message.config,
+    max_retries: message.max_retries,
+    retried: 0,
+    next_at: message.next_at,
+    created_at: message.created_at,
+    labels: message.labels,
+    flow_key: message.flow_key ?? null,
+    caller_ip: message.caller_ip ?? null,
+    host: message.host,
+    path: message.path,
+    topic: message.topic ?? null,
+    endpoint: message.endpoint ?? null,
+    queue: message.queue ?? null,
+    slot_seq: message.slot_seq ?? null,
+    schedule_id: message.schedule_id ?? null,
+  }
+}
+
 function* insertMany(messages: readonly NewMessage[]): Transaction<number[]> {
-  yield* insertAll(
-    'messages',
-    messages.map((message) => ({ ...NOWHERE, ...message, state: firstState(message), retried: 0 })),
-  )
+  yield* insertAll('messages', messages.map(toRow))
   const accounts = [...new Set(messages.map((message) => message.account_id))]
   const rows = yield* all(numbersOf, { accounts, ids: messages.map((message) => message.message_id) })
   const bySeq = new Map(rows.map((row) => [row.message_id, row.seq]))
@@ -123,7 +150,7 @@ export function* insertMessages(messages: readonly NewMessage[]): Transaction<nu
   if (messages.length > FEW) return yield* insertMany(messages)
   const seqs: number[] = []
   for (const message of messages) {
-    seqs.push((yield* only(insertOne, { ...message, state: firstState(message) })).seq)
+    seqs.push((yield* only(INSERT_ONE[firstState(message)], message)).seq)
   }
   return seqs
 }
@@ -131,7 +158,7 @@ export function* insertMessages(messages: readonly NewMessage[]): Transaction<nu
 /** The engine's view of a message that was just stored under this number. */
 export function toPendingRow(message: NewMessage, seq: number): PendingRow {
   const body = message.body ?? null
-  // Member by member: this runs for every message, and copying an object with a spread costs ten times as much.
+  // Member by member, as above.
   return {
     seq,
     message_id: message.message_id,
@@ -214,117 +241,31 @@ export function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'bo
   return sql<Uint8Array | null>`case when length(body) <= ${most} then body end`.as('body')
 }
 
-/** Destinations and flow-control keys whose messages are loaded on their own. A message with a key belongs to the key. */
-interface ExceptLanes {
-  exceptHosts: readonly string[]
-  exceptFlows: readonly string[]
-}
-
-interface PendingQuery {
-  nextAt: number
-  seq: number
-  untilAt: number
-  limit: number
-  largestBody: number
-}
-
-const pendingOfAll = query<PendingQuery & ExceptLanes, PendingRow>(({ db, p, d }) =>
+const pendingInOrder = query<
+  { nextAt: number; seq: number; until: number; limit: number; largestBody: number },
+  PendingRow
+>(({ db, p }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
     .select([bodyBytes, bodyUpTo(p.largestBody)])
-    .where('state', '=', 'pending')
+    .where(sql<boolean>`state = 'pending'`)
     .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-    .where('next_at', '<=', p.untilAt)
-    .where(sql<boolean>`not (flow_key is null and ${d.inTexts('host', p.exceptHosts)})`)
-    .where(
-      sql<boolean>`not (flow_key is not null and ${d.someText(p.exceptFlows, (lane) => sql`${lane} = account_id || '/' || flow_key`)})`,
-    )
-    .orderBy('next_at')
-    .orderBy('seq')
-    .limit(p.limit),
-)
-
-const pendingOfOneHost = query<PendingQuery & { untilSeq: number; host: string }, PendingRow>(({ db, p }) =>
-  db
-    .selectFrom('messages')
-    .select(PENDING_COLUMNS)
-    .select([bodyBytes, bodyUpTo(p.largestBody)])
-    .where('state', '=', 'pending')
-    .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-    .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
-    .where('host', '=', p.host)
-    .where('flow_key', 'is', null)
+    .where('next_at', '<=', p.until)
     .orderBy('next_at')
     .orderBy('seq')
     .limit(p.limit),
 )
 
 /**
- * Pending messages in the order in which they fall due, after a place in that order and up to a time, but none to
- * certain hosts. Bodies larger than `largestBody` bytes are left out; see `messages.body`.
+ * Pending messages in the order in which they fall due, after a place in that order and up to a time. Bodies larger than
+ * `largestBody` bytes are left out; see `messages.body`.
  */
 export const pending = read(
   'messages.pending',
-  function* (args: {
-    after: DuePlace
-    until: number
-    limit: number
-    largestBody: number
-    exceptHosts: readonly string[]
-    /** Each `<account>/<key>`. */
-    exceptFlows?: readonly string[]
-  }): Transaction<PendingRow[]> {
-    const { after, until, ...rest } = args
-    return yield* all(pendingOfAll, { exceptFlows: [], ...after, untilAt: until, ...rest })
-  },
-)
-
-/** The same for one host, up to a place. */
-export const pendingOfHost = read(
-  'messages.pendingOfHost',
-  function* (args: {
-    after: DuePlace
-    until: DuePlace
-    limit: number
-    largestBody: number
-    host: string
-  }): Transaction<PendingRow[]> {
-    const { after, until, ...rest } = args
-    return yield* all(pendingOfOneHost, { ...after, untilAt: until.nextAt, untilSeq: until.seq, ...rest })
-  },
-)
-
-const pendingOfOneFlow = query<PendingQuery & { untilSeq: number; accountId: string; flowKey: string }, PendingRow>(
-  ({ db, p }) =>
-    db
-      .selectFrom('messages')
-      .select(PENDING_COLUMNS)
-      .select([bodyBytes, bodyUpTo(p.largestBody)])
-      .where('account_id', '=', p.accountId)
-      .where('flow_key', '=', p.flowKey)
-      .where('finished_at', 'is', null)
-      .where('state', '=', 'pending')
-      .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-      .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
-      .orderBy('next_at')
-      .orderBy('seq')
-      .limit(p.limit),
-)
-
-/** The same for the messages that name one flow-control key. */
-export const pendingOfFlow = read(
-  'messages.pendingOfFlow',
-  function* (args: {
-    after: DuePlace
-    until: DuePlace
-    limit: number
-    largestBody: number
-    accountId: string
-    flowKey: string
-  }): Transaction<PendingRow[]> {
-    const { after, until, ...rest } = args
-    return yield* all(pendingOfOneFlow, { ...after, untilAt: until.nextAt, untilSeq: until.seq, ...rest })
+  function* (args: { after: DuePlace; until: number; limit: number; largestBody: number }): Transaction<PendingRow[]> {
+    const { after, until, limit, largestBody } = args
+    return yield* all(pendingInOrder, { ...after, until, limit, largestBody })
   },
 )
 

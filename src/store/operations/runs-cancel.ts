@@ -9,6 +9,14 @@ export interface CancelRunsArgs {
   readonly seqs: readonly number[]
   /** Unix milliseconds. */
   readonly at: number
+  /** The bulk action that cancels, as `bulk_actions.seq`. Absent: none. */
+  readonly by?: number
+}
+
+interface CancelQuery {
+  seqs: readonly number[]
+  at: number
+  by: number | null
 }
 
 /** What a cancellation did. */
@@ -19,10 +27,10 @@ export interface CanceledRuns {
   readonly offers: readonly PendingRow[]
 }
 
-const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>(({ db, p, d }) =>
+const cancelStarted = query<CancelQuery, EndedChild & { seq: number }>(({ db, p, d }) =>
   db
     .updateTable('runs')
-    .set({ state: 'RUN_CANCELED', finished_at: p.at })
+    .set({ state: 'RUN_CANCELED', finished_at: p.at, canceled_by: p.by })
     .where(d.inNumbers('seq', p.seqs))
     .where('state', '=', 'RUN_STARTED')
     .returning(['seq', 'parent_seq', 'parent']),
@@ -42,7 +50,7 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
  * `queue.drop({ groupKeys })` and then `offers` to `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CanceledRuns> {
-  const ended = yield* all(cancelStarted, args)
+  const ended = yield* all(cancelStarted, { ...args, by: args.by ?? null })
   const canceled = ended.map((run) => run.seq)
   yield* deletePendingOfGroups(canceled)
   yield* dropWaitsOf(canceled)

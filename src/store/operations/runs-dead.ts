@@ -125,6 +125,33 @@ export function* buryRuns(seqs: readonly number[]): Transaction<void> {
   if (seqs.length > 0) yield* change(bury, { seqs })
 }
 
+const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select('seq')
+      .where(d.inNumbers('seq', p.seqs))
+      .where('account_id', '=', p.accountId)
+      .where('dlq_id', 'is not', null),
+  ),
+)
+
+/** Those of some runs that are dead letters, locked. */
+export function* deadAmong(seqs: readonly number[], accountId: string): Transaction<number[]> {
+  return (yield* all(stillDead, { seqs, accountId })).map((row) => row.seq)
+}
+
+/** The numbers of a page of dead letters, ascending, and the place of the last one when there are others after it. */
+export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelector): Transaction<{
+  seqs: number[]
+  next: DeadRunPlace | undefined
+}> {
+  const { runs, more } = yield* selectDead(selector, 'reading')
+  const last = runs.at(-1)
+  const next = more && last ? { at: last.finished_at ?? 0, seq: last.seq } : undefined
+  return { seqs: runs.map((run) => run.seq).sort((a, b) => a - b), next }
+})
+
 /** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */
 export const deleteDeadRuns = write('runs.deleteDead', function* (selector: DeadRunSelector): Transaction<DeadRunPage> {
   const page = yield* selectDead(selector, 'locking')

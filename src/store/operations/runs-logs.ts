@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../dialect.js'
-import { all, read, type Transaction } from '../operation.js'
+import { all, only, read, type Transaction } from '../operation.js'
 import { type Query, query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
 import type { MessageRow } from './messages.js'
@@ -31,6 +31,8 @@ export interface RunLogArgs {
   /** Only runs with a smaller `runs.seq`. */
   readonly before: number
   readonly limit: number
+  /** Unix milliseconds; says which messages are due and so have a place in the line of their flow-control key. */
+  readonly now?: number
 }
 
 /** A message that is still to be delivered, as far as a log shows it. */
@@ -50,6 +52,21 @@ export interface FlowKeyState {
   readonly flow_key: string
   /** 0 or 1. */
   readonly paused: number
+}
+
+/** The place of a due message in the line of its flow-control key. */
+export interface FlowPlace {
+  readonly message_seq: number
+  /** From 1, counting messages of the key that are under way. */
+  readonly place: number
+}
+
+/** The bulk action that has cancelled runs. */
+export interface CancelOfRuns {
+  readonly seq: number
+  readonly action_id: string
+  readonly actor: string
+  readonly reason: string | null
 }
 
 /** A failed attempt of such a message. */
@@ -73,6 +90,10 @@ export interface RunLogPage {
   readonly invoked: readonly InvokedRun[]
   /** The flow-control keys of `pending`. */
   readonly flowKeys: readonly FlowKeyState[]
+  /** Of due ones among `pending`; of very many the first ones. */
+  readonly flowPlaces: readonly FlowPlace[]
+  /** By whom cancelled runs were cancelled, as far as that is still known. */
+  readonly cancels: readonly CancelOfRuns[]
 }
 
 /** Runs that are named by their own id, or by that of a message, are looked up before anything else. */
@@ -157,6 +178,32 @@ const flowKeysOf = query<{ accountId: string; keys: readonly string[] }, FlowKey
     .where(d.inTexts('flow_key', p.keys)),
 )
 
+const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
+  db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
+)
+
+/** Longer lines are not counted to their end. */
+const LONGEST_LINE = 10_000
+/** Counting costs most where many wait: a page does not ask for more places than a person reads. */
+const MOST_PLACES = 20
+
+const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq: number }, { ahead: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom((eb) =>
+        eb
+          .selectFrom('messages')
+          .select('seq')
+          .where('account_id', '=', p.accountId)
+          .where('flow_key', '=', p.flowKey)
+          .where('finished_at', 'is', null)
+          .where(sql<boolean>`(next_at, seq) < (${p.nextAt}, ${p.seq})`)
+          .limit(LONGEST_LINE)
+          .as('line'),
+      )
+      .select((eb) => eb.fn.countAll<number>().as('ahead')),
+)
+
 const seqsOfIds = query<{ accountId: string; runIds: readonly string[] }, { seq: number }>(({ db, p, d }) =>
   db.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where(d.inTexts('run_id', p.runIds)),
 )
@@ -201,8 +248,25 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     waits: yield* all(waitsOf, { seqs }),
     invoked: yield* all(invokedBy, { seqs }),
     flowKeys: yield* flowStates(args.accountId, pending),
+    flowPlaces: yield* flowPlaces(args, pending),
+    cancels: yield* cancelsAmong(runs),
   }
 })
+
+function* cancelsAmong(runs: readonly RunRow[]): Transaction<CancelOfRuns[]> {
+  const seqs = [...new Set(runs.flatMap(({ canceled_by }) => (canceled_by === null ? [] : [canceled_by])))]
+  return seqs.length > 0 ? yield* all(cancelsOf, { seqs }) : []
+}
+
+function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly PendingStep[]): Transaction<FlowPlace[]> {
+  const places: FlowPlace[] = []
+  for (const { seq, flow_key: flowKey, next_at: nextAt } of pending) {
+    if (flowKey === null || nextAt > now || places.length === MOST_PLACES) continue
+    const { ahead } = yield* only(aheadOf, { accountId, flowKey, nextAt, seq })
+    places.push({ message_seq: seq, place: ahead + 1 })
+  }
+  return places
+}
 
 function* flowStates(accountId: string, pending: readonly PendingStep[]): Transaction<FlowKeyState[]> {
   const keys = new Set(pending.flatMap(({ flow_key }) => (flow_key === null ? [] : [flow_key])))

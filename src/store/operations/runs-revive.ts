@@ -3,7 +3,7 @@ import { all, change, insertAll, only, read, type Transaction, write } from '../
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from './messages.js'
-import { buryRuns, type DeadRunPage, type DeadRunSelector, selectDead } from './runs-dead.js'
+import { buryRuns, type DeadRunPage, type DeadRunSelector, deadAmong, selectDead } from './runs-dead.js'
 import { tellParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -26,10 +26,28 @@ export const revivable = read('runs.revivable', function* (selector: DeadRunSele
   more: boolean
 }> {
   const page: DeadRunPage = yield* selectDead(selector, 'reading')
-  const rows = yield* all(firstMetas, { seqs: page.runs.map((run) => run.seq) })
-  const metas = new Map(rows.map((row) => [row.run_seq, row.meta]))
-  return { runs: page.runs.map((run) => ({ ...run, meta: metas.get(run.seq) ?? null })), more: page.more }
+  return { runs: yield* withMetas(page.runs), more: page.more }
 })
+
+function* withMetas(runs: readonly RunRow[]): Transaction<DeadRun[]> {
+  const rows = yield* all(firstMetas, { seqs: runs.map((run) => run.seq) })
+  const metas = new Map(rows.map((row) => [row.run_seq, row.meta]))
+  return runs.map((run) => ({ ...run, meta: metas.get(run.seq) ?? null }))
+}
+
+const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, RunRow>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .selectAll()
+    .where(d.inNumbers('seq', p.seqs))
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null),
+)
+
+/** Those of some runs that are dead letters, as far as they can be taken up again. */
+export function* revivableAmong(seqs: readonly number[], accountId: string): Transaction<DeadRun[]> {
+  return yield* withMetas(yield* all(deadBySeq, { seqs, accountId }))
+}
 
 /** What a new life changes of the settings of deliveries; the rest stays. */
 export interface RunRevision {
@@ -94,16 +112,6 @@ export interface Revived {
   readonly offers: readonly PendingRow[]
 }
 
-const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: number }>(({ db, p, d }) =>
-  d.forUpdate(
-    db
-      .selectFrom('runs')
-      .select('seq')
-      .where(d.inNumbers('seq', p.seqs))
-      .where('account_id', '=', p.accountId)
-      .where('dlq_id', 'is not', null),
-  ),
-)
 const copyFirst = query<{ from: number; to: number; messageId: string; meta: string; at: number }>(({ db, p }) =>
   db
     .insertInto('steps')
@@ -152,9 +160,12 @@ const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
 )
 
 /** Takes dead letters up again as new runs; the letters leave the queue. */
-export const revive = write('runs.revive', function* (args: ReviveArgs): Transaction<Revived> {
+export const revive = write('runs.revive', reviving)
+
+/** The same as part of another transaction. */
+export function* reviving(args: ReviveArgs): Transaction<Revived> {
   const seqs = args.revivals.map((revival) => revival.seq)
-  const dead = new Set((yield* all(stillDead, { seqs, accountId: args.accountId })).map((row) => row.seq))
+  const dead = new Set(yield* deadAmong(seqs, args.accountId))
   const mine = args.revivals.filter((revival) => dead.has(revival.seq))
   const remains = yield* readRemains([...dead])
   const revived: { seq: number; runId: string }[] = []
@@ -168,7 +179,7 @@ export const revive = write('runs.revive', function* (args: ReviveArgs): Transac
   yield* buryRuns([...dead])
   yield* dropRemains([...dead])
   return { revived, offers }
-})
+}
 
 function* makeRun({ run }: Revival, { accountId, at }: ReviveArgs): Transaction<number> {
   const row = { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }

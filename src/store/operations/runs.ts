@@ -1,5 +1,6 @@
 export { type CanceledRuns, type CancelRunsArgs, cancelRuns } from './runs-cancel.js'
 export {
+  buryRuns,
   type CallbackChange,
   cancelCallback,
   type DeadRunFilter,
@@ -7,14 +8,18 @@ export {
   type DeadRunPage,
   type DeadRunPlace,
   type DeadRunSelector,
+  deadAmong,
   deadRuns,
+  deadSeqs,
   deleteDeadRuns,
   type OneDeadRun,
   retryCallback,
 } from './runs-dead.js'
 export { type FinishRunArgs, type FinishRunResult, finishRun } from './runs-finish.js'
 export {
+  type CancelOfRuns,
   type FlowKeyState,
+  type FlowPlace,
   type InvokedRun,
   logPage,
   type PendingAttempt,
@@ -33,6 +38,7 @@ export {
   type RunOfDelivery,
   withElements,
 } from './runs-read.js'
+export { dropRemains } from './runs-remains.js'
 export { type SweepRunsArgs, sweepRuns } from './runs-retention.js'
 export {
   type DeadRun,
@@ -42,7 +48,9 @@ export {
   type RunRevision,
   revised,
   revivable,
+  revivableAmong,
   revive,
+  reviving,
 } from './runs-revive.js'
 export * from './runs-rows.js'
 export { type RunEffect, type RunFailing, type SettleRunArgs, type SettleRunResult, settleRun } from './runs-settle.js'

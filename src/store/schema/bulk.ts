@@ -1,33 +1,57 @@
+import type { BULK_KINDS } from '../../contract/bulk.js'
 import type { Assigned } from '../dialect.js'
 
+/** What a bulk action does to each item of its set. */
+export type BulkKindName = (typeof BULK_KINDS)[number]
+
 /**
- * Where a bulk action stands: `running` until every item of its fixed set has an outcome, then `finished` for ever.
- * Nothing else exists: an action is stored together with its whole set, so there is none that is half selected, and a
- * server that stops leaves its actions `running` and takes them up again at its next start.
+ * Where a bulk action stands.
+ *
+ *   running ◀──pause, resume──▶ paused
+ *      │ └──────abort──────┐      │
+ *      ▼                   ▼      ▼
+ *   finished              aborted ◀┘
+ *
+ * `running` until every item of its fixed set has an outcome, then `finished` for ever. An aborted action gives every
+ * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, so
+ * none is half selected, and a server that stops leaves its actions `running` and takes them up again at its next start.
  */
-export type BulkActionState = 'running' | 'finished'
+export type BulkActionState = 'running' | 'paused' | 'finished' | 'aborted'
 
 /** A bulk action: who asked for what, and how far it is. */
 export interface BulkActionsTable {
   seq: Assigned<number>
   action_id: string
   account_id: string
+  kind: BulkKindName
   state: BulkActionState
   /** JSON of the selector, as the caller gave it. */
   selector: string
+  /** JSON of what the kind needs besides the items; NULL for nothing. */
+  settings: string | null
+  /** Why, in the caller's words. */
+  reason: string | null
+  /** At most so many items a second; NULL for no limit. */
+  rate_per_second: number | null
+  /** JSON of the target that new triggers must not match before `fence_until`; both NULL for no fence. */
+  fence: string | null
+  fence_until: number | null
   /** For the audit entry: who asked, with which credentials, from where. */
   actor: string
   source: string
   ip: string
-  /** Items in the fixed set. The outcomes below count the decided ones; their sum is `matched` when it is finished. */
+  /** Items in the fixed set. The outcomes below count the decided ones; their sum is `matched` at the end. */
   matched: number
-  cancelled: number
-  /** Had ended otherwise than by being cancelled. */
+  /** Items that the action was done to. */
+  succeeded: number
+  /** Had ended, or left the dead letters, in another way. */
   already_finished: number
   /** Had been cancelled by somebody else before. */
   already_cancelled: number
   not_found: number
   failed: number
+  /** Had no outcome when the action was aborted. */
+  skipped: number
   created_at: number
   finished_at: number | null
 }
@@ -37,14 +61,14 @@ export interface BulkChunksTable {
   action_seq: number
   /** From 0, in the order of the items. */
   chunk: number
-  /** How many items it has, and how many of them have no outcome yet. */
+  /** How many items it has, and how many of them are still to be decided. */
   items: number
   pending: number
-  /** `runs.seq` of each item, packed; NULL in a chunk of `absent` items. */
+  /** `runs.seq` or `messages.seq` of each item, packed; NULL in a chunk of `absent` items. */
   seqs: Uint8Array | null
-  /** JSON list of ids that name no run. */
+  /** JSON list of ids that name nothing. */
   absent: string | null
-  /** One byte an item, 0 for "pending"; NULL while all of them are pending. */
+  /** One byte an item, 0 for "no outcome"; NULL while none has one. */
   outcomes: Uint8Array | null
 }
 

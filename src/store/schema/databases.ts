@@ -32,6 +32,12 @@ export interface DatabasesTable {
   production_pack: Generated<Flag>
   /** JSON array of addresses and networks that may connect; empty means all. */
   allowed_ips: Generated<string>
+  /** JSON array of the users that the owner made; see the databases' `users/`. */
+  acl_users: Generated<string>
+  /** Which events of keys are published, in the engine's letters; empty means none. */
+  keyspace_events: Generated<string>
+  /** PEM of the authority whose certificates clients of the TLS port have to show; NULL where none is asked for. */
+  client_authority: Generated<string | null>
   /** Unix milliseconds of the last move to a larger plan; 0 means never. */
   last_upgrade_at: Generated<number>
   /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */

@@ -1,24 +1,30 @@
 import type { AccountTables } from './accounts.js'
 import type { BackupTables } from './backups.js'
 import type { BulkTables } from './bulk.js'
+import type { ConsoleTables } from './console.js'
 import type { DatabaseTables } from './databases.js'
 import type { MessageTables } from './messages.js'
 import type { QueueTables } from './queues.js'
 import type { RunTables } from './runs.js'
+import type { UsageTables } from './usage.js'
 
 /** Every table of the store and the types of its columns. Booleans are 0 and 1, times Unix milliseconds, JSON text. */
 export type Tables = AccountTables &
+  UsageTables &
   DatabaseTables &
   BackupTables &
   MessageTables &
   QueueTables &
   RunTables &
-  BulkTables
+  BulkTables &
+  ConsoleTables
 
 export type * from './accounts.js'
 export type * from './backups.js'
 export type * from './bulk.js'
+export type * from './console.js'
 export type * from './databases.js'
 export type * from './messages.js'
 export type * from './queues.js'
 export type * from './runs.js'
+export type * from './usage.js'

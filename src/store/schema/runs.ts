@@ -48,6 +48,8 @@ export interface RunsTable {
   failure_state: FailureState | null
   /** `<finished_at>-<message seq>` while a failed run is in the dead letter queue. */
   dlq_id: string | null
+  /** The bulk action that cancelled it, as `bulk_actions.seq`; NULL also when the run was cancelled alone. */
+  canceled_by: number | null
   /** The run that invoked this one, and JSON of how to tell it of the end. */
   parent_seq: number | null
   parent: string | null

@@ -8,8 +8,8 @@ import type { Tables } from '../schema/index.js'
 const BUSY_TIMEOUT_MS = 5_000
 /** SQLite counts a negative size in KiB. */
 const CACHE_KIB = 65_536
-/** The write-ahead log is folded into the file when it is this long: rarely enough to cost little, in 16 MB. */
-const CHECKPOINT_PAGES = 4_000
+/** The writer itself folds the write-ahead log into the file only when it is this long (64 MB): see `checkpointer.ts`. */
+const CHECKPOINT_PAGES = 16_000
 
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {

@@ -3,14 +3,20 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { ThreadSettings } from './protocol.js'
 
-/** Starts a store thread: compiled code as it is; sources, in tests and while developing, put together first. */
+/** Starts a store thread. */
 export function startThread(settings: ThreadSettings): Worker {
-  if (!import.meta.url.endsWith('.ts')) {
-    return new Worker(new URL('./thread.js', import.meta.url), { workerData: settings })
-  }
-  const script = fromSources([...settings.modules, new URL('./thread.ts', import.meta.url).href])
-  const workerData: ThreadSettings = { ...settings, modules: [] }
-  return new Worker(script, { workerData, eval: true })
+  const isSource = import.meta.url.endsWith('.ts')
+  const url = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
+  return startScript(url, settings.modules, isSource ? { ...settings, modules: [] } : settings)
+}
+
+/**
+ * Starts a thread: compiled code as it is; sources, in tests and while developing, put together first.
+ * @param modules URLs of modules that are put together with it.
+ */
+export function startScript(url: URL, modules: readonly string[], workerData: object): Worker {
+  if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData })
+  return new Worker(fromSources([...modules, url.href]), { workerData, eval: true })
 }
 
 const scripts = new Map<string, string>()

@@ -1,5 +1,6 @@
 import type { Operation } from '../operation.js'
 import type { Store, StoreDescription } from '../types.js'
+import { Checkpointer } from './checkpointer.js'
 import { Lane } from './lane.js'
 import type { ThreadSettings } from './protocol.js'
 
@@ -20,23 +21,31 @@ export async function openSqliteStore(
   const open = (access: ThreadSettings['access']): Promise<Lane> =>
     Lane.open({ path, access, modules: [OPERATIONS, ...modules] }, onFailure)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
-  if (writer.status === 'fulfilled' && reader.status === 'fulfilled') return new SqliteStore(writer.value, reader.value)
+  if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
+    return new SqliteStore(writer.value, reader.value, new Checkpointer(path))
+  }
   for (const lane of [writer, reader]) if (lane.status === 'fulfilled') await lane.value.close()
   throw writer.status === 'rejected' ? writer.reason : (reader as PromiseRejectedResult).reason
 }
 
-/** Two threads on one file: one writes, in group commits; one reads, never in the writer's way. */
+/**
+ * Threads on one file: one writes, in group commits; one reads, never in the writer's way; one folds the log into the
+ * file, in nobody's way.
+ */
 class SqliteStore implements Store {
   readonly #writer: Lane
   readonly #reader: Lane
+  readonly #checkpointer: Checkpointer
 
-  constructor(writer: Lane, reader: Lane) {
+  constructor(writer: Lane, reader: Lane, checkpointer: Checkpointer) {
     this.#writer = writer
     this.#reader = reader
+    this.#checkpointer = checkpointer
   }
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
     const lane = operation.access === 'write' ? this.#writer : this.#reader
+    if (operation.access === 'write') this.#checkpointer.notice()
     // The thread runs the very operation that carries this type.
     return lane.run(operation.name, args) as Promise<Result>
   }
@@ -48,6 +57,7 @@ class SqliteStore implements Store {
   /** The writer is the last to leave, so that it folds the write-ahead log into the file. */
   async close(): Promise<void> {
     await this.#reader.close()
+    await this.#checkpointer.close()
     await this.#writer.close()
   }
 }

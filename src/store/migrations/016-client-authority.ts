@@ -1,0 +1,10 @@
+import type { Migration } from './index.js'
+
+/** Whose certificates the clients of a database have to show. */
+export const clientAuthority: Migration = {
+  number: 16,
+  name: 'client_authority',
+  // An older Homeport would let clients in without a certificate.
+  breaking: true,
+  statements: (t) => [`ALTER TABLE databases ADD COLUMN client_authority ${t.text}`],
+}

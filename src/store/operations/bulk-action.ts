@@ -1,0 +1,202 @@
+import { type Selectable, sql } from 'kysely'
+import { first, insertAll, only, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import type { BulkActionsTable, BulkKindName } from '../schema/bulk.js'
+import { recordAudit } from './accounts.js'
+import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
+import type { PackedSeqs } from './bulk-select.js'
+
+/** A bulk action as it is stored. */
+export type BulkActionRow = Selectable<BulkActionsTable>
+
+/** A new action with the whole of its fixed set. */
+export interface CreateActionArgs {
+  readonly actionId: string
+  readonly accountId: string
+  readonly kind: BulkKindName
+  /** JSON. */
+  readonly selector: string
+  /** JSON of what the kind needs besides the items. */
+  readonly settings: string | null
+  readonly reason: string | null
+  readonly ratePerSecond: number | null
+  /** JSON of the target that new triggers must not match, and until when, Unix milliseconds. */
+  readonly fence: { readonly target: string; readonly until: number } | null
+  readonly actor: string
+  readonly source: string
+  readonly ip: string
+  readonly chunks: readonly PackedSeqs[]
+  /** Ids that name nothing, in parts as large as chunks are. */
+  readonly absent: readonly (readonly string[])[]
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+type InsertedAction = Omit<
+  BulkActionRow,
+  'seq' | 'state' | 'succeeded' | 'already_finished' | 'already_cancelled' | 'failed' | 'skipped' | 'finished_at'
+>
+
+const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
+  db
+    .insertInto('bulk_actions')
+    .values({
+      action_id: p.action_id,
+      account_id: p.account_id,
+      kind: p.kind,
+      state: 'running',
+      selector: p.selector,
+      settings: p.settings,
+      reason: p.reason,
+      rate_per_second: p.rate_per_second,
+      fence: p.fence,
+      fence_until: p.fence_until,
+      actor: p.actor,
+      source: p.source,
+      ip: p.ip,
+      matched: p.matched,
+      succeeded: 0,
+      already_finished: 0,
+      already_cancelled: 0,
+      not_found: p.not_found,
+      failed: 0,
+      skipped: 0,
+      created_at: p.created_at,
+    })
+    .returning('seq'),
+)
+
+function total(parts: readonly number[]): number {
+  return parts.reduce((sum, part) => sum + part, 0)
+}
+
+function* insertChunks(action_seq: number, args: CreateActionArgs): Transaction<void> {
+  const toDo = args.chunks.map(({ items, seqs }, chunk) => ({ action_seq, chunk, items, pending: items, seqs }))
+  yield* insertAll('bulk_chunks', toDo)
+  const decided = args.absent.map((ids, index) => ({
+    action_seq,
+    chunk: toDo.length + index,
+    items: ids.length,
+    pending: 0,
+    absent: JSON.stringify(ids),
+    outcomes: new Uint8Array(ids.length).fill(outcomeByte('notFound')),
+  }))
+  yield* insertAll('bulk_chunks', decided)
+}
+
+/** Stores an action with its set; one that has nothing to decide is finished at once. */
+export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
+  const absent = total(args.absent.map((ids) => ids.length))
+  const { seq } = yield* only(insertAction, {
+    action_id: args.actionId,
+    account_id: args.accountId,
+    kind: args.kind,
+    selector: args.selector,
+    settings: args.settings,
+    reason: args.reason,
+    rate_per_second: args.ratePerSecond,
+    fence: args.fence?.target ?? null,
+    fence_until: args.fence?.until ?? null,
+    actor: args.actor,
+    source: args.source,
+    ip: args.ip,
+    matched: absent + total(args.chunks.map((chunk) => chunk.items)),
+    not_found: absent,
+    created_at: args.at,
+  })
+  yield* insertChunks(seq, args)
+  return yield* finishIfDecided(yield* lockAction(seq), args.at)
+})
+
+const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('bulk_actions').selectAll().where('seq', '=', p.seq)),
+)
+
+/** An action, held until the commit: whatever decides items and whatever controls it come one after the other. */
+export function* lockAction(seq: number): Transaction<BulkActionRow> {
+  return yield* only(actionBySeq, { seq })
+}
+
+/** How many items had which outcome. */
+export type Counters = Record<Exclude<ItemOutcome, 'pending'>, number>
+
+const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set((eb) => ({
+      succeeded: eb('succeeded', '+', p.succeeded),
+      already_finished: eb('already_finished', '+', p.alreadyFinished),
+      already_cancelled: eb('already_cancelled', '+', p.alreadyCancelled),
+      not_found: eb('not_found', '+', p.notFound),
+      failed: eb('failed', '+', p.failed),
+    }))
+    .where('seq', '=', p.seq)
+    .returningAll(),
+)
+
+/** Adds outcomes to a running action, and ends it with the last one. */
+export function* count(seq: number, counters: Counters, at: number): Transaction<BulkActionRow> {
+  return yield* finishIfDecided(yield* only(addCounters, { ...counters, seq }), at)
+}
+
+const setFinished = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'finished', finished_at: p.at })
+    .where('seq', '=', p.seq)
+    .where('state', '=', sql.lit('running'))
+    .returningAll(),
+)
+
+/** How many items of an action have their outcome. */
+export function decidedItems(row: BulkActionRow): number {
+  return row.succeeded + row.already_finished + row.already_cancelled + row.not_found + row.failed + row.skipped
+}
+
+/** How many items exist and did not come to what the action is for, whoever else brought them there. */
+export function missedItems(row: BulkActionRow): number {
+  return row.already_finished + row.failed
+}
+
+function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActionRow> {
+  if (decidedItems(row) < row.matched) return row
+  const finished = yield* first(setFinished, { seq: row.seq, at })
+  if (!finished) return row
+  yield* recordAudit(endEntry(finished, at))
+  return finished
+}
+
+const ACTS: Readonly<Record<BulkKindName, string>> = {
+  cancelRuns: 'Cancel Workflow Runs',
+  cancelMessages: 'Cancel Messages',
+  resumeRuns: 'Resume Workflow Runs',
+  restartRuns: 'Restart Workflow Runs',
+  deleteDeadRuns: 'Delete Dead Workflow Runs',
+  deleteDeadLetters: 'Delete Dead Letters',
+  retryDeadLetters: 'Retry Dead Letters',
+}
+
+/** What the audit log says of an action that has ended. */
+export function endEntry(row: BulkActionRow, at: number): Parameters<typeof recordAudit>[0] {
+  const { matched, succeeded, skipped, reason } = row
+  const done = row.kind.startsWith('cancel') ? { cancelled: succeeded } : { succeeded }
+  const details = {
+    selector: JSON.parse(row.selector),
+    matched,
+    ...done,
+    failed: missedItems(row),
+    ...(skipped > 0 && { skipped }),
+    ...(reason !== null && { reason }),
+  }
+  return {
+    log_id: row.action_id.replace(/^.*_/, 'log_'),
+    account_id: row.account_id,
+    actor: row.actor,
+    source: row.source,
+    action: ACTS[row.kind],
+    entity: row.action_id,
+    details: JSON.stringify(details),
+    ip: row.ip,
+    at,
+  }
+}

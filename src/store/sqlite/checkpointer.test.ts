@@ -1,0 +1,57 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, it, onTestFinished } from 'vitest'
+import { tempDir } from '../../../test/support/temp-dir.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { Checkpointer } from './checkpointer.js'
+import { logLength } from './log-length.js'
+
+const PAGE_BYTES = 4_096
+
+/** A database whose writer never folds the log, and what writes so many pages into it. */
+function database() {
+  const path = join(tempDir(), 'a.sqlite')
+  const db = new Database(path)
+  for (const pragma of ['journal_mode = WAL', 'wal_autocheckpoint = 0']) db.pragma(pragma)
+  db.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)')
+  const insert = db.prepare('INSERT INTO notes (text) VALUES (?)')
+  const write = (pages: number) => void insert.run('x'.repeat(pages * PAGE_BYTES))
+  onTestFinished(() => void db.close())
+  return { path, db, write }
+}
+
+it('tells how long a log is in its present life, also when the file remembers a longer one', () => {
+  const { path, db, write } = database()
+  expect(logLength(join(tempDir(), 'none.sqlite'))).toBeUndefined()
+  write(100)
+  const first = logLength(path)
+  expect(first?.frames).toBe((statSync(`${path}-wal`).size - 32) / (24 + PAGE_BYTES))
+  db.pragma('wal_checkpoint(RESTART)')
+  write(10)
+  const second = logLength(path)
+  expect(second?.life).not.toBe(first?.life)
+  expect(second?.frames).toBeGreaterThan(9)
+  expect(second?.frames).toBeLessThan(30)
+})
+
+it('folds a long log into the file while the writer goes on, and leaves a short one alone', async () => {
+  const { path, write } = database()
+  const checkpointer = new Checkpointer(path)
+  write(100)
+  checkpointer.notice()
+  for (let part = 0; part < 25; part++) write(100)
+  expect(statSync(path).size).toBeLessThan(100 * PAGE_BYTES)
+  await waitFor(
+    () => {
+      checkpointer.notice()
+      write(1)
+      return statSync(path).size > 2_000 * PAGE_BYTES
+    },
+    { what: 'the file to grow' },
+  )
+  await checkpointer.close()
+  checkpointer.notice()
+  await checkpointer.close()
+  write(1)
+})

@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import type { Worker } from 'node:worker_threads'
+import { systemClock, type Timer } from '../../base/index.js'
+import { type LogLength, logLength } from './log-length.js'
+import { startScript } from './start-thread.js'
+
+/** Many writes cost one look at the log. */
+const LOOK_AFTER_MS = 20
+/** The log is folded from so many new pages on (8 MB): rarely enough to cost little. */
+const LONG_FRAMES = 2_000
+/** A thread that has had nothing to do for so long gives its memory back. */
+const IDLE_MS = 60_000
+
+/**
+ * Where the thread stands: there is none until the log is long for the first time, and after it was idle for long.
+ * `over` when the store is closed, or the thread has met an error.
+ */
+type State =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'over' }
+  | { readonly kind: 'folding'; readonly worker: Worker }
+  | { readonly kind: 'idle'; readonly worker: Worker; readonly end: Timer }
+
+/**
+ * Folds the write-ahead log into the file, on a thread and a connection of its own. Were it left to the writer, every
+ * few megabytes one commit would take many times as long as the others, and whatever waits behind it as well: SQLite
+ * lets another connection do it while the writer goes on. The writer does it itself only when the log has become very
+ * long all the same; so nothing depends on this one.
+ */
+export class Checkpointer {
+  readonly #path: string
+  #state: State = { kind: 'none' }
+  #look: Timer | undefined
+  /** As long as the log was when it was folded last. */
+  #folded: LogLength = { life: '', frames: 0 }
+
+  /** @param path of the database file. */
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Something is being written: the log may become long. */
+  notice(): void {
+    if (this.#look || this.#state.kind === 'over') return
+    this.#look = systemClock.after(LOOK_AFTER_MS, () => {
+      this.#look = undefined
+      if (this.#state.kind === 'none' || this.#state.kind === 'idle') this.#foldIfLong()
+    })
+  }
+
+  #foldIfLong(): void {
+    const length = logLength(this.#path)
+    if (!length) return
+    const before = length.life === this.#folded.life ? this.#folded.frames : 0
+    if (length.frames - before < LONG_FRAMES) return
+    this.#folded = length
+    const worker = this.#thread()
+    this.#state = { kind: 'folding', worker }
+    worker.postMessage('checkpoint')
+  }
+
+  #thread(): Worker {
+    if (this.#state.kind === 'idle') {
+      this.#state.end.cancel()
+      return this.#state.worker
+    }
+    const script = new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url)
+    const worker = startScript(script, [], { path: this.#path })
+    worker.on('message', () => this.#done(worker))
+    worker.on('error', () => {
+      this.#state = { kind: 'over' }
+    })
+    worker.unref()
+    return worker
+  }
+
+  #done(worker: Worker): void {
+    if (this.#state.kind !== 'folding') return
+    const end = systemClock.after(IDLE_MS, () => {
+      this.#state = { kind: 'none' }
+      worker.postMessage('close')
+    })
+    this.#state = { kind: 'idle', worker, end }
+    this.notice()
+  }
+
+  /** Lets the thread end; the writer, who leaves last, folds what is left. */
+  async close(): Promise<void> {
+    const before = this.#state
+    this.#state = { kind: 'over' }
+    this.#look?.cancel()
+    if (before.kind === 'none' || before.kind === 'over') return
+    if (before.kind === 'idle') before.end.cancel()
+    const ended = once(before.worker, 'exit')
+    before.worker.postMessage('close')
+    await ended
+  }
+}
