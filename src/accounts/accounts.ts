@@ -10,6 +10,7 @@ import { type Account, AccountDirectory, type SigningKeys } from './directory.js
 import { makeFirstAccount } from './first-account.js'
 import { bindDataDir } from './installation.js'
 import { newSigningKey } from './secrets.js'
+import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
 
 /** What the accounts are made of. */
@@ -29,6 +30,8 @@ export interface Accounts extends Service, Authenticator {
   readonly firstStart: Credentials | undefined
   readonly teams: Teams
   readonly keys: ApiKeys
+  /** Who is signed in to the console. */
+  readonly sessions: Sessions
   /** The account with this id, if there is one. */
   account(accountId: string): Account | undefined
   /** The account whose queue token holds this `UserID`, if there is one. */
@@ -57,6 +60,7 @@ class StoredAccounts implements Accounts {
   readonly name = 'accounts'
   readonly teams: Teams
   readonly keys: ApiKeys
+  readonly sessions: Sessions
   readonly #options: AccountsOptions
   readonly #directory = new AccountDirectory()
   #firstStart: Credentials | undefined
@@ -69,6 +73,7 @@ class StoredAccounts implements Accounts {
     const parts = { store: options.store, clock: options.clock, reload: () => this.#reload() }
     this.teams = new Teams(parts)
     this.keys = new ApiKeys(parts)
+    this.sessions = new Sessions({ ...options, directory: this.#directory })
   }
 
   get firstStart(): Credentials | undefined {

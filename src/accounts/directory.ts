@@ -39,12 +39,13 @@ export const emailKeyOf = (email: string): string => email.toLowerCase()
 export class AccountDirectory implements Authenticator {
   readonly #accounts = new Map<string, AccountRow>()
   readonly #keysByHash = new Map<string, Key>()
+  readonly #keysById = new Map<string, Key>()
   readonly #accountsByTokenHash = new Map<string, AccountRow>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
   /** Takes over what the store holds, in place of what was known before. */
   load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
-    const indexes = [this.#accounts, this.#keysByHash, this.#accountsByTokenHash, this.#accountsByUser]
+    const indexes = [this.#accounts, this.#keysByHash, this.#keysById, this.#accountsByTokenHash, this.#accountsByUser]
     for (const index of indexes) index.clear()
     for (const account of accounts) {
       this.#accounts.set(account.account_id, account)
@@ -56,19 +57,36 @@ export class AccountDirectory implements Authenticator {
       const account = this.#accounts.get(row.account_id)
       const holder = byMember.get(`${row.account_id} ${row.holder}`)
       // A key of somebody who is no member any more opens nothing.
-      if (account && (row.holder === null || holder)) this.#keysByHash.set(row.key_hash, { account, row, holder })
+      if (!account || (row.holder !== null && !holder)) continue
+      const key = { account, row, holder }
+      this.#keysByHash.set(row.key_hash, key)
+      this.#keysById.set(row.key_id, key)
     }
   }
 
   basic(header: string | undefined, ip: string): Caller | undefined {
     const { email, password } = parseBasic(header)
+    const key = this.#keyOf(email, password)
+    return key && callerOfKey(key, ip)
+  }
+
+  /** The id of this API key, if it is one of the person with this e-mail. */
+  keyIdOf(email: string, apiKey: string): string | undefined {
+    return this.#keyOf(email, apiKey)?.row.key_id
+  }
+
+  /** Whoever the API key with this id stands for, while it exists and its holder is a member. */
+  callerOfKeyId(keyId: string, ip: string): Caller | undefined {
+    const key = this.#keysById.get(keyId)
+    return key && callerOfKey(key, ip)
+  }
+
+  #keyOf(email: string, password: string): Key | undefined {
     const key = this.#keysByHash.get(sha256Hex(password))
     // Compared also when the key is unknown, so that every refusal costs the same.
     const wanted = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
     const isOwner = sameText(emailKeyOf(email), wanted)
-    if (!key || !isOwner) return undefined
-    const caller = callerOf(key.account, `API_KEY - ${key.row.name}`, accessOf(key), ip)
-    return key.holder ? { ...caller, email: key.holder.email, role: key.holder.role } : caller
+    return isOwner ? key : undefined
   }
 
   bearer(token: string | undefined, ip: string): Caller | undefined {
@@ -103,6 +121,11 @@ function accountOf(row: AccountRow): Account {
 /** Finance looks after what a team costs and changes nothing. */
 function accessOf({ row, holder }: Key): Caller['access'] {
   return row.read_only === 1 || holder?.role === 'finance' ? 'read' : 'write'
+}
+
+function callerOfKey(key: Key, ip: string): Caller {
+  const caller = callerOf(key.account, `API_KEY - ${key.row.name}`, accessOf(key), ip)
+  return key.holder ? { ...caller, email: key.holder.email, role: key.holder.role } : caller
 }
 
 function callerOf(account: AccountRow, source: string, access: Caller['access'], ip: string): Caller {

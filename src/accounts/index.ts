@@ -17,7 +17,11 @@
  * of the team. `teams.ts` and `api-keys.ts` change that; whatever ends there (a key, a membership) is dead at once,
  * because the view in memory is renewed before the change is answered. Who is not a member learns nothing of a team.
  *
+ * Who signs in to the console gets a session: a cookie that stands for one API key and ends with it (`sessions.ts`).
+ *
  * The audit log tells every change with who made it, from where and with which key (`audit.ts`, `audit-view.ts`).
+ *
+ * An operator who has the data directory but no credentials gets new ones while the server is stopped (`reset.ts`).
  *
  * Promises: there is never a person whose credentials nobody has; every refused credential costs the same work,
  * whichever half of it was wrong; secrets never reach the log. Accounts are few and held in memory, so that
@@ -27,5 +31,7 @@ export { type Accounts, type AccountsOptions, createAccounts } from './accounts.
 export { type AuditEvent, auditRow } from './audit.js'
 export { type Credentials, credentialsPath, readCredentials, writeCredentials } from './credentials-file.js'
 export { type Account, emailKeyOf, type SigningKeys } from './directory.js'
+export { type ResetOptions, resetCredentials } from './reset.js'
 export { accountRoutes } from './routes.js'
 export { newCredentials } from './secrets.js'
+export { type SessionRoutesOptions, sessionRoutes } from './sessions-routes.js'

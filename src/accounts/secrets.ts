@@ -6,8 +6,8 @@ import type { Credentials } from './credentials-file.js'
 export const newSigningKey = (): string => `sig_${randomSecret(24)}`
 
 /** A new queue token: base64 of a JSON object with `UserID` and `Password`, which clients treat as opaque. */
-function newQueueToken(): string {
-  const token = { UserID: randomUUID(), Password: randomBytes(32).toString('hex') }
+export function newQueueToken(userId: string = randomUUID()): string {
+  const token = { UserID: userId, Password: randomBytes(32).toString('hex') }
   return Buffer.from(JSON.stringify(token)).toString('base64')
 }
 

@@ -1,0 +1,81 @@
+import { expect, it } from 'vitest'
+import { tempDir } from '../../test/support/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type Credentials, createAccounts, readCredentials, resetCredentials } from './index.js'
+
+const basicOf = ({ email, apiKey }: Credentials): string =>
+  `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+
+describeOnEveryStore('a reset of credentials', (openStore) => {
+  const clock = new ManualClock()
+  const logger = { warn: () => undefined }
+
+  async function started(store: Store, dataDir: string) {
+    const accounts = createAccounts({ store, dataDir, clock, logger })
+    await accounts.start()
+    return accounts
+  }
+
+  async function lived() {
+    const [store, dataDir] = [await openStore(), tempDir()]
+    const accounts = await started(store, dataDir)
+    const old = accounts.firstStart as Credentials
+    const caller = accounts.basic(basicOf(old), '')
+    if (!caller) throw new Error('the first account is known')
+    const ci = await accounts.keys.create(caller, { name: 'ci' })
+    return { store, dataDir, old, ci: { ...old, apiKey: ci.api_key }, userId: caller.accountId }
+  }
+
+  it('ends the old key and token, and the file has new ones that work', async () => {
+    const { store, dataDir, old, ci } = await lived()
+    const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
+    expect(await readCredentials(dataDir)).toEqual(fresh)
+    const accounts = await started(store, dataDir)
+    expect([accounts.basic(basicOf(old), ''), accounts.bearer(old.queueToken, '')]).toEqual([undefined, undefined])
+    const caller = accounts.basic(basicOf(fresh), '')
+    expect(caller).toMatchObject({ access: 'write', source: 'API_KEY - default' })
+    expect(accounts.bearer(fresh.queueToken, '')?.accountId).toBe(caller?.accountId)
+    expect(accounts.basic(basicOf(ci), '')).toBeDefined()
+  })
+
+  it('keeps what receivers and webhooks rely on: signing keys and the UserID of the token', async () => {
+    const { store, dataDir, old } = await lived()
+    const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
+    const { currentSigningKey, nextSigningKey } = old
+    expect(fresh).toMatchObject({ currentSigningKey, nextSigningKey })
+    const userOf = (token: string) => JSON.parse(Buffer.from(token, 'base64').toString()).UserID
+    expect(userOf(fresh.queueToken)).toBe(userOf(old.queueToken))
+  })
+
+  it('ends every other key too when asked to, and stands in the audit log without a secret', async () => {
+    const { store, dataDir, ci } = await lived()
+    const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: true })
+    const accounts = await started(store, dataDir)
+    expect(accounts.basic(basicOf(ci), '')).toBeUndefined()
+    const caller = accounts.basic(basicOf(fresh), '')
+    const [entry] = caller ? await accounts.auditLog(caller, 1) : []
+    expect(entry).toMatchObject({ action_string: 'Reset Credentials', action: 30, source: 'SYSTEM' })
+    expect(JSON.stringify(entry)).not.toContain(fresh.apiKey)
+  })
+
+  it('works again after a crash between the file and the commit, and without a file', async () => {
+    const { store, dataDir } = await lived()
+    const failing: Store = {
+      ...store,
+      run: (operation, args) =>
+        operation.name === 'accounts.resetCredentials'
+          ? Promise.reject(new Error('crash'))
+          : store.run(operation, args),
+    }
+    await expect(resetCredentials({ store: failing, dataDir, clock, endsOtherKeys: false })).rejects.toThrow('crash')
+    const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
+    expect((await started(store, dataDir)).basic(basicOf(fresh), '')).toBeDefined()
+  })
+
+  it('says so when there is no account yet', async () => {
+    const options = { store: await openStore(), dataDir: tempDir(), clock, endsOtherKeys: false }
+    await expect(resetCredentials(options)).rejects.toThrow('There is no account yet')
+  })
+})

@@ -1,0 +1,99 @@
+import { beforeAll, expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { SESSION_LASTS_MS } from '../contract/console.js'
+import type { Caller } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type Accounts, createAccounts } from './accounts.js'
+import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions-limit.js'
+
+const IP = '192.0.2.7'
+const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
+
+describeOnEveryStore('sessions of the console', (openStore) => {
+  let clock: ManualClock
+  let store: Store
+  let accounts: Accounts
+  let body: { email: string; api_key: string }
+
+  beforeAll(async () => {
+    clock = new ManualClock()
+    store = await openStore()
+    accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    await accounts.start()
+    body = { email: accounts.firstStart?.email ?? '', api_key: accounts.firstStart?.apiKey ?? '' }
+  })
+
+  const wrong = (ip: string) => accounts.sessions.begin({ ...body, api_key: 'wrong' }, ip)
+
+  function owner(): Caller {
+    const caller = accounts.basic(basicOf(body.email, body.api_key), IP)
+    if (!caller) throw new Error('the owner is not recognised')
+    return caller
+  }
+
+  it('stand for exactly the caller of the key, whatever surrounds e-mail and key', async () => {
+    const { secret, caller } = await accounts.sessions.begin(
+      { email: ` ${body.email.toUpperCase()} `, api_key: `${body.api_key}\n` },
+      IP,
+    )
+    expect(caller).toEqual(owner())
+    expect(await accounts.sessions.caller(secret, IP)).toEqual(owner())
+  })
+
+  it('are nobody with another secret', async () => {
+    const { secret } = await accounts.sessions.begin(body, IP)
+    expect(await accounts.sessions.caller(`${secret}x`, IP)).toBeUndefined()
+    expect(await accounts.sessions.caller('', IP)).toBeUndefined()
+  })
+
+  it('end when they are not used, and go on while they are', async () => {
+    const { secret } = await accounts.sessions.begin(body, IP)
+    const { secret: unused } = await accounts.sessions.begin(body, IP)
+    for (let hour = 0; hour < 24; hour += 6) {
+      clock.advance(SESSION_LASTS_MS / 2)
+      expect(await accounts.sessions.caller(secret, IP)).toBeDefined()
+    }
+    expect(await accounts.sessions.caller(unused, IP)).toBeUndefined()
+    clock.advance(SESSION_LASTS_MS)
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+  })
+
+  it('survive a restart, and end when somebody signs out', async () => {
+    const { secret } = await accounts.sessions.begin(body, IP)
+    const restarted = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    await restarted.start()
+    expect((await restarted.sessions.caller(secret, IP))?.email).toBe(body.email)
+    await restarted.sessions.end(secret)
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+  })
+
+  it('end with their key', async () => {
+    const key = await accounts.keys.create(owner(), { name: 'for a day' })
+    const { secret } = await accounts.sessions.begin({ email: body.email, api_key: key.api_key }, IP)
+    await accounts.keys.remove(owner(), key.key_id, undefined)
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+  })
+
+  it('end with the membership that their key is of, and have the role until then', async () => {
+    const { team_id } = await accounts.teams.create(owner(), { team_name: 'crew', copy_cc: false })
+    const member_email = 'fin@example.com'
+    await accounts.teams.addMember(owner(), { team_id, member_email, member_role: 'finance' })
+    const { api_key } = await accounts.keys.create(owner(), { name: 'fin', team_id, member_email })
+    const { secret, caller } = await accounts.sessions.begin({ email: member_email, api_key }, IP)
+    expect(caller).toMatchObject({ accountId: team_id, role: 'finance', access: 'read' })
+    await accounts.teams.removeMember(owner(), { team_id, member_email })
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+  })
+
+  it('are refused to an address that has failed too often, for a while, and to no other', async () => {
+    for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
+      await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
+    }
+    await expect(accounts.sessions.begin(body, '192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_limit' })
+    await expect(accounts.sessions.begin(body, '192.0.2.8')).resolves.toBeDefined()
+    clock.advance(SIGN_IN_WINDOW_MS)
+    await expect(accounts.sessions.begin(body, '192.0.2.9')).resolves.toBeDefined()
+  })
+})
