@@ -5,6 +5,7 @@ import { HomeportError } from '../contract/errors.js'
 import type { Authenticator, Caller } from './caller.js'
 import { nestsDeeperThan } from './nesting.js'
 import { type Call, isReply, type Route } from './route.js'
+import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
 
 /** The checkers of one endpoint, compiled once. */
@@ -24,33 +25,56 @@ export interface Arrival {
   readonly rest?: string
 }
 
+/** By what a listener recognises its callers. */
+export interface Recognition {
+  readonly authenticator: Authenticator
+  /** Where requests without an `Authorization` header may come with the cookie of the console instead. */
+  readonly sessions: SessionKeeper | undefined
+}
+
 /** Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer. */
 export class Pipeline {
   readonly #route: Route
   readonly #restName: string | undefined
-  readonly #authenticator: Authenticator
-  readonly #checkers: Checkers
+  readonly #recognition: Recognition
+  #compiled: Checkers | undefined
   readonly #callers = new WeakMap<FastifyRequest, Caller>()
 
-  constructor(route: Route, restName: string | undefined, authenticator: Authenticator) {
+  constructor(route: Route, restName: string | undefined, recognition: Recognition) {
     this.#route = route
     this.#restName = restName
-    this.#authenticator = authenticator
-    this.#checkers = compile(route.endpoint)
+    this.#recognition = recognition
+  }
+
+  /** Compiled by the first request: most servers are asked for a few of their operations only. */
+  get #checkers(): Checkers {
+    this.#compiled ??= compile(this.#route.endpoint)
+    return this.#compiled
   }
 
   /** Refuses wrong credentials, and writes with read-only ones. */
-  authenticate(request: FastifyRequest, arrival: Arrival): void {
+  async authenticate(request: FastifyRequest, arrival: Arrival): Promise<void> {
     const { auth, access } = this.#route.endpoint
     if (auth === 'none') return
-    const header = request.headers.authorization
-    const caller =
-      auth === 'basic'
-        ? this.#authenticator.basic(header, request.ip)
-        : this.#authenticator.bearer(bearerToken(header, arrival.target), request.ip)
+    const caller = this.#byHeader(request, arrival) ?? (await this.#bySession(request))
     if (!caller) throw new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
     if (access === 'write' && caller.access === 'read') throw new HomeportError('readonly_api_key', {})
     this.#callers.set(request, caller)
+  }
+
+  #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
+    const { authenticator } = this.#recognition
+    const header = request.headers.authorization
+    if (this.#route.endpoint.auth === 'basic') return authenticator.basic(header, request.ip)
+    return authenticator.bearer(bearerToken(header, arrival.target), request.ip)
+  }
+
+  async #bySession(request: FastifyRequest): Promise<Caller | undefined> {
+    const { sessions } = this.#recognition
+    const secret = request.headers.authorization === undefined ? sessionSecretOf(request.headers) : undefined
+    if (!sessions || secret === undefined) return undefined
+    if (this.#route.endpoint.method !== 'GET') requireConsoleHeader(request.headers)
+    return sessions.caller(secret, request.ip)
   }
 
   /** Parses, checks, calls the handler and sends its answer. */
@@ -80,9 +104,10 @@ export class Pipeline {
     // It has proved who calls and is no parameter of any operation.
     delete query.qstash_token
     const body = readBody(this.#route.endpoint, request.body)
-    this.#checkers.params?.(params)
-    this.#checkers.query?.(query)
-    if (body !== undefined) this.#checkers.body?.(body)
+    const checkers = this.#checkers
+    checkers.params?.(params)
+    checkers.query?.(query)
+    if (body !== undefined) checkers.body?.(body)
     const caller = this.#callers.get(request)
     return {
       params,

@@ -12,6 +12,8 @@ import { openApi } from './openapi.js'
 import { type PathPattern, parsePath } from './path.js'
 import { type Arrival, Pipeline, send } from './pipeline.js'
 import type { Route } from './route.js'
+import type { SessionKeeper } from './session-cookie.js'
+import type { Site } from './site.js'
 
 /** Long enough for ids and names of any client; the router's own default is 100. */
 const LONGEST_PARAMETER = 2_048
@@ -31,6 +33,12 @@ export interface HttpSettings {
   readonly bodyLimitBytes: number
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
+  /** Lets the cookie of the console stand for credentials; absent: cookies mean nothing here. */
+  readonly sessions?: SessionKeeper
+  /** Operations of another service that are served here too, undescribed, so that the console has one origin. */
+  readonly guests?: { readonly routes: readonly Route[]; readonly bodyLimitBytes: number }
+  /** The pages of the console. */
+  readonly site?: Site | undefined
   readonly version: string
   /** Where users reach it, for OpenAPI. */
   readonly publicUrl: string
@@ -42,6 +50,7 @@ export interface HttpSettings {
 
 interface Mounted {
   readonly route: Route
+  readonly bodyLimitBytes: number
   readonly path: PathPattern
 }
 
@@ -58,7 +67,10 @@ export class HttpServer implements Service {
   constructor(settings: HttpSettings) {
     this.name = `${settings.service} API`
     this.#settings = settings
-    this.#mounted = settings.routes.map((route) => ({ route, path: parsePath(route.endpoint.path) }))
+    this.#mounted = [settings, settings.guests ?? { routes: [], bodyLimitBytes: 0 }].flatMap(
+      ({ routes, bodyLimitBytes }) =>
+        routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
+    )
     this.#app = fastify({
       bodyLimit: settings.bodyLimitBytes,
       routerOptions: { maxParamLength: LONGEST_PARAMETER },
@@ -77,12 +89,11 @@ export class HttpServer implements Service {
   }
 
   /** Lets requests in flight finish, as long as the grace lasts; new ones get 503. */
-  async stop(): Promise<void> {
+  async stop(graceMs = this.#settings.stopGraceMs ?? STOP_GRACE_MS): Promise<void> {
     this.#phase = 'stopping'
     // What has not come whole cannot be work that was taken on; its sender may never go on.
     for (const request of this.#inFlight) if (!request.complete) request.destroy()
-    const { stopGraceMs = STOP_GRACE_MS } = this.#settings
-    const timer = systemClock.after(stopGraceMs, () => this.#app.server.closeAllConnections())
+    const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
     await this.#app.close()
     timer.cancel()
   }
@@ -125,17 +136,19 @@ export class HttpServer implements Service {
       if (error.code === BODY_TOO_LARGE && (await discardBody(request.raw))) response.removeHeader('connection')
       return this.#renderError(error, request, response)
     })
-    this.#app.setNotFoundHandler((request, response) => this.#renderError(this.#notFound(request), request, response))
+    this.#app.setNotFoundHandler((request, response) => this.#answerUnknown(request, response))
     for (const mounted of this.#mounted) this.#mount(mounted)
     this.#mountPages()
   }
 
-  #mount({ route, path }: Mounted): void {
-    const pipeline = new Pipeline(route, path.rest?.name, this.#settings.authenticator)
+  #mount({ route, path, bodyLimitBytes }: Mounted): void {
+    const { authenticator, sessions } = this.#settings
+    const pipeline = new Pipeline(route, path.rest?.name, { authenticator, sessions })
     const add = (app: FastifyInstance): unknown =>
       app.route({
         method: route.endpoint.method,
         url: path.routerPath,
+        bodyLimit: bodyLimitBytes,
         onRequest: async (request) => pipeline.authenticate(request, this.#arrivalOf(request)),
         handler: (request, response) => pipeline.serve(request, response, this.#arrivalOf(request)),
       })
@@ -160,6 +173,12 @@ export class HttpServer implements Service {
     this.#app.get('/docs', (_request, response) => response.type('text/html; charset=utf-8').send(page))
   }
 
+  #answerUnknown(request: FastifyRequest, response: FastifyReply): FastifyReply {
+    const { target } = this.#arrivalOf(request)
+    const page = this.#settings.site?.answer(request.raw, target, response)
+    return page ?? this.#renderError(this.#notFound(request), request, response)
+  }
+
   #notFound(request: FastifyRequest): HomeportError {
     const { target } = this.#arrivalOf(request)
     const path = target.split('?', 1)[0] ?? target
@@ -170,21 +189,21 @@ export class HttpServer implements Service {
     return new HomeportError('wrong_method', { method: request.method, path, allowed })
   }
 
-  #renderError(error: unknown, _request: FastifyRequest, response: FastifyReply): FastifyReply {
-    const known = this.#catalogued(error)
+  #renderError(error: unknown, request: FastifyRequest, response: FastifyReply): FastifyReply {
+    const known = this.#catalogued(error, request)
     if (known.status === 405)
       response.header('allow', (known.details as { allowed: readonly string[] }).allowed.join(', '))
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
-      response.header('retry-after', RETRY_AFTER_SECONDS)
+      response.header('retry-after', retryAfterOf(known))
     }
     return send(response, known.status, { error: known.message })
   }
 
-  #catalogued(error: unknown): HomeportError {
+  #catalogued(error: unknown, request: FastifyRequest): HomeportError {
     if (error instanceof HomeportError) return error
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === BODY_TOO_LARGE) {
-      return new HomeportError('body_too_large', { limitBytes: this.#settings.bodyLimitBytes })
+      return new HomeportError('body_too_large', { limitBytes: request.routeOptions.bodyLimit })
     }
     if (code === 'FST_ERR_BAD_URL') {
       return new HomeportError('invalid_request', {
@@ -198,6 +217,11 @@ export class HttpServer implements Service {
     this.#settings.onInternalError(error, reference)
     return new HomeportError('internal', { reference })
   }
+}
+
+/** Most errors do not know when they pass; a moment is a fair guess. */
+function retryAfterOf({ details }: HomeportError): string {
+  return 'retryAfterSeconds' in details ? String(details.retryAfterSeconds) : RETRY_AFTER_SECONDS
 }
 
 /**

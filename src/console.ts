@@ -1,0 +1,147 @@
+/**
+ * What only the console asks, and only the composition root can tell, because it takes several rooms: what this server
+ * offers, and how everything is doing. Beside it stands where the pages of the console come from.
+ */
+import { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { Config } from './config/index.js'
+import {
+  type ConsoleSettings,
+  type DatabaseUsage,
+  getConsoleSettings,
+  getOverview,
+  getRegionStatus,
+  getUsage,
+  MOST_COUNTED,
+  type Overview,
+  type RegionStatus,
+} from './contract/console.js'
+import type { DatabaseRecord } from './contract/databases.js'
+import { HomeportError } from './contract/errors.js'
+import { PLAN_NAMES, type PlanTable } from './contract/plans.js'
+import type { Databases } from './databases/index.js'
+import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
+import { type Caller, type Route, route, Site } from './http/index.js'
+import { operations, type Store } from './store/index.js'
+import { monthIndex } from './telemetry/index.js'
+
+/** What the answers for the console are made of. */
+export interface ConsoleParts {
+  readonly config: Config
+  readonly engine: EngineInfo
+  readonly plans: PlanTable
+  readonly store: Store
+  /** Certificate of the Redis ports, PEM. */
+  readonly certificate: string
+  readonly databases: Pick<Databases, 'directory' | 'list' | 'usage'>
+  readonly fleet: Pick<Fleet, 'observe' | 'replication'>
+  readonly version: string
+  /** Unix milliseconds. */
+  readonly startedAt: number
+}
+
+/** The operations behind the pages of the console. */
+export function consoleRoutes(parts: ConsoleParts): Route[] {
+  const settings = settingsOf(parts)
+  return [
+    route(getConsoleSettings, async () => settings),
+    route(getUsage, async ({ caller }) => usageOf(parts.databases.usage, caller.accountId)),
+    route(getRegionStatus, ({ caller, params }) => regions(parts, caller.accountId, params.id)),
+    route(getOverview, ({ caller }) => overview(parts, caller)),
+  ]
+}
+
+/** The pages of the console; `undefined` in a tree where they have not been built. */
+export function consoleSite({ publicRestUrl }: Config): Site | undefined {
+  const folder = ['./console/', '../dist/console/']
+    .map((place) => fileURLToPath(new URL(place, import.meta.url)))
+    .find((place) => existsSync(place))
+  return folder === undefined ? undefined : Site.read({ folder, connectTo: [new URL(publicRestUrl).origin] })
+}
+
+function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSettings {
+  return {
+    version,
+    api_url: config.publicApiUrl,
+    rest_url: config.publicRestUrl,
+    queue_url: config.publicQueueUrl,
+    redis_host: config.publicRedisHost,
+    tls_by_default: config.redisTlsByDefault,
+    engine_capabilities: [...engine.capabilities],
+    plans: PLAN_NAMES.map((plan) => ({ ...plans[plan], plan })),
+  }
+}
+
+async function overview(parts: ConsoleParts, caller: Caller): Promise<Overview> {
+  const { config, engine, store, version, startedAt } = parts
+  const { accountId } = caller
+  const [databases, counts, disk] = await Promise.all([
+    parts.databases.list(caller, 'hide'),
+    store.run(operations.consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
+    statfs(config.dataDir),
+  ])
+  return {
+    version,
+    started_at: Math.floor(startedAt / 1000),
+    engine: { kind: engine.kind, version: engine.version, problems: [...engine.problems] },
+    store: store.describe(),
+    tls: { by_default: config.redisTlsByDefault, certificate_expires_at: expiryOf(parts.certificate) },
+    disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
+    memory: { resident_bytes: process.memoryUsage.rss() },
+    databases: databasesOf(databases),
+    messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
+    runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
+    bulk_actions: { unfinished: counts.unfinishedActions },
+  }
+}
+
+function databasesOf(records: readonly DatabaseRecord[]): Overview['databases'] {
+  const count = (state: DatabaseRecord['state']): number => records.filter((record) => record.state === state).length
+  return {
+    active: count('active'),
+    passive: count('passive'),
+    suspended: count('suspended'),
+    modifying: records.filter(({ modifying_state }) => modifying_state !== '').length,
+  }
+}
+
+const expiryOf = (certificate: string): number =>
+  Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000)
+
+/** From memory: what is known of the present month needs no store, however many databases there are. */
+function usageOf({ books, nowMs }: ConsoleParts['databases']['usage'], accountId: string): DatabaseUsage[] {
+  const own = books.filter(({ row }) => row.account_id === accountId)
+  const entries = own.map((book) => ({
+    database_id: book.row.database_id,
+    database_name: book.row.name,
+    requests: book.meter.month.index === monthIndex(nowMs) ? book.meter.month.requests : 0,
+    storage_bytes: book.usedBytes,
+    cost: book.monthCostNano(nowMs) / 1e9,
+    budget: book.row.budget,
+  }))
+  return entries.sort((one, other) => other.cost - one.cost)
+}
+
+async function regions({ databases, fleet }: ConsoleParts, accountId: string, id: string): Promise<RegionStatus[]> {
+  if (databases.directory.rowOf(id)?.account_id !== accountId)
+    throw new HomeportError('database_not_found', { databaseId: id })
+  const replication = await fleet.replication(id)
+  const members = fleet.observe(id).filter(({ state }) => state !== 'stopped')
+  return members.map(({ region, role, state }) => {
+    const seen = replication.find((status) => status.region === region)
+    const place = seen && { lag_bytes: seen.lagBytes, heard_seconds_ago: seen.heardSecondsAgo }
+    return { region, role, state: STATES[state], ...place }
+  })
+}
+
+const STATES: Readonly<Record<MemberStatus['state'], RegionStatus['state']>> = {
+  starting: 'starting',
+  answering: 'starting',
+  'backing-off': 'starting',
+  running: 'serving',
+  stopping: 'stopping',
+  deleting: 'stopping',
+  stopped: 'stopping',
+}

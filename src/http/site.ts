@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { extname, join, relative, sep } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { FastifyReply } from 'fastify'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.json': 'application/json; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
+}
+const PAGE = '/index.html'
+/** Files here have the hash of their content in their name: another content is another file. */
+const HASHED = '/assets/'
+const COMPRESSIBLE = /^(?:text|image\/svg|application\/json)/
+/** Paths of the APIs: whatever is unknown there is an error in JSON, also for browsers. */
+const API = /^\/v\d+(?:\/|$)/
+
+interface SiteFile {
+  readonly type: string
+  readonly bytes: Buffer
+  readonly etag: string
+  readonly cacheControl: string
+  compressed?: Buffer
+}
+
+/** What pages are and may do. */
+export interface SiteOptions {
+  /** The folder with `index.html` and everything it needs. */
+  readonly folder: string
+  /** Other origins that the pages may talk to. */
+  readonly connectTo: readonly string[]
+}
+
+/**
+ * A single-page application, read into memory once. Every address that is neither a file nor of an API is a page of it,
+ * so that a page can be opened by its address.
+ */
+export class Site {
+  readonly #files: ReadonlyMap<string, SiteFile>
+  readonly #headers: Readonly<Record<string, string>>
+
+  private constructor(files: ReadonlyMap<string, SiteFile>, headers: Readonly<Record<string, string>>) {
+    this.#files = files
+    this.#headers = headers
+  }
+
+  /** Reads the site; `undefined` when the folder holds none, as in a tree that has not been built. */
+  static read({ folder, connectTo }: SiteOptions): Site | undefined {
+    if (!existsSync(join(folder, PAGE))) return undefined
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    const files = entries.map((entry): [string, SiteFile] => {
+      const path = join(entry.parentPath, entry.name)
+      return readFile(path, `/${relative(folder, path).split(sep).join('/')}`)
+    })
+    return new Site(new Map(files), pageHeaders(connectTo))
+  }
+
+  /** Answers a request that no operation knows; `undefined` when it is none for the site either. */
+  answer(request: IncomingMessage, target: string, response: FastifyReply): FastifyReply | undefined {
+    const path = target.split('?', 1)[0] ?? target
+    const isReading = request.method === 'GET' || request.method === 'HEAD'
+    const file = isReading ? this.#find(path, request.headers) : undefined
+    return file && send(file, request.headers, response.headers(this.#headers))
+  }
+
+  #find(path: string, headers: IncomingHttpHeaders): SiteFile | undefined {
+    const exact = this.#files.get(path)
+    if (exact || API.test(path) || path.startsWith(HASHED)) return exact
+    return headers.accept?.includes('text/html') ? this.#files.get(PAGE) : undefined
+  }
+}
+
+function readFile(path: string, name: string): [string, SiteFile] {
+  const bytes = readFileSync(path)
+  const cacheControl = name.startsWith(HASHED) ? 'public, max-age=31536000, immutable' : 'no-cache'
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes, etag, cacheControl }]
+}
+
+function send(file: SiteFile, headers: IncomingHttpHeaders, response: FastifyReply): FastifyReply {
+  response.headers({ etag: file.etag, 'cache-control': file.cacheControl, vary: 'Accept-Encoding' })
+  if (headers['if-none-match'] === file.etag) return response.code(304).send()
+  response.code(200).type(file.type)
+  const takesGzip = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
+  if (!takesGzip || !COMPRESSIBLE.test(file.type)) return response.send(file.bytes)
+  file.compressed ??= gzipSync(file.bytes)
+  return response.header('content-encoding', 'gzip').send(file.compressed)
+}
+
+/**
+ * Scripts come from this origin only, and nobody may frame the pages. Styles may stand in the page, because the
+ * component library writes the variables of its theme there.
+ */
+function pageHeaders(connectTo: readonly string[]): Readonly<Record<string, string>> {
+  const policy = [
+    "default-src 'self'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    `connect-src ${["'self'", ...connectTo].join(' ')}`,
+    "object-src 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ]
+  return {
+    'content-security-policy': policy.join('; '),
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+  }
+}
