@@ -1,4 +1,4 @@
-import { COMMANDS } from '../contract/commands.js'
+import { COMMANDS, type Command } from '../contract/commands.js'
 import { LatencyHistogram } from './latency-histogram.js'
 
 /** A calendar month in UTC and what was counted in it. */
@@ -7,6 +7,8 @@ export interface MonthCount {
   index: number
   /** Requests as they are billed: a write also counts once for each read region. */
   requests: number
+  /** What `bytesIn` and `bytesOut` were together when the month began; negative where earlier lives counted. */
+  bytesOffset: number
 }
 
 /** How many commands of each kind were sent to an engine. Scripts that may write are `scripts`, not `writes`. */
@@ -26,6 +28,13 @@ export const COMMAND_INDEX: ReadonlyMap<string, number> = new Map(COMMANDS.map((
 /** Whether a command runs a script or a function, given its name in upper case. */
 export function isScript(name: string): boolean {
   return SCRIPTS.has(name)
+}
+
+/** What a command counts as. */
+export function countedAs(command: Command): keyof CommandTotals {
+  if (isScript(command.name)) return 'scripts'
+  if (!command.allowed || command.access === 'none') return 'others'
+  return command.access === 'read' ? 'reads' : 'writes'
 }
 
 /** The month that a time is in. `nowMs` is Unix milliseconds. */
@@ -51,7 +60,7 @@ export class DatabaseMeter {
   /** How often each command was sent to the engine; by its position in `COMMANDS`. */
   readonly commandCounts = new Float64Array(COMMANDS.length)
   /** Requests as they are billed, this calendar month. Whoever keeps the books adds what earlier lives counted. */
-  readonly month: MonthCount = { index: 0, requests: 0 }
+  readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
   /** Bytes that clients sent: of the Redis protocol all, of HTTP the bodies and targets. */
   bytesIn = 0
   /** Bytes that clients were sent, counted alike. */
@@ -63,20 +72,28 @@ export class DatabaseMeter {
   /** From a command's departure to its reply; of commands sent together, one. */
   readonly readLatency = new LatencyHistogram()
   readonly writeLatency = new LatencyHistogram()
+  /** Commands that the engine refused because its data set is full. */
+  refusedForSpace = 0
   /** When a command last came in, Unix milliseconds; 0 before the first. */
   lastActivityAtMs = 0
   /** Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile. */
   holds = 0
 
+  /** Bytes in and out since the month began. */
+  get monthBytes(): number {
+    return this.bytesIn + this.bytesOut - this.month.bytesOffset
+  }
+
+  /** Begins another month, of which nothing is counted yet. */
+  turnMonth(index: number): void {
+    Object.assign(this.month, { index, requests: 0, bytesOffset: this.bytesIn + this.bytesOut })
+  }
+
   /** The sums of `commandCounts`. */
   totals(): CommandTotals {
     const totals = { reads: 0, writes: 0, scripts: 0, others: 0 }
     COMMANDS.forEach((command, index) => {
-      const count = this.commandCounts[index] ?? 0
-      if (isScript(command.name)) totals.scripts += count
-      else if (!command.allowed || command.access === 'none') totals.others += count
-      else if (command.access === 'read') totals.reads += count
-      else totals.writes += count
+      totals[countedAs(command)] += this.commandCounts[index] ?? 0
     })
     return totals
   }

@@ -8,16 +8,20 @@
  * Fields that hold credentials are replaced by `[secret]` by name, wherever they stand within three levels. That is a
  * net below the rule, not the rule: secrets are not handed to the logger in the first place.
  *
+ * `renderMetrics` writes metrics the way Prometheus reads them; whoever has figures hands them over when it is scraped.
+ *
  * `DatabaseMeter` holds the counters of one database: the data plane writes them, whoever keeps series reads them.
  */
 export {
   COMMAND_INDEX,
   type CommandTotals,
+  countedAs,
   DatabaseMeter,
   isScript,
   type MonthCount,
   monthIndex,
   nextMonthMs,
 } from './database-meter.js'
-export { LatencyHistogram } from './latency-histogram.js'
+export { LatencyHistogram, percentileOfSteps } from './latency-histogram.js'
 export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
+export { METRICS_CONTENT_TYPE, type Metric, type MetricValue, processMetrics, renderMetrics } from './metrics.js'

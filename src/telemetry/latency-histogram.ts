@@ -30,6 +30,21 @@ export class LatencyHistogram {
   }
 }
 
+/**
+ * The same share of durations that lie apart from their histogram: its steps, each followed by its count, ascending.
+ * Answers microseconds; 0 without durations.
+ */
+export function percentileOfSteps(steps: readonly number[], share: number): number {
+  let left = 0
+  for (let at = 1; at < steps.length; at += 2) left += steps[at] ?? 0
+  left *= share
+  for (let at = 0; at + 1 < steps.length; at += 2) {
+    left -= steps[at + 1] ?? 0
+    if (left <= 0) return upperEndUs(steps[at] ?? 0)
+  }
+  return 0
+}
+
 function stepOf(durationUs: number): number {
   const whole = Math.max(STEPS_PER_OCTAVE, Math.ceil(durationUs))
   const octave = 31 - Math.clz32(whole)
