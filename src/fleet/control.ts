@@ -7,7 +7,7 @@ import { Redis } from 'iovalkey'
 import type { Clock } from '../base/index.js'
 import { allUsers, evictionPolicy, type InternalSecrets, UPKEEP_PER_SECOND } from './engine-config.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
-import type { EngineSpec } from './types.js'
+import type { EngineOccupancy, EngineSpec } from './types.js'
 
 /** How to reach one engine as its control user. */
 export interface ControlAddress {
@@ -64,7 +64,7 @@ function pause(clock: Clock, ms: number): Promise<void> {
 export function applySettings(address: ControlAddress, spec: EngineSpec): Promise<void> {
   return withControl(address, async (engine) => {
     const memory = ['maxmemory', `${spec.maxMemoryBytes}`, 'maxmemory-policy', evictionPolicy(spec.eviction)]
-    await engine.call('CONFIG', 'SET', ...memory)
+    await engine.call('CONFIG', 'SET', ...memory, 'notify-keyspace-events', spec.keyspaceEvents ?? '')
     await setUsers(engine, spec, address.secrets)
   })
 }
@@ -176,5 +176,21 @@ export function usedBytes(address: ControlAddress): Promise<number> {
     const text = await engine.info('memory')
     const numberOf = (field: string): number => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(text)?.[1] ?? 0)
     return numberOf('used_memory') - numberOf('mem_not_counted_for_evict')
+  })
+}
+
+/** Counts the clients of an engine by what they need it for. A connection of ours that asks is none of them. */
+export function occupancyOf(address: ControlAddress): Promise<EngineOccupancy> {
+  return withControl(address, async (engine) => {
+    const list = String(await engine.call('CLIENT', 'LIST'))
+    const flags = [...list.matchAll(/ flags=(\w+)/g)].map(([, letters = '']) => letters)
+    const having = (letter: string): number => flags.filter((letters) => letters.includes(letter)).length
+    return {
+      blocked: having('b'),
+      subscribed: having('P'),
+      monitoring: having('O'),
+      tracking: having('t'),
+      inTransaction: having('x'),
+    }
   })
 }

@@ -94,6 +94,7 @@ export function renderConfig(spec: EngineSpec, { region, role }: MemberSpec, pat
     `aclfile ${quoted(paths.userFile)}`,
     `maxmemory ${spec.maxMemoryBytes}`,
     `maxmemory-policy ${evictionPolicy(spec.eviction)}`,
+    `notify-keyspace-events "${spec.keyspaceEvents ?? ''}"`,
   ]
   return `${[...COMMON, ...own, ...persistenceLines(spec.persistence, role)].join('\n')}\n`
 }

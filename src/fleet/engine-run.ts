@@ -18,7 +18,8 @@ export interface FleetContext {
   readonly layout: Layout
   readonly clock: Clock
   readonly logger: FleetLogger
-  readonly stopGraceMs: number
+  /** How long an engine that is asked to end may take, as it is now. */
+  readonly stopGraceMs: () => number
   readonly readyDeadlineMs: number
   /** Words before an engine's command that make it end when the launcher dies; empty where the system cannot. */
   readonly commandPrefix: readonly string[]
@@ -141,7 +142,7 @@ class Run implements EngineRun {
   #endCleanly(process: LaunchedProcess): void {
     const { clock, stopGraceMs } = this.#options.context
     process.signal('SIGTERM')
-    const killer = clock.after(stopGraceMs, () => process.signal('SIGKILL'))
+    const killer = clock.after(stopGraceMs(), () => process.signal('SIGKILL'))
     void process.exited.then(() => killer.cancel())
   }
 }

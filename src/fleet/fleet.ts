@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { HomeportError } from '../contract/errors.js'
-import { usedBytes } from './control.js'
+import { occupancyOf, usedBytes } from './control.js'
 import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
 import { createLauncher, type Launcher } from './launcher/client.js'
@@ -9,15 +9,30 @@ import { findDeathSignalPrefix } from './launcher/death-signal.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
+import { replicationOf } from './replication.js'
+import { sampleMembers } from './sample.js'
 import { adoptSnapshot } from './snapshot/adopt.js'
 import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
-import type { EngineEndpoint, EngineSpec, Fleet, FleetOptions, MemberStatus, Patience } from './types.js'
+import { tidyLog } from './tidy-log.js'
+import type {
+  EngineEndpoint,
+  EngineOccupancy,
+  EngineSample,
+  EngineSpec,
+  Fleet,
+  FleetOptions,
+  MemberStatus,
+  Patience,
+  ReplicationStatus,
+} from './types.js'
 
 const DEFAULT_STOP_GRACE_MS = 10_000
 const DEFAULT_READY_DEADLINE_MS = 30_000
+/** When the server stops, engines may write their last data for this long, however much of the grace others have used. */
+const LEAST_LAST_GRACE_MS = 4_000
 
 /** `serving` lies between the end of `start` and the beginning of `stop`. */
 type FleetState =
@@ -44,6 +59,8 @@ class EngineFleet implements Fleet {
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   #lastGeneration = 0
+  /** How long engines get to end when the whole server stops; until then the fleet's own grace holds. */
+  #lastGraceMs: number | undefined
 
   constructor(options: FleetOptions) {
     this.#options = options
@@ -54,7 +71,8 @@ class EngineFleet implements Fleet {
     return this.#starting
   }
 
-  stop(): Promise<void> {
+  stop(graceMs?: number): Promise<void> {
+    if (graceMs !== undefined) this.#lastGraceMs = Math.max(graceMs, LEAST_LAST_GRACE_MS)
     this.#stopping ??= this.#stopOnce()
     return this.#stopping
   }
@@ -71,11 +89,38 @@ class EngineFleet implements Fleet {
     this.#keepers.delete(databaseId)
   }
 
-  async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
+  async endpoints(
+    databaseId: string,
+    signal?: AbortSignal,
+    patience: Patience = 'deadline',
+  ): Promise<readonly EngineEndpoint[]> {
+    return this.#wishedKeeper(databaseId).endpoints(signal, patience)
+  }
+
+  async rest(databaseId: string): Promise<void> {
     this.#context()
     const keeper = this.#keepers.get(databaseId)
-    if (!keeper) throw new HomeportError('starting', {})
-    return keeper.endpoints(signal)
+    if (!keeper) return
+    await keeper.halt()
+    if (keeper.isAtRest && this.#keepers.get(databaseId) === keeper) this.#keepers.delete(databaseId)
+  }
+
+  async tidyLog(databaseId: string): Promise<void> {
+    const source = await this.#wishedKeeper(databaseId).source()
+    if (source.persistence === 'append-only') await tidyLog(source)
+  }
+
+  async occupancy(databaseId: string): Promise<EngineOccupancy> {
+    const { address } = await this.#wishedKeeper(databaseId).source()
+    return occupancyOf(address)
+  }
+
+  async sample(databaseId: string): Promise<EngineSample | undefined> {
+    return sampleMembers(this.#keepers.get(databaseId)?.serving() ?? [])
+  }
+
+  async replication(databaseId: string): Promise<readonly ReplicationStatus[]> {
+    return replicationOf(this.#keepers.get(databaseId)?.serving() ?? [])
   }
 
   observe(databaseId: string): readonly MemberStatus[] {
@@ -109,10 +154,7 @@ class EngineFleet implements Fleet {
   }
 
   async usedBytes(databaseId: string): Promise<number> {
-    this.#context()
-    const keeper = this.#keepers.get(databaseId)
-    if (!keeper) throw new HomeportError('starting', {})
-    const { address } = await keeper.source()
+    const { address } = await this.#wishedKeeper(databaseId).source()
     return usedBytes(address)
   }
 
@@ -140,7 +182,12 @@ class EngineFleet implements Fleet {
     const layout = await prepareLayout(dataDir)
     const ended = await this.#endEngines(layout)
     if (ended > 0) logger.warn({ ended }, 'engines of an earlier life were still running and were ended')
-    const launcher = createLauncher({ clock, logger, endLeftovers: async () => void (await this.#endEngines(layout)) })
+    const launcher = createLauncher({
+      dataDir,
+      clock,
+      logger,
+      endLeftovers: async () => void (await this.#endEngines(layout)),
+    })
     try {
       await launcher.start()
       this.#state = { kind: 'serving', context: await this.#contextOf(layout, launcher) }
@@ -167,14 +214,14 @@ class EngineFleet implements Fleet {
   }
 
   get #stopGraceMs(): number {
-    return this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
+    return this.#lastGraceMs ?? this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
   }
 
   async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
     const { engine, clock, logger, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
     const commandPrefix = await findDeathSignalPrefix()
     const nextGeneration = (): number => ++this.#lastGeneration
-    const stopGraceMs = this.#stopGraceMs
+    const stopGraceMs = (): number => this.#stopGraceMs
     return { engine, launcher, layout, clock, logger, stopGraceMs, readyDeadlineMs, commandPrefix, nextGeneration }
   }
 
@@ -182,6 +229,14 @@ class EngineFleet implements Fleet {
   #context(): FleetContext {
     if (this.#state.kind !== 'serving') throw new HomeportError('starting', {})
     return this.#state.context
+  }
+
+  /** The keeper of a database that something is wished for. */
+  #wishedKeeper(databaseId: string): DatabaseKeeper {
+    this.#context()
+    const keeper = this.#keepers.get(databaseId)
+    if (!keeper) throw new HomeportError('starting', {})
+    return keeper
   }
 
   #keeper(context: FleetContext, databaseId: string): DatabaseKeeper {

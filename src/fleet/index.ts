@@ -19,8 +19,10 @@
  * - `keeper.ts` holds the wish of one database and those who wait; `crew.ts` carries actions out; `engine-run.ts` is
  *   one life of one process; `control.ts` changes an engine that runs.
  * - `launcher/` is the small process that starts engines, because a spawn would hold up every request for about 6 ms.
+ * - `tidy-log.ts` rewrites a log before its engine is stopped, where the next start gains by it.
  * - `snapshot/` takes snapshots of engines that run, checks them in engines of their own, and makes one the data of a
  *   database that is stopped.
+ * - `sample.ts` looks at engines for the statistics of their databases, `ask.ts` asks them for that.
  * - `probe.ts`, `safety.ts` and `capabilities.ts` find the engine program and judge it.
  *
  * Promises
@@ -30,6 +32,7 @@
  * - Two engines never run on one directory. A new one starts only after the old one's end was seen, and after a life
  *   or a launcher that was killed, what is left is found by its command line and ended first.
  * - When Homeport dies in whatever way, its engines end cleanly within moments.
+ * - A database at rest costs no process, and nothing in memory.
  * - After `remove`, no process, file, socket or port of the database is left.
  * - Passwords are on disk only as SHA-256, and never in the list of processes or the log.
  * - An engine listens on a Unix socket that no other user of the machine can reach, and only a primary with replicas

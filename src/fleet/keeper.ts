@@ -10,6 +10,7 @@ import type { FleetContext } from './engine-run.js'
 import { databaseDir } from './layout.js'
 import type { Member } from './member.js'
 import { type Plan, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
+import type { SampledMember } from './sample.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
 import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
@@ -41,7 +42,7 @@ export class DatabaseKeeper {
     if (this.#wish.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
     if (this.#wish.kind === 'spec') refuseMove(this.#wish.spec, spec)
     this.#setWish({ kind: 'spec', spec, settings: settingsOf(spec) })
-    await this.#waiters.wait(() => this.#checkEnsured(spec), patience === 'deadline' ? this.#limit() : {})
+    await this.#waiters.wait(() => this.#checkEnsured(spec), this.#limitFor(patience))
   }
 
   /** See `Fleet.remove`. */
@@ -51,15 +52,15 @@ export class DatabaseKeeper {
     await rm(databaseDir(this.#context.layout, this.#databaseId), { recursive: true, force: true })
   }
 
-  /** Ends all processes cleanly and keeps all files, for the end of Homeport. */
+  /** Ends all processes cleanly and keeps all files. Resolves when none runs, or what a newer wish says is true. */
   async halt(): Promise<void> {
     if (this.#wish.kind !== 'remove') this.#setWish({ kind: 'halt' })
     await this.#untilMatched()
   }
 
   /** See `Fleet.endpoints`. */
-  endpoints(signal: AbortSignal | undefined): Promise<readonly EngineEndpoint[]> {
-    return this.#waiters.wait(() => this.#checkEndpoints(), { ...this.#limit(), signal })
+  endpoints(signal: AbortSignal | undefined, patience: Patience): Promise<readonly EngineEndpoint[]> {
+    return this.#waiters.wait(() => this.#checkEndpoints(), { ...this.#limitFor(patience), signal })
   }
 
   /** The primary that serves, for a snapshot of its data; waits while it is on its way up. */
@@ -74,6 +75,17 @@ export class DatabaseKeeper {
       persistence,
       clock: this.#context.clock,
     }
+  }
+
+  /** The members that serve now, primary first; none while the primary does not. */
+  serving(): readonly SampledMember[] {
+    const serving = wishedMembers(this.#wish).filter(({ region }) => serves(this.#wish, this.#crew.members, region))
+    if (serving[0]?.role !== 'primary') return []
+    return serving.map((member) => ({
+      ...this.#endpointOf(member),
+      address: this.#crew.address(member.region),
+      dir: this.#crew.paths(member.region).dir,
+    }))
   }
 
   /** Whether nothing of the database runs or is about to. */
@@ -137,6 +149,11 @@ export class DatabaseKeeper {
     const state = this.#crew.members.get(region)?.state
     const generation = state?.kind === 'up' ? state.generation : 0
     return { region, role, socketPath: this.#crew.paths(region).socket, generation }
+  }
+
+  /** An engine that gets on with its data may take its time; one that stays silent counts as failed by itself. */
+  #limitFor(patience: Patience): WaitLimit {
+    return patience === 'deadline' ? this.#limit() : {}
   }
 
   #limit(): WaitLimit {

@@ -9,6 +9,7 @@ export const REPLICATION_USER = 'homeport-replication'
 const DATABASE_ID = /^[A-Za-z0-9_-]{1,64}$/
 const REGION = /^[a-z0-9][a-z0-9-]{0,31}$/
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
+const KEYSPACE_EVENTS = /^[AKEg$lshzxetdmn]*$/
 /** One line of printable ASCII without anything that sets a password or quotes. */
 const RULES = /^[\x20-\x7e]*$/
 const PASSWORD_RULE = /(?:^|[\s(])(?:[<>#!]|nopass|resetpass|reset\b)/
@@ -36,6 +37,7 @@ function problemOfMembers(spec: EngineSpec): string | undefined {
 function problemOf(spec: EngineSpec): string | undefined {
   if (!isDatabaseId(spec.databaseId)) return 'the database id is not allowed'
   if (!Number.isSafeInteger(spec.maxMemoryBytes) || spec.maxMemoryBytes <= 0) return 'maxMemoryBytes must be positive'
+  if (!KEYSPACE_EVENTS.test(spec.keyspaceEvents ?? '')) return 'the keyspace events have an unknown letter'
   return problemOfMembers(spec) ?? spec.users.map(problemOfUser).find((problem) => problem !== undefined)
 }
 
@@ -54,5 +56,5 @@ export function checkSpec(spec: EngineSpec): void {
  */
 export function settingsOf(spec: EngineSpec): string {
   const users = spec.users.map((user) => [user.name, sha256Hex(user.password), user.rules])
-  return sha256Hex(JSON.stringify([users, spec.maxMemoryBytes, spec.eviction]))
+  return sha256Hex(JSON.stringify([users, spec.maxMemoryBytes, spec.eviction, spec.keyspaceEvents ?? '']))
 }

@@ -55,6 +55,8 @@ export interface EngineSpec {
   readonly eviction: boolean
   /** `append-only`: a log, synced every second; `snapshot`: a dump from time to time and at a clean stop. */
   readonly persistence: 'append-only' | 'snapshot'
+  /** Which events of keys are published, in the letters of `notify-keyspace-events`. Omitted: none. */
+  readonly keyspaceEvents?: string
   readonly wanted: 'running' | 'stopped'
 }
 
@@ -73,6 +75,42 @@ export interface EngineEndpoint {
  * their data takes.
  */
 export type Patience = 'deadline' | 'while-loading'
+
+/** Connections to the engines of a database by what keeps them there; a connection counts once. */
+export interface EngineOccupancy {
+  /** In a blocking command such as BLPOP or XREAD BLOCK. */
+  readonly blocked: number
+  /** Subscribed to channels or patterns. */
+  readonly subscribed: number
+  readonly monitoring: number
+  /** Told of changes to keys that they have read (CLIENT TRACKING). */
+  readonly tracking: number
+  /** In a transaction that is open, MULTI without its EXEC. */
+  readonly inTransaction: number
+}
+
+/** What the engines of a database tell about themselves at one moment. */
+export interface EngineSample {
+  readonly keys: number
+  /** Size of the data set, as it counts against the memory bound. */
+  readonly usedBytes: number
+  /** Size of the primary's files. */
+  readonly diskBytes: number
+  /** Clients that watch with MONITOR. */
+  readonly monitors: number
+  /** Keys that were found and not found when looked up, since each process began. */
+  readonly lookups: readonly { readonly generation: number; readonly hits: number; readonly misses: number }[]
+}
+
+/** How far a member that serves has come in the changes of its primary. */
+export interface ReplicationStatus {
+  readonly region: string
+  readonly role: MemberRole
+  /** What the primary has written and this member has not; 0 for the primary itself. */
+  readonly lagBytes: number
+  /** How long ago the member has heard of its primary; a primary that has nothing to say still says that it lives. */
+  readonly heardSecondsAgo: number
+}
 
 /** What is observed of one member. */
 export interface MemberStatus {
@@ -124,13 +162,37 @@ export interface Fleet extends Service {
   remove(databaseId: string): Promise<void>
 
   /**
-   * Where the engines of a database can be reached, primary first. Waits while the primary is on its way up; replicas
-   * that are not (yet) linked are left out.
+   * Where the engines of a database can be reached, primary first. Waits while the primary is on its way up, without
+   * a deadline while it gets on with `while-loading`; replicas that are not (yet) linked are left out.
    *
-   * Rejects with `engine_failed` when the primary does not come up before the deadline, with `starting` when nothing
-   * is wished to run for this database, and with the signal's reason when that is aborted.
+   * Rejects with `engine_failed` when the primary does not come up, with `starting` when nothing is wished to run for
+   * this database, and with the signal's reason when that is aborted.
    */
-  endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
+  endpoints(databaseId: string, signal?: AbortSignal, patience?: Patience): Promise<readonly EngineEndpoint[]>
+
+  /**
+   * Ends the processes of a database cleanly and keeps its files; nothing of it is left in memory either. Resolves when
+   * nothing runs, or when a newer wish has replaced this one. `ensure` brings it back.
+   */
+  rest(databaseId: string): Promise<void>
+
+  /**
+   * Rewrites the log of a database that runs, if the next start would be clearly faster for it; the database serves
+   * meanwhile. Resolves when that is done or given up: a log that is not rewritten is as good, only slower to read.
+   */
+  tidyLog(databaseId: string): Promise<void>
+
+  /** What the clients of a database's engines are doing that only a running engine can do for them. */
+  occupancy(databaseId: string): Promise<EngineOccupancy>
+
+  /**
+   * Looks at the engines of a database that serve now; undefined when its primary does not. Never waits for an engine
+   * to come up, and never brings one up.
+   */
+  sample(databaseId: string): Promise<EngineSample | undefined>
+
+  /** How far the members that serve now have come, primary first; none while the primary does not serve. Wakes nothing. */
+  replication(databaseId: string): Promise<readonly ReplicationStatus[]>
 
   /** What is observed of the members of a database, primary first; empty when the fleet has no wish for it. */
   observe(databaseId: string): readonly MemberStatus[]

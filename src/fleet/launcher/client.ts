@@ -43,6 +43,8 @@ export interface Launcher {
 
 /** What a launcher needs. */
 export interface LauncherOptions {
+  /** Of the server that it works for; shown in the list of processes. */
+  readonly dataDir: string
   readonly clock: Clock
   readonly logger: FleetLogger
   /** Makes sure that no engine runs which this launcher does not know; called after a launcher has died. */
@@ -60,11 +62,11 @@ const LAUNCHER_GRACE_MS = 15_000
 const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended' }
 
 /** The launcher's program: compiled beside this file, or the source through tsx when this is a source itself. */
-function forkLauncher(): ChildProcess {
+function forkLauncher(dataDir: string): ChildProcess {
   const isSource = import.meta.url.endsWith('.ts')
   const file = fileURLToPath(new URL(isSource ? 'main.ts' : 'main.js', import.meta.url))
   const loader = isSource ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href] : []
-  return fork(file, {
+  return fork(file, [dataDir], {
     execArgv: loader,
     env: {},
     cwd: '/',
@@ -121,7 +123,7 @@ class LauncherClient implements Launcher {
   }
 
   #launch(): Promise<void> {
-    const child = forkLauncher()
+    const child = forkLauncher(this.#options.dataDir)
     this.#child = child
     this.#launchedAtMs = this.#options.clock.now()
     child.once('exit', (code, signal) => {

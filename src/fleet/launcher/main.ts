@@ -17,7 +17,8 @@ const GRACE_MS = 10_000
 /** How long an exit waits for the last lines: a child of the engine may hold its output open for much longer. */
 const LAST_LINES_MS = 50
 
-process.title = 'homeport-launcher'
+// Names the data directory, so that a list of processes tells which server a launcher belongs to.
+process.title = ['homeport-launcher', ...process.argv.slice(2)].join(' ')
 
 const children = new Map<number, ChildProcess>()
 

@@ -1,0 +1,89 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { processesMarked, waitFor } from '../../test/support/index.js'
+import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { isWorthRewriting } from './tidy-log.js'
+
+const MIB = 2 ** 20
+
+describe('a database at rest', async () => {
+  const { fleet, dataDir } = await startFleet()
+
+  const running = (id: string): number => processesMarked(join(dataDir, 'databases', id)).length
+  const client = async (id: string) => clientOf((await fleet.endpoints(id))[0])
+
+  test('has no process and is not in memory, and comes back with its data', async () => {
+    const spec = specOf('db_rest', ['eu-west-1'])
+    await fleet.ensure(spec)
+    await (await client('db_rest')).set('k', 'v')
+    await fleet.rest('db_rest')
+    expect([running('db_rest'), fleet.observe('db_rest')]).toEqual([0, []])
+    await expect(fleet.endpoints('db_rest')).rejects.toMatchObject({ code: 'starting' })
+    await fleet.ensure(spec)
+    expect(await (await client('db_rest')).get('k')).toBe('v')
+    expect(running('db_rest')).toBe(2)
+  })
+
+  test('runs again when somebody asks for it while it is being stopped', async () => {
+    const spec = specOf('db_undecided')
+    await fleet.ensure(spec)
+    const [before] = await fleet.endpoints('db_undecided')
+    const rest = fleet.rest('db_undecided')
+    const again = fleet.ensure(spec)
+    const [after] = await fleet.endpoints('db_undecided', undefined, 'while-loading')
+    expect(after?.generation).toBe((before?.generation ?? 0) + 1)
+    await Promise.all([rest, again])
+    expect(await (await client('db_undecided')).ping()).toBe('PONG')
+  })
+
+  test('may be told to rest although it rests, and can be removed', async () => {
+    await fleet.rest('db_unknown')
+    await fleet.ensure(specOf('db_going'))
+    await fleet.rest('db_going')
+    await fleet.rest('db_going')
+    await fleet.remove('db_going')
+    expect(readdirSync(join(dataDir, 'databases'))).not.toContain('db_going')
+  })
+
+  test('says what its clients need its engine for', async () => {
+    await fleet.ensure(specOf('db_occupied'))
+    const [blocked, subscriber, transacting] = [
+      await client('db_occupied'),
+      await client('db_occupied'),
+      await client('db_occupied'),
+    ]
+    blocked.blpop('queue', 0).catch(() => undefined)
+    await subscriber.subscribe('news')
+    await transacting.call('MULTI')
+    const expected = { blocked: 1, subscribed: 1, monitoring: 0, tracking: 0, inTransaction: 1 }
+    await waitFor(async () => (await fleet.occupancy('db_occupied')).blocked === 1, { what: 'the command to block' })
+    expect(await fleet.occupancy('db_occupied')).toEqual(expected)
+  })
+
+  test('has a log that is fast to read', async () => {
+    await fleet.ensure(specOf('db_log'))
+    const log = join(dataDir, 'databases', 'db_log', 'us-east-1', 'appendonlydir')
+    const logBytes = (): number =>
+      readdirSync(log).reduce(
+        (total, name) => total + (statSync(join(log, name), { throwIfNoEntry: false })?.size ?? 0),
+        0,
+      )
+    const writer = await client('db_log')
+    const value = Buffer.alloc(MIB, 'v')
+    for (let i = 0; i < 20; i++) await writer.set('k', value)
+    await waitFor(() => logBytes() > 20 * MIB, { what: 'the log to be written' })
+    await fleet.tidyLog('db_log')
+    await waitFor(() => logBytes() < 2 * MIB, { what: 'the old log to be deleted' })
+    const tidied = readdirSync(log)
+    await writer.set('k2', 'v')
+    await fleet.tidyLog('db_log')
+    expect(readdirSync(log)).toEqual(tidied)
+  })
+})
+
+test('a log is rewritten when its commands are many, and many against its base', () => {
+  const isWorth = (base: number, commands: number): boolean =>
+    isWorthRewriting({ baseBytes: base * MIB, commandBytes: commands * MIB })
+  expect([isWorth(0, 15), isWorth(0, 16), isWorth(100, 40), isWorth(100, 50)]).toEqual([false, true, false, true])
+})

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
+import { askEngine } from './ask.js'
+import { clientOf, PASSWORD, specOf, startFleet } from './testing/fleet-house.js'
+
+it('tells what the engines of a database hold and did, each process for itself', async () => {
+  const { fleet } = await startFleet()
+  const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+  await fleet.ensure(specOf('db_sampled', ['eu-west-1'], { users }))
+  const [primary, replica] = await fleet.endpoints('db_sampled')
+  const client = clientOf(primary)
+  await client.mset('a', 'x'.repeat(100_000), 'b', '2')
+  await client.mget('a', 'b', 'missing')
+  const reader = clientOf(replica)
+  await waitFor(async () => (await reader.get('b')) === '2', { what: 'the replica to have the key' })
+  const watcher = clientOf(primary)
+  await watcher.call('MONITOR')
+  const sample = await fleet.sample('db_sampled')
+  expect(sample).toMatchObject({
+    ...{ keys: 2, monitors: 1 },
+    lookups: [
+      { generation: primary?.generation, hits: 2, misses: 1 },
+      { generation: replica?.generation, hits: 1, misses: expect.any(Number) },
+    ],
+  })
+  expect(sample?.usedBytes).toBeGreaterThan(100_000)
+  expect(sample?.diskBytes).toBeGreaterThan(100_000)
+  watcher.disconnect()
+})
+
+it('fails where the engine does not let it in, or is not there', async () => {
+  const { fleet } = await startFleet()
+  await fleet.ensure(specOf('db_asked'))
+  const [{ socketPath } = { socketPath: '' }] = await fleet.endpoints('db_asked')
+  const secrets = { control: 'wrong', replication: '' }
+  await expect(askEngine({ socketPath, secrets }, [['INFO']])).rejects.toThrow('WRONGPASS')
+  await expect(askEngine({ socketPath: `${socketPath}.gone`, secrets }, [['INFO']])).rejects.toThrow('ENOENT')
+})
+
+it('neither wakes nor waits for what does not run', async () => {
+  const { fleet } = await startFleet()
+  expect(await fleet.sample('db_unknown')).toBeUndefined()
+  await fleet.ensure(specOf('db_stopped', [], { wanted: 'stopped' }))
+  expect(await fleet.sample('db_stopped')).toBeUndefined()
+  const coming = fleet.ensure(specOf('db_coming'))
+  expect(await fleet.sample('db_coming')).toBeUndefined()
+  await coming
+  expect(await fleet.sample('db_coming')).toMatchObject({ keys: 0 })
+})
