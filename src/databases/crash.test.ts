@@ -128,7 +128,7 @@ describe('a restart', () => {
     mkdirSync(join(dataDir, 'databases', 'orphan', 'us-east-1'), { recursive: true })
     await first.close()
     const again = await house({ dataDir, redisPorts })
-    expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([kept])
+    expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...kept, state: 'passive' }])
     expect(databaseDirs(again)).toEqual([kept.database_id])
     await create(again, {}, { 'idempotency-key': 'half' })
   })

@@ -4,26 +4,23 @@ import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
 import { HomeportError } from '../contract/errors.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
-import type { ServingDirectory } from './directory.js'
 import { engineSpecOf } from './engine-wish.js'
 import { newIdentity } from './identity.js'
 import { begin, type DatabaseRow, serve, undo } from './life.js'
-import type { DatabasesOptions } from './parts.js'
 import type { DatabaseWish } from './rules.js'
+import type { Surroundings } from './surroundings.js'
 
 /** How long to wait before an undoing that failed is tried again. */
 const UNDO_AGAIN_MS = 5_000
 
 /** Makes databases: wholly, or not at all. */
 export class Creation {
-  readonly #parts: DatabasesOptions
-  readonly #directory: ServingDirectory
+  readonly #parts: Surroundings
   readonly #underWay = new Map<string, Promise<DatabaseRow>>()
   #stopped = false
 
-  constructor(parts: DatabasesOptions, directory: ServingDirectory) {
+  constructor(parts: Surroundings) {
     this.#parts = parts
-    this.#directory = directory
   }
 
   /**
@@ -103,14 +100,17 @@ export class Creation {
   }
 
   #track(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
-    const work = this.#makeOrUndo(row, caller).finally(() => this.#underWay.delete(row.database_id))
+    const { sleep } = this.#parts
+    const make = (): Promise<DatabaseRow> => this.#makeOrUndo(row, caller)
+    const work = sleep.during(row.database_id, 'creation', make).finally(() => this.#underWay.delete(row.database_id))
     this.#underWay.set(row.database_id, work)
     return work
   }
 
   async #makeOrUndo(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     try {
-      this.#directory.put(row)
+      this.#parts.directory.put(row)
+      this.#parts.sleep.adopt(row.database_id)
       await Promise.all([this.#parts.fleet.ensure(engineSpecOf(row, this.#parts.plans)), this.#openPort(row)])
       return await serve(this.#parts.store, row.database_id, this.#auditOf(row, caller))
     } catch (error) {
@@ -138,13 +138,15 @@ export class Creation {
     const ports = { ...settings.redisPorts, avoid: taken }
     const port = await store.run(operations.databases.movePort, { databaseId: row.database_id, ports })
     if (port === undefined) throw new HomeportError('no_free_port', settings.redisPorts)
-    this.#directory.put({ ...row, port })
+    this.#parts.directory.put({ ...row, port })
     return port
   }
 
   /** Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start. */
   async #undo(databaseId: string): Promise<void> {
-    this.#directory.remove(databaseId)
+    const { directory, sleep } = this.#parts
+    directory.remove(databaseId)
+    sleep.forget(databaseId)
     try {
       await this.#parts.fleet.remove(databaseId)
       await undo(this.#parts.store, databaseId)

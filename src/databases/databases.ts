@@ -1,23 +1,25 @@
 import type { Service } from '../base/index.js'
 import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases.js'
+import type { AwakeRecord } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
-import type { EngineEndpoint } from '../fleet/index.js'
+import type { EngineEndpoint, EngineSpec } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { Backups } from './backups/index.js'
-import { BringUp } from './bring-up.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import { ServingDirectory } from './directory.js'
-import { engineSpecOf } from './engine-wish.js'
+import { engineSpecOf, planOf } from './engine-wish.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import type { DatabasesOptions } from './parts.js'
 import { renderRecord, type ShownCredentials } from './record.js'
 import { judgeCreation } from './rules.js'
+import { renderAwake, Sleep } from './sleep/index.js'
+import { Usage } from './usage/index.js'
+import { Administration } from './users/index.js'
 
-/** Engines that are brought up side by side after a start. */
-const BRING_UP_AT_A_TIME = 8
+const NS_PER_MS = 1_000_000
 
 /** The databases of all accounts. */
 export interface Databases extends Service {
@@ -25,6 +27,8 @@ export interface Databases extends Service {
   readonly directory: ServingDirectory
   /** Backups of the databases; to be started after the listeners, and so stopped before them. */
   readonly backups: Backups
+  /** What the databases use; to be started after them and before the data plane, and so stopped after that. */
+  readonly usage: Usage
 
   /**
    * Makes a database; resolves when it accepts commands and every read region replicates. Rejects with nothing left.
@@ -37,14 +41,21 @@ export interface Databases extends Service {
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
   /** Everything that can be changed about a database that exists. */
   readonly changes: Changes
+  /** Answers commands of the data plane about the databases themselves. */
+  readonly administration: Administration
   /** The record of a database as this caller may see it. */
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord
   /** Deletes a database of the account; resolves when nothing is left of it. */
   remove(caller: Caller, databaseId: string): Promise<void>
 
+  /** What keeps a database of the account awake, or since when it sleeps. Wakes nothing. */
+  whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord>
+  /** Whether the engines of a database run or are about to. */
+  isAwake(databaseId: string): boolean
+
   /**
-   * Where the engines of a database can be reached, as `Fleet.endpoints`; a database that is still to be brought up
-   * after a start is brought up now.
+   * Where the engines of a database can be reached, for a request of a client: wakes it if it sleeps, and waits as long
+   * as its engines get on. Rejects as `Fleet.endpoints`, and with `budget_exceeded` while the database is suspended.
    */
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
 }
@@ -59,40 +70,64 @@ class StoredDatabases implements Databases {
   readonly directory: ServingDirectory
   readonly backups: Backups
   readonly changes: Changes
+  readonly administration: Administration
+  readonly usage: Usage
   readonly #parts: DatabasesOptions
   readonly #creation: Creation
   readonly #deletion: Deletion
-  readonly #rows = new Map<string, DatabaseRow>()
-  readonly #bringUp = new BringUp((databaseId) => this.#bringBack(databaseId), BRING_UP_AT_A_TIME)
+  readonly #sleep: Sleep
+  /** Databases whose data is not in place, so that their engines must not start before the next start mends it. */
+  #broken: ReadonlySet<string> = new Set()
 
   constructor(parts: DatabasesOptions) {
     const { plans, settings } = parts
     this.#parts = parts
-    this.directory = new ServingDirectory({ plans, proxyTerminatesTls: settings.proxyTerminatesTls })
-    this.#creation = new Creation(parts, this.directory)
-    this.backups = new Backups({ ...parts, wake: (databaseId) => this.endpoints(databaseId) })
-    this.#deletion = new Deletion(parts, this.directory, this.backups)
-    const bringUp = (databaseId: string): void => this.#bringUp.hurry(databaseId)
-    this.changes = new Changes({ ...parts, directory: this.directory, bringUp })
+    this.directory = new ServingDirectory({
+      ...{ plans, proxyTerminatesTls: settings.proxyTerminatesTls },
+      domain: settings.redisDomain?.toLowerCase(),
+    })
+    const sleep = new Sleep({
+      ...parts,
+      mostAwake: settings.awakeDatabases,
+      specOf: (databaseId) => this.#specOf(databaseId),
+      idleMsOf: (databaseId) => this.#idleMsOf(databaseId),
+      servesClients: (databaseId) => this.directory.rowOf(databaseId)?.state !== 'suspended',
+    })
+    this.#sleep = sleep
+    this.directory.onChange(() => sleep.reconsider())
+    this.#creation = new Creation({ ...parts, directory: this.directory, sleep })
+    this.backups = new Backups({ ...parts, sleep })
+    this.#deletion = new Deletion({ ...parts, directory: this.directory, sleep, backups: this.backups })
+    const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
+    this.changes = new Changes({ ...parts, directory: this.directory, sleep, settleBudget })
+    this.usage = new Usage({
+      ...{ ...parts, directory: this.directory, flushMs: settings.usageFlushMs },
+      sample: (databaseId) => parts.fleet.sample(databaseId),
+      inTurn: (databaseId, work) => this.changes.inTurn(databaseId, work),
+      show: (row) => this.changes.show(row),
+      changePlan: (caller, databaseId, plan) => this.changes.changePlan(caller, databaseId, { plan_name: plan }),
+    })
+    this.administration = new Administration({
+      row: (databaseId) => this.directory.rowOf(databaseId),
+      change: (caller, databaseId, judge) => this.changes.reconfigure(caller, databaseId, judge),
+      emailOf: parts.emailOf,
+      hasNewer: parts.hasNewer ?? (() => false),
+    })
   }
 
-  /** Ends what a crash left half done, then serves every database; their engines come up while others are served. */
+  /** Ends what a crash left half done, then serves every database. Nothing is woken. */
   async start(): Promise<void> {
-    const broken = await this.backups.recover()
+    this.#broken = await this.backups.recover()
     const rows = await this.#parts.store.run(operations.databases.load, {})
     const kept = rows.filter((row) => fateOf(row) === 'bring-back')
     await this.#parts.fleet.collectOrphans(new Set(kept.map((row) => row.database_id)))
     await Promise.all(rows.map((row) => this.#settleFate(row)))
-    for (const row of kept) {
-      this.#rows.set(row.database_id, row)
-      this.directory.put(row)
-    }
-    this.#bringUp.add(kept.map((row) => row.database_id).filter((databaseId) => !broken.has(databaseId)))
+    for (const row of kept) this.directory.put(row)
   }
 
   async stop(): Promise<void> {
-    this.#bringUp.stop()
     await Promise.all([this.#creation.stop(), this.#deletion.stop(), this.changes.stop(), this.backups.stop()])
+    this.#sleep.stop()
   }
 
   async create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord> {
@@ -122,11 +157,32 @@ class StoredDatabases implements Databases {
     await this.#deletion.remove(caller, databaseId)
   }
 
+  async whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord> {
+    const { state } = await this.get(caller, databaseId, 'hide')
+    return renderAwake(databaseId, state, await this.#sleep.why(databaseId))
+  }
+
+  isAwake(databaseId: string): boolean {
+    return this.#sleep.isAwake(databaseId)
+  }
+
   async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
     await this.backups.untilReplaced(databaseId, signal)
-    this.#bringUp.hurry(databaseId)
     await this.changes.passed(databaseId)
-    return this.#parts.fleet.endpoints(databaseId, signal)
+    if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
+    this.#sleep.wake(databaseId)
+    return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
+  }
+
+  #specOf(databaseId: string): EngineSpec | undefined {
+    const row = this.directory.rowOf(databaseId)
+    return row && !this.#broken.has(databaseId) ? engineSpecOf(row, this.#parts.plans) : undefined
+  }
+
+  /** A database that is being made stands in the directory before its row counts; one that is gone is not asked for. */
+  #idleMsOf(databaseId: string): number {
+    const row = this.directory.rowOf(databaseId)
+    return row ? planOf(row, this.#parts.plans).db_store_max_idle / NS_PER_MS : 0
   }
 
   async #settleFate(row: DatabaseRow): Promise<void> {
@@ -136,21 +192,11 @@ class StoredDatabases implements Databases {
     if (fate === 'bring-back') await giveUpChange(this.#parts.store, row)
   }
 
-  /** The fleet goes on trying by itself when this fails. */
-  async #bringBack(databaseId: string): Promise<void> {
-    const row = this.#rows.get(databaseId)
-    this.#rows.delete(databaseId)
-    if (!row || !this.directory.has(databaseId)) return
-    try {
-      await this.#parts.fleet.ensure(engineSpecOf(row, this.#parts.plans))
-    } catch (error) {
-      this.#parts.logger.error({ databaseId, err: error }, 'a database does not come up')
-    }
-  }
-
   #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {
     const { plans, settings, emailOf } = this.#parts
-    return renderRecord(row, emailOf(row.account_id), { plans, ...settings }, shownTo(caller, credentials))
+    const isAwake = (databaseId: string): boolean => this.#sleep.isAwake(databaseId)
+    const recordSettings = { plans, ...settings, isAwake }
+    return renderRecord(row, emailOf(row.account_id), recordSettings, shownTo(caller, credentials))
   }
 }
 

@@ -1,21 +1,21 @@
 import { auditRow } from '../accounts/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
-import type { ServingDirectory } from './directory.js'
 import { beginDelete, endDelete } from './life.js'
-import type { DatabasesOptions } from './parts.js'
+import type { Surroundings } from './surroundings.js'
+
+/** What deletions need of the databases around them. */
+interface DeletionParts extends Surroundings {
+  readonly backups: Pick<Backups, 'removeAll'>
+}
 
 /** Deletes databases, down to the last file. */
 export class Deletion {
-  readonly #parts: DatabasesOptions
-  readonly #directory: ServingDirectory
-  readonly #backups: Pick<Backups, 'removeAll'>
+  readonly #parts: DeletionParts
   readonly #underWay = new Map<string, Promise<void>>()
 
-  constructor(parts: DatabasesOptions, directory: ServingDirectory, backups: Pick<Backups, 'removeAll'>) {
+  constructor(parts: DeletionParts) {
     this.#parts = parts
-    this.#directory = directory
-    this.#backups = backups
   }
 
   /** Deletes a database of the caller's account and resolves when nothing is left of it. May be repeated. */
@@ -39,9 +39,11 @@ export class Deletion {
   }
 
   async #end(databaseId: string): Promise<void> {
-    this.#directory.remove(databaseId)
-    await this.#parts.fleet.remove(databaseId)
-    await this.#backups.removeAll(databaseId)
-    await endDelete(this.#parts.store, databaseId)
+    const { directory, sleep, fleet, backups, store } = this.#parts
+    directory.remove(databaseId)
+    sleep.forget(databaseId)
+    await fleet.remove(databaseId)
+    await backups.removeAll(databaseId)
+    await endDelete(store, databaseId)
   }
 }

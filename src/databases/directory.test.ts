@@ -8,6 +8,7 @@ const rowOf = (databaseId: string, some: Partial<DatabaseRow> = {}): DatabaseRow
   ...{ primary_region: 'us-east-1', read_regions: '[]', plan: 'free', budget: 0, eviction: 0, tls: 0 },
   ...{ persistence: 'append-only', state: 'active', modifying_state: '', created_at: 1 },
   ...{ auto_upgrade: 0, production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null },
+  ...{ acl_users: '[]', keyspace_events: '', client_authority: null },
   ...{ password: `pw-${databaseId}`, rest_token: `rw-${databaseId}`, read_only_rest_token: `ro-${databaseId}` },
   ...some,
 })
@@ -52,10 +53,12 @@ describe('the directory of what is served', () => {
       maxDataBytes: 64 * 2 ** 20,
       maxCommandsPerSecond: 10_000,
       maxRequestsPerMonth: 500_000,
+      maxBytesPerMonth: 10 * 2 ** 30,
       requestsPerWrite: 1,
       idleTimeoutMs: 6 * 60 * 60 * 1000,
       scriptTimeoutMs: 250,
       scriptMsPerMinute: 10_000,
+      userMarks: {},
     }
     expect(directory.byRestToken('rw-2')).toEqual({ database: { databaseId: '2', ...limits }, user: 'default' })
     expect(directory.byRestToken('ro-1')).toMatchObject({ database: { databaseId: '1' }, user: 'default_ro' })
@@ -92,6 +95,19 @@ describe('the directory of what is served', () => {
       return directory.list()[0]?.tls
     }
     expect([served(false), served(true)]).toEqual([true, false])
+  })
+
+  it('serves with TLS behind such a proxy where clients are asked for certificates', () => {
+    const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls: true })
+    directory.put(rowOf('1', { tls: 1, client_authority: 'pem' }))
+    expect(directory.list()[0]).toMatchObject({ tls: true, clientAuthority: 'pem' })
+  })
+
+  it('names databases with TLS below the domain', () => {
+    const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls: false, domain: 'r.test' })
+    directory.put(rowOf('1', { tls: 1, slug: 'quiet-harbor-48213' }))
+    directory.put(rowOf('2', { tls: 0 }))
+    expect(directory.list().map(({ serverName }) => serverName)).toEqual(['quiet-harbor-48213.r.test', undefined])
   })
 
   it('logs in to the engine with the password and with the read-only token', () => {

@@ -1,12 +1,16 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import type { Plan, PlanTable } from '../contract/plans.js'
 import type { operations } from '../store/index.js'
-import { allowedIpsOf, planOf, readRegionsOf } from './engine-wish.js'
+import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
 
-/** A user of a database's data: `default` reads and writes, `default_ro` only reads. */
-export type DataUser = 'default' | 'default_ro'
+/**
+ * The name of a user of a database's data: `default`, who owns it, `default_ro`, who only reads, or one that the owner
+ * made (`users/`).
+ */
+export type DataUser = string
 
 /** What the data plane has to know of a database in order to serve it. */
 export interface ServedDatabase {
@@ -14,10 +18,16 @@ export interface ServedDatabase {
   readonly port: number
   /** Whether the port itself speaks TLS. */
   readonly tls: boolean
+  /** The name by which a client of the shared port says that it means this database. */
+  readonly serverName: string | undefined
+  /** PEM of the authority whose certificates clients have to show. */
+  readonly clientAuthority: string | undefined
   readonly maxRequestBytes: number
   readonly maxClients: number
   /** Grows when the credentials change: connections that logged in before are to be closed. */
   readonly loginEpoch: number
+  /** Users besides `default` and `default_ro`, each with a mark that no other user of that name ever has. */
+  readonly userMarks: Readonly<Record<string, string>>
   /** Addresses and networks that may connect (see `ipMatcher`); empty means all. */
   readonly allowedIpRanges: readonly string[]
   /** Largest entry, bytes. */
@@ -26,6 +36,8 @@ export interface ServedDatabase {
   readonly maxDataBytes: number
   readonly maxCommandsPerSecond: number
   readonly maxRequestsPerMonth: number
+  /** Bytes in and out in a month beyond which commands are slowed down. */
+  readonly maxBytesPerMonth: number
   /** A write counts for the primary and for each read region (reference redis 2.3). */
   readonly requestsPerWrite: number
   readonly idleTimeoutMs: number
@@ -40,21 +52,36 @@ export interface ServingSettings {
   readonly plans: PlanTable
   /** A proxy in front terminates TLS, so the ports behind it speak none. */
   readonly proxyTerminatesTls: boolean
+  /** Databases with TLS are also served under names below this domain. */
+  readonly domain?: string | undefined
+}
+
+/** Who is told of the databases that are served, before anybody else. */
+export interface DirectoryFollower {
+  /** A database is served, or has changed. */
+  put(row: DatabaseRow): void
+  /** A database is served no longer. */
+  remove(databaseId: string): void
 }
 
 interface Entry {
+  readonly row: DatabaseRow
   readonly served: ServedDatabase
-  readonly logins: Readonly<Record<DataUser, { username: string; password: string }>>
+  readonly logins: ReadonlyMap<DataUser, { username: string; password: string }>
+  /** The users that the owner made. */
+  readonly users: ReadonlyMap<DataUser, StoredUser>
   /** Digests of what is taken as a password of `default`. */
   readonly ownerDigests: readonly Buffer[]
   readonly readerDigest: Buffer
   /** All digests in one text, to tell a change of credentials. */
   readonly opens: string
-  /** Keys of this entry in the index of tokens. */
-  readonly tokens: Readonly<Record<DataUser, string>>
+  /** Keys of this entry in the index of tokens, and whom each stands for. */
+  readonly tokens: ReadonlyMap<string, DataUser>
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+/** The digest of a token, made at one go: every REST request asks for one. */
+const tokenKey = (token: string): string => hash('sha256', token, 'base64')
 
 /**
  * The databases that are served, in memory, for the data plane: it asks for every connection and request.
@@ -67,6 +94,7 @@ export class ServingDirectory {
   readonly #entries = new Map<string, Entry>()
   readonly #byToken = new Map<string, { readonly entry: Entry; readonly user: DataUser }>()
   readonly #listeners = new Set<() => void>()
+  readonly #followers = new Set<DirectoryFollower>()
   #list: readonly ServedDatabase[] | undefined
 
   constructor(settings: ServingSettings) {
@@ -78,14 +106,16 @@ export class ServingDirectory {
     const entry = entryOf(row, this.#settings, this.#entries.get(row.database_id))
     this.#forget(row.database_id)
     this.#entries.set(row.database_id, entry)
-    this.#byToken.set(entry.tokens.default, { entry, user: 'default' })
-    this.#byToken.set(entry.tokens.default_ro, { entry, user: 'default_ro' })
+    for (const [token, user] of entry.tokens) this.#byToken.set(token, { entry, user })
+    for (const follower of this.#followers) follower.put(row)
     this.#changed()
   }
 
   /** Serves a database no longer. */
   remove(databaseId: string): void {
-    if (this.#forget(databaseId)) this.#changed()
+    if (!this.#forget(databaseId)) return
+    for (const follower of this.#followers) follower.remove(databaseId)
+    this.#changed()
   }
 
   /** Checks a password; `username` is undefined for the one-argument AUTH, which means `default`. */
@@ -97,18 +127,24 @@ export class ServingDirectory {
     const isReader = timingSafeEqual(given, entry.readerDigest)
     const user = username ?? 'default'
     if (user === 'default') return matches.includes(true) ? user : undefined
-    return user === 'default_ro' && isReader ? user : undefined
+    if (user === 'default_ro') return isReader ? user : undefined
+    return isPasswordOf(entry.users.get(user), password) ? user : undefined
   }
 
   /** Finds what a REST token opens. */
   byRestToken(token: string): { readonly database: ServedDatabase; readonly user: DataUser } | undefined {
-    const found = this.#byToken.get(digest(token).toString('base64'))
+    const found = this.#byToken.get(tokenKey(token))
     return found && { database: found.entry.served, user: found.user }
   }
 
   /** Whether a database is served. */
   has(databaseId: string): boolean {
     return this.#entries.has(databaseId)
+  }
+
+  /** What a database that is served should be. */
+  rowOf(databaseId: string): DatabaseRow | undefined {
+    return this.#entries.get(databaseId)?.row
   }
 
   /** Every database that is served. The same array until something changes. */
@@ -123,17 +159,27 @@ export class ServingDirectory {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** Tells of every database that is served now, and from now on of every change. Returns what ends that. */
+  follow(follower: DirectoryFollower): () => void {
+    for (const { row } of this.#entries.values()) follower.put(row)
+    this.#followers.add(follower)
+    return () => void this.#followers.delete(follower)
+  }
+
   /** What a user logs in to the engine with. The database must be served. */
   engineCredentials(databaseId: string, user: DataUser): { username: string; password: string } {
     const entry = this.#entries.get(databaseId)
     if (!entry) throw new Error(`database ${databaseId} is not served`)
-    return entry.logins[user]
+    const login = entry.logins.get(user)
+    if (login) return login
+    // Whoever was deleted meanwhile gets a login that no engine takes.
+    return { username: user, password: '' }
   }
 
   #forget(databaseId: string): boolean {
     const entry = this.#entries.get(databaseId)
     if (!entry) return false
-    for (const token of Object.values(entry.tokens)) this.#byToken.delete(token)
+    for (const token of entry.tokens.keys()) this.#byToken.delete(token)
     return this.#entries.delete(databaseId)
   }
 
@@ -143,9 +189,47 @@ export class ServingDirectory {
   }
 }
 
+function isPasswordOf(user: StoredUser | undefined, given: string): boolean {
+  const matches = (user ?? NOBODY).passwords.map((stored) => matchesPassword(stored, given))
+  return user?.status === 'on' && matches.includes(true)
+}
+
+/** Compared with instead, so that the time tells nothing about which users there are. */
+const NOBODY: Pick<StoredUser, 'passwords'> = { passwords: [{ password: '0'.repeat(64), token: '0'.repeat(64) }] }
+
+/** Every REST token that opens a database, by its digest. */
+function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
+  const ofUsers = usersOf(row)
+    .filter(({ status }) => status === 'on')
+    .flatMap((user) => user.passwords.map((stored): [string, string] => [restTokenOf(user, stored), user.name]))
+  const tokens: readonly [string, string][] = [
+    [row.rest_token, 'default'],
+    [row.read_only_rest_token, 'default_ro'],
+    ...ofUsers,
+  ]
+  return new Map(tokens.map(([token, user]) => [tokenKey(token), user]))
+}
+
+function loginsOf(row: DatabaseRow): Entry['logins'] {
+  const logins: readonly [string, string][] = [
+    ['default', row.password],
+    ['default_ro', row.read_only_rest_token],
+    ...usersOf(row).map(({ name, secret }): [string, string] => [name, secret]),
+  ]
+  return new Map(logins.map(([username, password]) => [username, { username, password }]))
+}
+
 type Limits = Omit<
   ServedDatabase,
-  'databaseId' | 'port' | 'tls' | 'loginEpoch' | 'allowedIpRanges' | 'requestsPerWrite'
+  | 'databaseId'
+  | 'port'
+  | 'tls'
+  | 'serverName'
+  | 'clientAuthority'
+  | 'loginEpoch'
+  | 'userMarks'
+  | 'allowedIpRanges'
+  | 'requestsPerWrite'
 >
 
 function limitsOf(plan: Plan): Limits {
@@ -156,35 +240,40 @@ function limitsOf(plan: Plan): Limits {
     maxDataBytes: Math.min(plan.db_memory_threshold, plan.db_disk_threshold),
     maxCommandsPerSecond: plan.db_max_commands_per_second,
     maxRequestsPerMonth: plan.db_request_limit,
+    maxBytesPerMonth: plan.max_bandwidth_per_month,
     idleTimeoutMs: plan.db_conn_idle_timeout / NS_PER_MS,
     scriptTimeoutMs: plan.db_lua_timeout / NS_PER_MS,
     scriptMsPerMinute: plan.db_lua_credits_per_min / NS_PER_MS,
   }
 }
 
-function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls }: ServingSettings, before?: Entry): Entry {
+function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: ServingSettings, before?: Entry): Entry {
   const plan = planOf(row, plans)
   const readerDigest = digest(row.read_only_rest_token)
   const tokenDigest = digest(row.rest_token)
   const ownerDigests = [digest(row.password), tokenDigest]
   const opens = [...ownerDigests, readerDigest].map((one) => one.toString('base64')).join()
+  const users = usersOf(row)
   return {
+    row,
     served: {
       ...limitsOf(plan),
       requestsPerWrite: 1 + readRegionsOf(row).length,
       databaseId: row.database_id,
       port: row.port,
-      tls: row.tls === 1 && !proxyTerminatesTls,
+      // Whoever asks clients for certificates asks them here, whatever stands in front.
+      tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),
+      serverName: domain === undefined || row.tls === 0 ? undefined : `${row.slug}.${domain}`,
+      clientAuthority: row.client_authority ?? undefined,
       loginEpoch: before ? before.served.loginEpoch + (before.opens === opens ? 0 : 1) : 0,
+      userMarks: Object.fromEntries(users.map(({ name, secret }) => [name, digest(secret).toString('base64')])),
       allowedIpRanges: allowedIpsOf(row),
     },
-    logins: {
-      default: { username: 'default', password: row.password },
-      default_ro: { username: 'default_ro', password: row.read_only_rest_token },
-    },
+    logins: loginsOf(row),
+    users: new Map(users.map((user) => [user.name, user])),
     ownerDigests,
     readerDigest,
     opens,
-    tokens: { default: tokenDigest.toString('base64'), default_ro: readerDigest.toString('base64') },
+    tokens: tokensOf(row),
   }
 }

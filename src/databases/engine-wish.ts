@@ -1,6 +1,7 @@
 import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
 import type { operations } from '../store/index.js'
+import { engineUserOf, readUsers, type StoredUser } from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
 
@@ -47,6 +48,11 @@ export function allowedIpsOf(row: DatabaseRow): readonly string[] {
   return textsOf(row, 'allowed_ips')
 }
 
+/** The users that the owner made; on plan `free` they are kept but have no say. */
+export function usersOf(row: DatabaseRow): readonly StoredUser[] {
+  return row.plan === 'free' ? [] : readUsers(row)
+}
+
 function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): readonly string[] {
   const texts: unknown = JSON.parse(row[column])
   if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts
@@ -62,10 +68,12 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     users: [
       { name: 'default', password: row.password, rules: DEFAULT_RULES },
       { name: 'default_ro', password: row.read_only_rest_token, rules: READ_ONLY_RULES },
+      ...usersOf(row).map(engineUserOf),
     ],
     maxMemoryBytes: dataBoundOf(planOf(row, plans)),
     eviction: row.eviction === 1,
     persistence: row.persistence,
+    keyspaceEvents: row.keyspace_events,
     wanted: 'running',
   }
 }

@@ -13,8 +13,9 @@
  * - `changes/`: everything else that an owner can change; `changes/changer.ts` tells how, and what a crash leaves.
  * - `engine-wish.ts`: what the engines of a database have to be, users and their rights included.
  * - `directory.ts`: who may log in to what, in memory, for the data plane.
- * - `bring-up.ts`: after a start all databases are served at once; their engines come up a few at a time, those that
- *   somebody asks for first.
+ * - `sleep/`: engines of databases that nobody uses rest, and wake with the next request; a page of its own tells more.
+ * - `users/`: users of the data besides the two that every database has, and what clients may configure.
+ * - `usage/`: what databases use and cost, their budgets and statistics; a page of its own tells more.
  * - `backups/`: snapshots, restores, imports and exports; a page of its own tells more.
  *
  * Promises: 200 to a creation means that the database accepts commands and every read region replicates; a creation
@@ -29,3 +30,4 @@ export { type DataUser, type ServedDatabase, ServingDirectory } from './director
 export type { DatabaseSettings, DatabasesOptions } from './parts.js'
 export { loadPlans } from './plan-file.js'
 export { databaseRoutes } from './routes.js'
+export { newerCommands } from './users/index.js'

@@ -13,7 +13,7 @@
  *   state/modifying_state   what is true                                          who takes the arrows out of it
  *   active/creating         a row; perhaps processes, files, an open port.        the creation that made it, or the
  *                           No caller has been told of it                         next start, which only undoes
- *   active/(empty)          serves, or comes up; a caller has been told           the owner
+ *   active/(empty)          serves, awake or asleep; a caller has been told           the owner
  *   active/changing_plan,   serves as the row says; its engines are on their way  the change that began it, or the
  *   active/updating_regions to another shape or back                              next start, which only gives it up
  *   active/backing_up       serves; a snapshot of it is taken and checked         the backup, or the next start, which
@@ -23,7 +23,11 @@
  *   active/deleting         a row; no longer served; perhaps processes, files     the deletion, a repeated one, or
  *                                                                                 the next start, which only ends it
  *
- * `suspended` and `passive` may stand in place of `active`; the arrows of `modifying_state` are the same for all three.
+ * `suspend` leads from active or passive to suspended, `resume` back to active, both with an empty `modifying_state`:
+ * `usage/` takes them, as the budget says.
+ *
+ * `suspended` may stand in place of `active`; the arrows of `modifying_state` are the same for both. Whether a database
+ * sleeps (`passive`) is not written down: it is true of the process that asks, see `sleep/sleeper.ts`.
  * While `modifying_state` is not empty, every other change is refused with `database_busy`.
  *
  * Rows come first and go last: whatever process or file exists belongs to a row, so that after a crash the rows alone
@@ -79,6 +83,22 @@ export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void
   const { database_id: databaseId, modifying_state: modifyingState } = row
   if (modifyingState !== 'changing_plan' && modifyingState !== 'updating_regions') return
   await store.run(operations.databasesChanges.abandon, { databaseId, modifyingState })
+}
+
+/** active or passive → suspended. Answers the new row; undefined when the database is not in a state for it. */
+export function suspend(
+  store: Store,
+  args: operations.databasesSuspension.SuspensionArgs,
+): Promise<DatabaseRow | undefined> {
+  return store.run(operations.databasesSuspension.suspend, args)
+}
+
+/** suspended → active. Answers as `suspend` does. */
+export function resume(
+  store: Store,
+  args: operations.databasesSuspension.SuspensionArgs,
+): Promise<DatabaseRow | undefined> {
+  return store.run(operations.databasesSuspension.resume, args)
 }
 
 /** What the next start has to do with a database that it finds. */

@@ -4,6 +4,7 @@ import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
+import type { DatabaseMeter } from '../telemetry/index.js'
 
 /** What the databases are made of. */
 export interface DatabasesOptions {
@@ -20,12 +21,19 @@ export interface DatabasesOptions {
     | 'takeSnapshot'
     | 'checkSnapshot'
     | 'adoptSnapshot'
+    | 'rest'
+    | 'tidyLog'
+    | 'observe'
+    | 'occupancy'
+    | 'sample'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** From `loadPlans`. */
   readonly plans: PlanTable
   readonly settings: DatabaseSettings
+  /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
+  readonly hasNewer?: (name: string) => boolean
   /** E-mail of an account that exists. */
   readonly emailOf: (accountId: string) => string
   /**
@@ -33,6 +41,21 @@ export interface DatabasesOptions {
    * The database stands in the directory by then.
    */
   readonly onServing: (databaseId: string) => Promise<void>
+  readonly traffic: Traffic
+}
+
+/** What the data plane tells and does, so that databases may sleep. */
+export interface Traffic {
+  /** What is counted of a database; undefined when nothing ever was. */
+  readonly meterOf: (
+    databaseId: string,
+  ) => Pick<DatabaseMeter, 'lastActivityAtMs' | 'holds' | 'connections'> | undefined
+  /**
+   * Closes the connections to a database's engines; clients stay connected, and their next command asks for the engines
+   * again. Answers false when a client uses one at the moment. `and-send-away` first disconnects the clients that have
+   * state on theirs.
+   */
+  readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
 }
 
 /** The part of the configuration that databases read. */
@@ -41,8 +64,12 @@ export type DatabaseSettings = Pick<
   | 'redisPorts'
   | 'publicRedisHost'
   | 'publicRestUrl'
+  | 'redisDomain'
+  | 'redisDomainPort'
   | 'redisTlsByDefault'
   | 'proxyTerminatesTls'
   | 'freeAccountDatabases'
   | 'paidAccountDatabases'
+  | 'awakeDatabases'
+  | 'usageFlushMs'
 >

@@ -6,11 +6,13 @@ import {
   LONGEST_IDEMPOTENCY_KEY,
   listDatabases,
 } from '../contract/databases.js'
+import { getAwake } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Route, route } from '../http/index.js'
 import { backupRoutes } from './backups/index.js'
 import { changeRoutes } from './changes/routes.js'
 import type { Databases } from './databases.js'
+import { usageRoutes } from './usage/index.js'
 
 /** The operations of the management API on databases (reference redis 1.2). */
 export function databaseRoutes(databases: Databases): Route[] {
@@ -22,7 +24,9 @@ export function databaseRoutes(databases: Databases): Route[] {
       await databases.remove(call.caller, call.params.id)
       return 'OK' as const
     }),
+    route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
+    ...usageRoutes({ usage: databases.usage, isAwake: (databaseId) => databases.isAwake(databaseId) }),
     ...changeRoutes(databases.changes, (row, caller) => databases.recordFor(row, caller)),
   ]
 }

@@ -8,6 +8,7 @@ import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems } from '../rules.js'
+import type { Task } from '../sleep/index.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import { BackupFiles } from './files.js'
 import { Importing } from './importing.js'
@@ -149,7 +150,9 @@ export class Backups implements Service {
     })
     switch (outcome.kind) {
       case 'begun':
-        return this.#track(this.#restoring.run(outcome.database, async () => outcome.backup))
+        return this.#track(databaseId, 'restore', () =>
+          this.#restoring.run(outcome.database, async () => outcome.backup),
+        )
       case 'no_backup':
         throw new HomeportError('backup_not_found', { backupId })
       case 'not_ready':
@@ -190,14 +193,14 @@ export class Backups implements Service {
   async importFromUrl(caller: Caller, databaseId: string, url: string): Promise<ImportRecord> {
     const begun = await this.#importing.fromUrl(caller, databaseId, url)
     // Its failure stands in the record of the import.
-    this.#track(begun.ended).catch(() => undefined)
+    this.#track(databaseId, 'import', () => begun.ended).catch(() => undefined)
     return begun.record
   }
 
   /** Imports an RDB file; resolves when the database serves its data. */
   async importFile(caller: Caller, databaseId: string, file: Readable): Promise<ImportRecord> {
     const begun = await this.#importing.fromFile(caller, databaseId, file)
-    await this.#track(begun.ended)
+    await this.#track(databaseId, 'import', () => begun.ended)
     return this.#importing.progress(caller, databaseId)
   }
 
@@ -209,7 +212,7 @@ export class Backups implements Service {
   async #begin(args: operations.backups.BeginArgs): Promise<DatabaseRow> {
     const outcome = await this.#parts.store.run(operations.backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
-    await this.#track(this.#making.make(args.backup))
+    await this.#track(args.backup.database_id, 'backup', () => this.#making.make(args.backup))
     return outcome.database
   }
 
@@ -224,8 +227,9 @@ export class Backups implements Service {
     for (const sendAway of this.#callers) sendAway(new HomeportError('starting', {}))
   }
 
-  /** What is begun goes on when whoever asked for it is gone. */
-  #track<Result>(work: Promise<Result>): Promise<Result> {
+  /** What is begun goes on when whoever asked for it is gone, and its database stays awake. */
+  #track<Result>(databaseId: string, task: Task, begin: () => Promise<Result>): Promise<Result> {
+    const work = this.#parts.sleep.during(databaseId, task, begin)
     const ended = work.finally(() => this.#underWay.delete(work))
     this.#underWay.add(work)
     return new Promise<Result>((resolve, reject) => {

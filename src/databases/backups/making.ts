@@ -19,9 +19,10 @@ export class Making {
   /** Takes a snapshot of the backup's database and checks it. Rejects when it fails; then its row says so. */
   make(backup: NewBackup): Promise<BackupRow> {
     return this.settle(backup, async () => {
-      const { fleet, files, wake } = this.#parts
+      const { fleet, files, sleep } = this.#parts
       const file = await files.prepare(backup)
-      await wake(backup.database_id)
+      sleep.wake(backup.database_id)
+      await fleet.endpoints(backup.database_id, undefined, 'while-loading')
       const evidence = await fleet.takeSnapshot(backup.database_id, file)
       return this.figures(backup, evidence).catch(asFailedSnapshot)
     })

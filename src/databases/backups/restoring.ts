@@ -94,7 +94,7 @@ export class Restoring {
 
   /** Clients get to the engine only after the store knows that the new data is in place. */
   async #replace(database: DatabaseRow): Promise<void> {
-    const { store, fleet, files, plans } = this.#parts
+    const { store, fleet, files, plans, sleep } = this.#parts
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
     await untilDone(this.#parts, databaseId, async () => {
@@ -102,6 +102,7 @@ export class Restoring {
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {
+      sleep.adopt(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
       await untilDone(this.#parts, databaseId, () => store.run(operations.restores.finish, { databaseId }))

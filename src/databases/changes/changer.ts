@@ -2,8 +2,8 @@
  * How a database is changed. There are two ways, and every change takes one of them:
  *
  * - `configure`: one transaction writes what the database should be; then the data plane and the engines are told. A
- *   crash before the commit has changed nothing, one after it is mended by the next start, which brings everything up
- *   as the row says.
+ *   crash before the commit has changed nothing, one after it is mended by the next waking, which follows the row. A
+ *   database that sleeps is not woken for it.
  * - `transform`, for what takes a while or may fail:
  *
  *       (empty) ── begin ──▶ changing ── engines take the new shape ── finish ──▶ (empty), the new row
@@ -21,10 +21,9 @@ import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
-import type { ServingDirectory } from '../directory.js'
 import { engineSpecOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
-import type { DatabasesOptions } from '../parts.js'
+import type { Surroundings } from '../surroundings.js'
 import { Turns } from './turns.js'
 
 const store = operations.databasesChanges
@@ -49,21 +48,14 @@ export interface Changed {
   readonly row: DatabaseRow
 }
 
-/** What changes need of the databases around them. */
-export interface ChangerParts extends DatabasesOptions {
-  readonly directory: ServingDirectory
-  /** Begins to bring the engines of a database up that is still to come up after a start. */
-  readonly bringUp: (databaseId: string) => void
-}
-
 /** Makes changes; see the top of this file. */
 export class Changer {
-  readonly parts: ChangerParts
+  readonly parts: Surroundings
   readonly #turns = new Turns()
   readonly #transformations = new Set<Promise<unknown>>()
   #stopped = false
 
-  constructor(parts: ChangerParts) {
+  constructor(parts: Surroundings) {
     this.parts = parts
   }
 
@@ -87,6 +79,17 @@ export class Changer {
   configureEngines(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const changed = await this.write(caller, databaseId, wished)
+      if (changed.kind === 'changed') await this.tellEngines(changed.row)
+      return changed
+    })
+  }
+
+  /** The same for a change that follows from the present row; `judge` throws to refuse. */
+  reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange): Promise<Changed> {
+    return this.inTurn(databaseId, async () => {
+      const row = await this.parts.store.run(operations.databases.get, { accountId: caller.accountId, databaseId })
+      if (!row) throw new HomeportError('database_not_found', { databaseId })
+      const changed = await this.write(caller, databaseId, judge(row))
       if (changed.kind === 'changed') await this.tellEngines(changed.row)
       return changed
     })
@@ -124,10 +127,13 @@ export class Changer {
     }
   }
 
-  /** The change is made already: when the engines cannot take it now, the fleet goes on trying. */
+  /**
+   * The change is made already: engines that sleep take it when they wake, and when they cannot take it now, the fleet
+   * goes on trying.
+   */
   async tellEngines(row: DatabaseRow): Promise<void> {
-    const { fleet, plans, logger, bringUp } = this.parts
-    bringUp(row.database_id)
+    const { fleet, plans, logger, sleep } = this.parts
+    if (!sleep.isAwake(row.database_id)) return
     try {
       await fleet.ensure(engineSpecOf(row, plans))
     } catch (error) {
@@ -148,7 +154,8 @@ export class Changer {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
     const begun = await this.inTurn(databaseId, () => this.parts.store.run(store.begin, args))
     if (begun.kind !== 'begun') throw refusalOf(begun, databaseId)
-    const work = this.#transform(caller, begun.database, modifyingState, judge)
+    const make = (): Promise<Changed> => this.#transform(caller, begun.database, modifyingState, judge)
+    const work = this.parts.sleep.during(databaseId, 'change', make)
     this.#transformations.add(work)
     return work.finally(() => this.#transformations.delete(work))
   }
@@ -165,9 +172,10 @@ export class Changer {
     judge: (row: DatabaseRow) => Promise<WishedChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
-    const { fleet, plans, bringUp } = this.parts
+    const { fleet, plans, sleep } = this.parts
     try {
-      bringUp(databaseId)
+      sleep.wake(databaseId)
+      await fleet.endpoints(databaseId, undefined, 'while-loading')
       const wished = await judge(before)
       if (store.isSame(before, wished.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
       await fleet.ensure(engineSpecOf({ ...before, ...wished.set }, plans))
@@ -187,8 +195,9 @@ export class Changer {
    * next comes later; they need not have taken it yet.
    */
   async #takeBack(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<void> {
-    const { fleet, plans, logger, clock } = this.parts
+    const { fleet, plans, logger, clock, sleep } = this.parts
     const databaseId = before.database_id
+    sleep.adopt(databaseId)
     const retaken = fleet.ensure(engineSpecOf(before, plans))
     retaken.catch((error: unknown) =>
       logger.warn({ databaseId, err: error }, 'engines do not take their old shape yet'),

@@ -4,11 +4,13 @@ import type { ChangePlanBody } from '../../contract/databases-changes.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
+import { authorityProblem } from '../client-authority.js'
 import { planNameOf, readRegionsOf } from '../engine-wish.js'
 import { newCredentials } from '../identity.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems, readRegionProblems } from '../rules.js'
-import { Changer, type ChangerParts, refusalOf, type WishedChange } from './changer.js'
+import type { Surroundings } from '../surroundings.js'
+import { Changer, refusalOf, type WishedChange } from './changer.js'
 import { Holds } from './holds.js'
 import { judgePlanChange, type PlanWish, readPlanWish } from './plan-change.js'
 
@@ -20,14 +22,27 @@ import { judgePlanChange, type PlanWish, readPlanWish } from './plan-change.js'
 export class Changes {
   readonly #changer: Changer
   readonly #holds = new Holds()
+  readonly #settleBudget: (databaseId: string) => Promise<void>
 
-  constructor(parts: ChangerParts) {
+  /** @param parts `settleBudget` resolves when the state of a database fits its budget. */
+  constructor(parts: Surroundings & { readonly settleBudget: (databaseId: string) => Promise<void> }) {
     this.#changer = new Changer(parts)
+    this.#settleBudget = parts.settleBudget
   }
 
   /** Waits for what is under way. */
   stop(): Promise<void> {
     return this.#changer.stop()
+  }
+
+  /** Work on one database when no short change of it is under way. */
+  inTurn<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
+    return this.#changer.inTurn(databaseId, work)
+  }
+
+  /** Lets the data plane follow a row that was changed in a turn. */
+  show(row: DatabaseRow): Promise<void> {
+    return this.#changer.show(row)
   }
 
   /** Resolves when the engines of a database may be logged in to. */
@@ -47,6 +62,7 @@ export class Changes {
   async setBudget(caller: Caller, databaseId: string, budget: number): Promise<void> {
     const wished: WishedChange = { set: { budget }, action: 'Change Database Budget', details: { budget } }
     await this.#changer.configure(caller, databaseId, wished)
+    await this.#settleBudget(databaseId)
   }
 
   /** Turns auto upgrade on or off; rejects with `already_set` when it is so already. */
@@ -73,6 +89,11 @@ export class Changes {
       ...{ action: 'Change Database Allow List', details: { allowed_ips: ranges } },
     }
     await this.#changer.configure(caller, databaseId, wished)
+  }
+
+  /** Makes a change that follows from the present row; resolves when the running engines have learnt of it. */
+  async reconfigure(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange): Promise<void> {
+    await this.#changer.reconfigureEngines(caller, databaseId, judge)
   }
 
   /** Sets what happens at the size limit: evict (true) or refuse writes. */
@@ -122,6 +143,21 @@ export class Changes {
         await this.#changer.show(before)
         throw error
       }
+    })
+  }
+
+  /** Lets the TLS port ask clients for certificates of this authority (PEM), or for none with null. */
+  setClientAuthority(caller: Caller, databaseId: string, authority: string | null): Promise<DatabaseRow> {
+    const problem = authority === null ? undefined : authorityProblem(authority)
+    refuse(problem === undefined ? [] : [problem])
+    const wished: WishedChange = {
+      set: { client_authority: authority },
+      ...{ action: 'Change Database Mutual TLS', details: { client_certificates: authority !== null } },
+    }
+    return this.#changer.inTurn(databaseId, async () => {
+      const { tls } = await this.#atRest(caller, databaseId)
+      if (tls === 0 && authority !== null) throw new HomeportError('mutual_tls_needs_tls', {})
+      return (await this.#changer.write(caller, databaseId, wished)).row
     })
   }
 
@@ -175,6 +211,7 @@ export class Changes {
         usedBytes: () => fleet.usedBytes(databaseId),
       }),
     )
+    await this.#settleBudget(databaseId)
   }
 
   /** The row of a database that nothing else changes at the moment. */

@@ -172,7 +172,7 @@ describe('a database that is being changed', () => {
     mkdirSync(half, { mode: 0o700 })
     const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
     onTestFinished(() => again.close())
-    expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([record])
+    expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...record, state: 'passive' }])
     expect((await again.databases.endpoints(record.database_id)).length).toBeGreaterThan(0)
     await waitFor(() => !existsSync(half), { what: 'the half-made replica to go' })
     const renamed = await again.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'free again' })

@@ -14,6 +14,7 @@ import {
   resetPassword,
   updateAllowList,
   updateBudget,
+  updateMutualTls,
   updateRegions,
 } from '../../contract/databases-changes.js'
 import { type Caller, type Route, route } from '../../http/index.js'
@@ -34,6 +35,9 @@ function recordRoutes(changes: Changes, render: Render): Route[] {
       render(await changes.rename(caller, params.id, body.name), caller),
     ),
     route(resetPassword, async ({ caller, params }) => render(await changes.resetPassword(caller, params.id), caller)),
+    route(updateMutualTls, async ({ caller, params, body }) =>
+      render(await changes.setClientAuthority(caller, params.id, body.client_ca), caller),
+    ),
     route(enableTls, async ({ caller, params }) => render(await changes.enableTls(caller, params.id), caller)),
   ]
 }

@@ -28,9 +28,15 @@ export interface HouseOptions {
   readonly clock?: Clock
   readonly freeAccountDatabases?: number
   readonly paidAccountDatabases?: number
+  /** Default: more than any test makes. */
+  readonly awakeDatabases?: number
+  /** Told the name of every transaction before it is run. */
+  readonly onTransaction?: (name: string) => void
+  /** What a data plane would tell. Default: nobody ever asks for anything. */
+  readonly traffic?: DatabasesOptions['traffic']
 }
 
-/** An answer of the management API; `body` is the parsed JSON. */
+/** An answer of the management API; `body` is the parsed JSON, or the text where it is none. */
 export interface HouseAnswer {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -59,13 +65,14 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const dataDir = options.dataDir ?? join(tempDir(), 'data')
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const redisPorts = options.redisPorts ?? (await freePortRange(10))
-  const store = await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })
+  const store = watched(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
   const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })
   await accounts.start()
   const fleet = createFleet({ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet })
   await fleet.start()
   const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, redisPorts, options })
   await databases.start()
+  await databases.usage.start()
   const server = serverOf(databases, accounts)
   await server.start()
   await databases.backups.start()
@@ -81,10 +88,21 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
     close: async () => {
-      for (const service of [databases.backups, server, databases]) await service.stop()
+      for (const service of [databases.backups, server, databases.usage, databases]) await service.stop()
       gate.close()
       await fleet.stop()
       await store.close()
+    },
+  }
+}
+
+function watched(store: Store, { onTransaction }: HouseOptions): Store {
+  return {
+    describe: () => store.describe(),
+    close: () => store.close(),
+    run: (operation, args) => {
+      onTransaction?.(operation.name)
+      return store.run(operation, args)
     },
   }
 }
@@ -107,7 +125,11 @@ function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: F
       proxyTerminatesTls: false,
       freeAccountDatabases: options.freeAccountDatabases ?? 1,
       paidAccountDatabases: options.paidAccountDatabases ?? 1000,
+      awakeDatabases: options.awakeDatabases ?? 1000,
+      usageFlushMs: 10_000,
+      ...{ redisDomain: undefined, redisDomainPort: 8703 },
     },
+    traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     onServing: (databaseId) => gate.open(databaseId),
   })
@@ -119,7 +141,12 @@ function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet']
   return {
     ensure: (spec, patience) => options.ensure?.(fleet, spec) ?? fleet.ensure(spec, patience),
     remove: (databaseId) => options.remove?.(fleet, databaseId) ?? fleet.remove(databaseId),
-    endpoints: (databaseId, signal) => fleet.endpoints(databaseId, signal),
+    endpoints: (databaseId, signal, patience) => fleet.endpoints(databaseId, signal, patience),
+    rest: (databaseId) => fleet.rest(databaseId),
+    tidyLog: (databaseId) => fleet.tidyLog(databaseId),
+    observe: (databaseId) => fleet.observe(databaseId),
+    occupancy: (databaseId) => fleet.occupancy(databaseId),
+    sample: (databaseId) => fleet.sample(databaseId),
     usedBytes: (databaseId) => fleet.usedBytes(databaseId),
     collectOrphans: (known) => fleet.collectOrphans(known),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),
@@ -153,5 +180,6 @@ async function callApi(
 ): Promise<HouseAnswer> {
   const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, ...sent })
-  return { status: response.status, body: await response.json() }
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  return { status: response.status, body: isJson ? await response.json() : await response.text() }
 }

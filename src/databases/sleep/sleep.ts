@@ -1,0 +1,221 @@
+import type { Timer } from '../../base/index.js'
+import type { EngineSpec } from '../../fleet/index.js'
+import type { DatabasesOptions } from '../parts.js'
+import { bedtimeOf, type Candidate } from './bedtime.js'
+import type { Sleeper, Task } from './sleeper.js'
+import * as sleepers from './sleeper.js'
+import { explain, type WhyAwake } from './why.js'
+
+/** What sleep has to know of the databases around it. */
+export interface SleepParts extends Pick<DatabasesOptions, 'fleet' | 'clock' | 'logger' | 'traffic'> {
+  /** What the engines of a database have to be; undefined when they must not run. */
+  readonly specOf: (databaseId: string) => EngineSpec | undefined
+  /** How long a database may be idle, milliseconds. */
+  readonly idleMsOf: (databaseId: string) => number
+  /** Whether requests of clients count; those of a suspended database are refused. */
+  readonly servesClients: (databaseId: string) => boolean
+  /** Above so many, databases that are idle for a short time only go to sleep as well. */
+  readonly mostAwake: number
+}
+
+/** Looks follow each other at this distance at least, however many databases change. */
+const LOOK_GAP_MS = 200
+/** A database that something holds awake is looked at again after this time at the latest. */
+const LONGEST_LOOK_MS = 60_000
+/** A hold that ended since the last look is noticed within this share of the time a database may be idle. */
+const LOOKS_PER_IDLE_TIME = 4
+/** Databases that are put to sleep side by side. */
+const AT_ONCE = 8
+
+/**
+ * Lets the engines of databases rest that nobody uses, and wakes them. One timer serves all databases, and is only set
+ * while one is awake.
+ */
+export class Sleep {
+  readonly #parts: SleepParts
+  readonly #sleepers = new Map<string, Sleeper>()
+  readonly #retiring = new Set<Promise<void>>()
+  readonly #startedAtMs: number
+  #timer: { readonly atMs: number; readonly timer: Timer } | undefined
+  #stopped = false
+
+  constructor(parts: SleepParts) {
+    this.#parts = parts
+    this.#startedAtMs = parts.clock.now()
+  }
+
+  /** Whether the engines of a database run or are about to. */
+  isAwake(databaseId: string): boolean {
+    return sleepers.isUp(this.#of(databaseId))
+  }
+
+  /**
+   * Somebody needs the engines of a database now: begins to start them if it sleeps. The wish is declared before this
+   * returns, so that whoever asks the fleet next waits for them.
+   */
+  wake(databaseId: string): void {
+    const sleeper = this.#of(databaseId)
+    if (sleepers.isUp(sleeper)) {
+      this.#put(sleepers.used(sleeper, this.#now()))
+      return
+    }
+    const spec = this.#stopped ? undefined : this.#parts.specOf(databaseId)
+    if (!spec) return
+    this.#put(sleepers.woken(sleeper, this.#now()))
+    this.#lookAt(this.#now())
+    this.#parts.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
+  }
+
+  /** The engines of a database run, or are being started, by somebody else's wish. */
+  adopt(databaseId: string): void {
+    const sleeper = this.#of(databaseId)
+    this.#put(sleepers.isUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()))
+    this.#lookAt(this.#now())
+  }
+
+  /** Keeps a database from falling asleep while the work lasts, whatever comes of it. Does not wake it. */
+  async during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result> {
+    this.#put(sleepers.withTask(this.#of(databaseId), task, 1, this.#now()))
+    try {
+      return await work()
+    } finally {
+      const sleeper = this.#sleepers.get(databaseId)
+      if (sleeper) this.#put(sleepers.withTask(sleeper, task, -1, this.#now()))
+      this.#lookAt(this.#now())
+    }
+  }
+
+  /** A database is gone. */
+  forget(databaseId: string): void {
+    this.#sleepers.delete(databaseId)
+  }
+
+  /** Something that decides about sleep has changed. */
+  reconsider(): void {
+    this.#lookAt(this.#now())
+  }
+
+  /** What keeps a database awake, or since when it sleeps. Wakes nothing. */
+  why(databaseId: string): Promise<WhyAwake> {
+    const { fleet, traffic, idleMsOf } = this.#parts
+    const sleeper = this.#of(databaseId)
+    return explain(sleeper, {
+      meter: traffic.meterOf(databaseId),
+      idleMs: idleMsOf(databaseId),
+      occupancy: () => fleet.occupancy(databaseId),
+    })
+  }
+
+  /** Puts nothing more to sleep and wakes nothing more. What is under way ends with the fleet. */
+  stop(): void {
+    this.#stopped = true
+    this.#timer?.timer.cancel()
+    this.#timer = undefined
+  }
+
+  #now(): number {
+    return this.#parts.clock.now()
+  }
+
+  /** After a start every database sleeps; only those that were awake since have an entry. */
+  #of(databaseId: string): Sleeper {
+    return this.#sleepers.get(databaseId) ?? sleepers.newSleeper(databaseId, this.#startedAtMs)
+  }
+
+  #put(sleeper: Sleeper): void {
+    this.#sleepers.set(sleeper.databaseId, sleeper)
+  }
+
+  /** Looks at the given time or, if a look comes before it anyway, then. */
+  #lookAt(atMs: number): void {
+    if (this.#stopped || (this.#timer && this.#timer.atMs <= atMs)) return
+    this.#timer?.timer.cancel()
+    const delayMs = Math.max(atMs - this.#now(), LOOK_GAP_MS)
+    const timer = this.#parts.clock.after(delayMs, () => this.#look())
+    this.#timer = { atMs: this.#now() + delayMs, timer }
+  }
+
+  #look(): void {
+    this.#timer = undefined
+    const nowMs = this.#now()
+    const candidates: Candidate[] = []
+    const awake = [...this.#sleepers.values()].filter((one) => one.state === 'awake')
+    for (const sleeper of awake) {
+      const candidate = this.#candidateOf(sleeper)
+      if (candidate) candidates.push(candidate)
+      else this.#onHeld(sleeper, nowMs)
+    }
+    const { due, nextAtMs } = bedtimeOf(candidates, awake.length - this.#parts.mostAwake, nowMs)
+    for (const candidate of due) this.#retire(candidate)
+    if (nextAtMs !== undefined) this.#lookAt(nextAtMs)
+  }
+
+  /** Undefined while something holds the database awake. */
+  #candidateOf(sleeper: Sleeper): Candidate | undefined {
+    const { traffic, idleMsOf, servesClients } = this.#parts
+    const { databaseId, usedAtMs } = sleeper
+    if (sleepers.isWorkedOn(sleeper)) return undefined
+    if (!servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
+    const meter = traffic.meterOf(databaseId)
+    if (meter && meter.holds > 0) return undefined
+    return { databaseId, usedAtMs: Math.max(usedAtMs, meter?.lastActivityAtMs ?? 0), idleMs: idleMsOf(databaseId) }
+  }
+
+  #onHeld(sleeper: Sleeper, nowMs: number): void {
+    this.#put(sleepers.used(sleeper, nowMs))
+    this.#lookAt(nowMs + Math.min(this.#parts.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS))
+  }
+
+  #retire({ databaseId, usedAtMs }: Candidate): void {
+    if (this.#retiring.size >= AT_ONCE) {
+      this.#lookAt(this.#now())
+      return
+    }
+    this.#put(sleepers.drowsy(this.#of(databaseId)))
+    const retiring = this.#putToSleep(databaseId, usedAtMs)
+      .catch((error: unknown) => {
+        if (!this.#stopped) this.#parts.logger.error({ databaseId, err: error }, 'a database cannot fall asleep')
+      })
+      .finally(() => {
+        this.#retiring.delete(retiring)
+        this.#lookAt(this.#now())
+      })
+    this.#retiring.add(retiring)
+  }
+
+  async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
+    const { fleet, traffic, servesClients, logger } = this.#parts
+    await fleet.tidyLog(databaseId).catch((error: unknown) => {
+      if (!this.#stopped)
+        logger.warn({ databaseId, err: error }, 'the log of a database was not rewritten before it falls asleep')
+    })
+    const sleeper = this.#sleepers.get(databaseId)
+    if (this.#stopped || sleeper?.state !== 'drowsy') return
+    // From here to the wish of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
+    const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
+    const manner = servesClients(databaseId) ? 'when-unused' : 'and-send-away'
+    const isReleased = isUnused && traffic.release(databaseId, manner)
+    this.#put(isReleased ? sleepers.fallingAsleep(sleeper) : sleepers.used(sleeper, this.#now()))
+    if (isReleased) await this.#rest(databaseId)
+  }
+
+  async #rest(databaseId: string): Promise<void> {
+    await this.#parts.fleet.rest(databaseId)
+    const sleeper = this.#sleepers.get(databaseId)
+    if (sleeper?.state !== 'falling-asleep') return
+    this.#put(sleepers.asleep(sleeper, this.#now()))
+    this.#parts.logger.info({ databaseId }, 'a database sleeps')
+  }
+
+  /** Whoever waited has been told. Nothing is tried again before the next request, unless only a replica is missing. */
+  #onFailedWake(databaseId: string, error: unknown): void {
+    const { fleet, logger } = this.#parts
+    const sleeper = this.#sleepers.get(databaseId)
+    if (this.#stopped || !sleeper || !sleepers.isUp(sleeper)) return
+    const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
+    logger.error({ databaseId, err: error }, isServing ? 'a read region does not come up' : 'a database does not wake')
+    if (isServing || sleepers.isWorkedOn(sleeper)) return
+    this.#put(sleepers.fallingAsleep(sleeper))
+    this.#rest(databaseId).catch(() => {})
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * One database between sleep and waking.
+ *
+ * ```
+ *              wake                     nobody uses it              log tidied, nobody came
+ *   asleep ──────────▶ awake ──────────────────────────▶ drowsy ──────────────────────────▶ falling-asleep
+ *     ▲                 ▲ ▲                                 │                                     │    │
+ *     │                 │ └───────── somebody came ─────────┘                                     │    │
+ *     │                 └──────────────────────────── wake ───────────────────────────────────────┘    │
+ *     └──────────────────────────────────────── engines ended ─────────────────────────────────────────┘
+ * ```
+ *
+ * - `asleep`: no process, and none is wished.
+ * - `awake`: engines are wished to run; they run or are on their way up.
+ * - `drowsy`: as awake, and serves; its log is being rewritten before its engines are stopped.
+ * - `falling-asleep`: its engines are being stopped and no client is connected to them. Whoever comes now wakes it: the
+ *   fleet starts them again when they have ended.
+ *
+ * Every arrow is one function here.
+ */
+
+/** Work of ours during which a database must not sleep, in the words that people read. */
+export type Task = 'creation' | 'change' | 'backup' | 'restore' | 'import'
+
+/** See the top of this file. */
+export type Wakefulness = 'asleep' | 'awake' | 'drowsy' | 'falling-asleep'
+
+/** A database and how awake it is. */
+export interface Sleeper {
+  readonly databaseId: string
+  readonly state: Wakefulness
+  /** When it was woken or fell asleep last, Unix milliseconds. */
+  readonly sinceMs: number
+  /** When it was last seen in use in a way that no meter tells: woken, held or worked on. */
+  readonly usedAtMs: number
+  /** Tasks under way, by kind. */
+  readonly tasks: Readonly<Partial<Record<Task, number>>>
+}
+
+/** A database that sleeps. */
+export function newSleeper(databaseId: string, nowMs: number): Sleeper {
+  return { databaseId, state: 'asleep', sinceMs: nowMs, usedAtMs: nowMs, tasks: {} }
+}
+
+function expectState(sleeper: Sleeper, ...states: readonly Wakefulness[]): void {
+  if (!states.includes(sleeper.state)) throw new Error(`database ${sleeper.databaseId} is ${sleeper.state}`)
+}
+
+/** Whether engines are wished to run. */
+export function isUp({ state }: Sleeper): boolean {
+  return state === 'awake' || state === 'drowsy'
+}
+
+/** `asleep` or `falling-asleep` -> `awake`. */
+export function woken(sleeper: Sleeper, nowMs: number): Sleeper {
+  expectState(sleeper, 'asleep', 'falling-asleep')
+  return { ...sleeper, state: 'awake', sinceMs: nowMs, usedAtMs: nowMs }
+}
+
+/** Any state that is up: somebody needs it now. `drowsy` -> `awake`. */
+export function used(sleeper: Sleeper, nowMs: number): Sleeper {
+  expectState(sleeper, 'awake', 'drowsy')
+  return { ...sleeper, state: 'awake', usedAtMs: nowMs }
+}
+
+/** `awake` -> `drowsy`. */
+export function drowsy(sleeper: Sleeper): Sleeper {
+  expectState(sleeper, 'awake')
+  return { ...sleeper, state: 'drowsy' }
+}
+
+/** `awake` or `drowsy` -> `falling-asleep`. */
+export function fallingAsleep(sleeper: Sleeper): Sleeper {
+  expectState(sleeper, 'awake', 'drowsy')
+  return { ...sleeper, state: 'falling-asleep' }
+}
+
+/** `falling-asleep` -> `asleep`. */
+export function asleep(sleeper: Sleeper, nowMs: number): Sleeper {
+  expectState(sleeper, 'falling-asleep')
+  return { ...sleeper, state: 'asleep', sinceMs: nowMs }
+}
+
+/** Any state: a task begins (1) or ends (-1). */
+export function withTask(sleeper: Sleeper, task: Task, by: 1 | -1, nowMs: number): Sleeper {
+  const count = (sleeper.tasks[task] ?? 0) + by
+  const { [task]: _, ...others } = sleeper.tasks
+  return { ...sleeper, usedAtMs: nowMs, tasks: count > 0 ? { ...others, [task]: count } : others }
+}
+
+/** Whether work of ours is under way. */
+export function isWorkedOn({ tasks }: Sleeper): boolean {
+  return Object.keys(tasks).length > 0
+}

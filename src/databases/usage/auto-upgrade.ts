@@ -1,0 +1,82 @@
+import { HomeportError } from '../../contract/errors.js'
+import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../../contract/plans.js'
+import type { Caller } from '../../http/index.js'
+import type { Logger } from '../../telemetry/index.js'
+import { dataBoundOf, planNameOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import type { DatabaseBook } from './book.js'
+import { systemCaller } from './system-caller.js'
+
+/** A database is moved to the next plan when so much of a limit is used: before writes are refused or slowed down. */
+export const OUTGROWN_SHARE = 0.9
+
+/** What auto upgrade works with. */
+export interface AutoUpgradeParts {
+  readonly plans: PlanTable
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+  readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
+}
+
+/** Moves databases that outgrow their fixed plan to the next one. */
+export class AutoUpgrade {
+  readonly #parts: AutoUpgradeParts
+  readonly #underWay = new Map<string, Promise<void>>()
+
+  constructor(parts: AutoUpgradeParts) {
+    this.#parts = parts
+  }
+
+  /** Begins to move a database to a larger plan, if it is to be moved. */
+  consider(book: DatabaseBook): void {
+    const { row } = book
+    const { plans } = this.#parts
+    const limit = outgrownLimit(book, plans[planNameOf(row)])
+    if (row.auto_upgrade === 0 || !limit || this.#underWay.has(row.database_id)) return
+    const next = nextPlan(row, plans, limit)
+    if (!next) return
+    const work = this.#upgrade(row, next).finally(() => this.#underWay.delete(row.database_id))
+    this.#underWay.set(row.database_id, work)
+  }
+
+  /** Waits for what is under way. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#underWay.values())
+  }
+
+  /** What fails is tried again at the next look. */
+  async #upgrade(row: DatabaseRow, plan: PlanName): Promise<void> {
+    const { logger, changePlan } = this.#parts
+    const facts = { databaseId: row.database_id, from: row.plan, plan }
+    try {
+      await changePlan(systemCaller(row.account_id), row.database_id, plan)
+      logger.info(facts, 'a database has outgrown its plan and was moved to the next one')
+    } catch (error) {
+      if (error instanceof HomeportError && error.code === 'database_busy') return
+      logger.warn({ ...facts, err: error }, 'a database has outgrown its plan but cannot be moved yet')
+    }
+  }
+}
+
+/** A limit of a plan, bytes. */
+type Limit = (plan: Plan) => number
+
+const bandwidthOf: Limit = (plan) => plan.max_bandwidth_per_month
+
+/** The limit that a database has outgrown, if there is one. With eviction a full database makes room by itself. */
+function outgrownLimit(book: DatabaseBook, plan: Plan): Limit | undefined {
+  // Asked in any case: what was refused before is not news at the next look.
+  const isRefused = book.refusedForSpace()
+  const isFull = isRefused || book.usedBytes >= OUTGROWN_SHARE * dataBoundOf(plan)
+  if (isFull && book.row.eviction === 0) return dataBoundOf
+  return book.meter.monthBytes >= OUTGROWN_SHARE * bandwidthOf(plan) ? bandwidthOf : undefined
+}
+
+/** The smallest fixed plan with more of a limit than the fixed plan of a database. */
+export function nextPlan(row: DatabaseRow, plans: PlanTable, limit: Limit = dataBoundOf): PlanName | undefined {
+  const present = planNameOf(row)
+  if (!isFixed(present)) return undefined
+  const bound = limit(plans[present])
+  return PLAN_NAMES.slice(PLAN_NAMES.indexOf(present) + 1).find((name) => isFixed(name) && limit(plans[name]) > bound)
+}
+
+const isFixed = (plan: PlanName): boolean => plan.startsWith('fixed_')

@@ -1,0 +1,262 @@
+import { HomeportError } from '../../contract/errors.js'
+import { PLAN_NAMES, type PlanTable } from '../../contract/plans.js'
+import type { EngineSample } from '../../fleet/index.js'
+import type { operations } from '../../store/index.js'
+import { DatabaseMeter, monthIndex } from '../../telemetry/index.js'
+import { planNameOf, planOf, readRegionsOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import { chargesForUse, dayOf, type Holding, holdingCosts, monthStartOf, NANO, type Prices, pricesOf } from './cost.js'
+import { type Counted, MeterReader } from './meter-reader.js'
+import { countedDay, emptyDay, Pending, type Taken } from './pending.js'
+
+type StandingRow = operations.usage.StandingRow
+type UsageGauges = operations.usageSample.UsageGauges
+type UsageSample = operations.usageSample.UsageSample
+
+/** Whether commands are served; what the gateway reads (`DatabaseUsage`). */
+export type BookAdmission = { readonly kind: 'open' } | { readonly kind: 'refused'; readonly error: HomeportError }
+
+const OPEN: BookAdmission = { kind: 'open' }
+const SPENT: BookAdmission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
+
+/** What a book begins with. */
+export interface Opening {
+  readonly row: DatabaseRow
+  readonly plans: PlanTable
+  readonly nowMs: number
+  /** As it was written down last. */
+  readonly standing?: StandingRow | undefined
+  /** What was used since the month began. */
+  readonly month?: { readonly requests: number; readonly cost_nano: number; readonly bytes?: number } | undefined
+  /** Called once when the budget is spent, in the middle of a command. */
+  readonly onSpent: () => void
+}
+
+/** What one database uses, in memory. */
+export class DatabaseBook {
+  readonly meter = new DatabaseMeter()
+  readonly pending = new Pending()
+  readonly #reader = new MeterReader(this.meter)
+  readonly #plans: PlanTable
+  readonly #onSpent: () => void
+  readonly #lookups = new Map<number, { readonly hits: number; readonly misses: number }>()
+  #row: DatabaseRow
+  #prices: Prices
+  #plan: string
+  #accountedAt: number
+  /** The month of `#accountedAt`, its cost until then, and its requests until then. */
+  #month: { readonly start: number; readonly costNano: number; readonly requests: number }
+  #gauges: Omit<UsageGauges, 'open'>
+  #lookedAt: number
+  /** The budget is spent when the month has so many requests. */
+  #spentAt = Number.POSITIVE_INFINITY
+  #isTold = false
+  #refusals = 0
+  #isLookedFor = false
+
+  constructor({ row, plans, nowMs, standing, month, onSpent }: Opening) {
+    this.#row = row
+    this.#plans = plans
+    this.#onSpent = onSpent
+    this.#plan = PLAN_NAMES.find((name) => name === standing?.plan) ?? planNameOf(row)
+    this.#prices = pricesOf(plans[PLAN_NAMES.find((name) => name === this.#plan) ?? planNameOf(row)])
+    this.#accountedAt = Math.min(standing?.accounted_at ?? row.created_at, nowMs)
+    const { keys = 0, used_bytes: usedBytes = 0, disk_bytes: diskBytes = 0, looked_at = 0 } = standing ?? {}
+    this.#gauges = { keys, usedBytes, diskBytes, monitors: 0 }
+    this.#lookedAt = looked_at
+    const { requests = 0, cost_nano: costNano = 0, bytes = 0 } = month ?? {}
+    this.#month = { start: monthStartOf(nowMs), costNano, requests }
+    Object.assign(this.meter.month, { index: monthIndex(nowMs), requests, bytesOffset: -bytes })
+    this.update(row, nowMs)
+  }
+
+  /** The database as it is now. */
+  get row(): DatabaseRow {
+    return this.#row
+  }
+
+  /** Size of the data set when it was last looked at, bytes. */
+  get usedBytes(): number {
+    return this.#gauges.usedBytes
+  }
+
+  /** Whether commands are served. Read for every command. */
+  get admission(): BookAdmission {
+    const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#spentAt
+    return isRefused ? this.#refuse() : OPEN
+  }
+
+  /** Whether the cost of the month has reached the budget, as far as the plan charges for use at all. */
+  get isSpent(): boolean {
+    return this.meter.month.requests >= this.#spentAt
+  }
+
+  /** Whether anything has happened that is not collected yet. */
+  get hasNews(): boolean {
+    return this.#reader.hasNews
+  }
+
+  /** Whether anything has been collected since the engines were last looked at. */
+  get isLookedFor(): boolean {
+    return this.#isLookedFor
+  }
+
+  /** What holds now, as far as it is known. */
+  get gauges(): UsageGauges {
+    return { ...this.#gauges, open: this.meter.connections }
+  }
+
+  /** When the engines were last looked at; 0 for never. */
+  get lookedAt(): number {
+    return this.#lookedAt
+  }
+
+  /** Whether commands have been refused since the last question because the data set is full. */
+  refusedForSpace(): boolean {
+    const { refusedForSpace } = this.meter
+    const hasMore = refusedForSpace > this.#refusals
+    this.#refusals = refusedForSpace
+    return hasMore
+  }
+
+  /** The database has changed. What was used until now is counted at the old price. */
+  update(row: DatabaseRow, nowMs: number): void {
+    const isAnother = row.plan !== this.#plan || row.state !== this.#row.state
+    if (isAnother || row.read_regions !== this.#row.read_regions) this.collect(nowMs)
+    if (isAnother) this.#account(nowMs)
+    if (row.plan !== this.#plan) this.#refusals = this.meter.refusedForSpace
+    this.#row = row
+    this.#plan = row.plan
+    this.#prices = pricesOf(planOf(row, this.#plans))
+    this.judge(nowMs)
+  }
+
+  /** Collects what has happened since the last time. */
+  collect(nowMs: number): void {
+    if (!this.#reader.hasNews) return
+    this.#isLookedFor = true
+    this.#account(nowMs)
+    const counted = this.#reader.read(1 + readRegionsOf(this.#row).length)
+    const day = countedDay(dayOf(nowMs - 1), counted, this.#prices.perRequest)
+    this.pending.addDay(day)
+    this.pending.addSample(this.#sampleOf(counted))
+    this.#addCost(day.day, day.cost_nano)
+    this.#month = { ...this.#month, requests: this.meter.month.requests }
+  }
+
+  /** The engines are being looked at, or are asleep. */
+  lookBegins(): void {
+    this.#isLookedFor = false
+  }
+
+  /** Notes what the engines have told. */
+  look(sample: EngineSample, nowMs: number): void {
+    const { keys, usedBytes, diskBytes, monitors } = sample
+    this.#account(nowMs)
+    this.#gauges = { keys, usedBytes, diskBytes, monitors }
+    this.#lookedAt = nowMs
+    const { hits, misses } = this.#newLookups(sample)
+    this.pending.amendSample(({ counters, ...rest }) => ({
+      ...rest,
+      counters: { ...counters, hits: counters.hits + hits, misses: counters.misses + misses },
+      gauges: { ...rest.gauges, ...this.#gauges },
+    }))
+  }
+
+  /** Decides anew how many requests of this month the budget pays for. */
+  judge(nowMs: number): void {
+    this.#turnMonth(nowMs)
+    this.#isTold = false
+    this.#spentAt = this.#requestsPaidFor(nowMs)
+  }
+
+  /** Cost of this month until now, billionths of a US dollar; commands as far as they are collected. */
+  monthCostNano(nowMs: number): number {
+    const monthStart = monthStartOf(nowMs)
+    const held = this.#holdings(nowMs).filter(({ day }) => day >= monthStart)
+    const heldNano = held.reduce((sum, holding) => sum + holding.costNano, 0)
+    return heldNano + (this.#month.start === monthStart ? this.#month.costNano : 0)
+  }
+
+  /** What of the days is not written down yet: what was collected, and what time has cost since. */
+  unwrittenDays(nowMs: number): readonly operations.usage.DayTotals[] {
+    return [...this.pending.days, ...this.#holdings(nowMs).map(heldDay)]
+  }
+
+  /** Hands over what is to be written. */
+  take(): Taken & { readonly standing: StandingRow } {
+    const { keys, usedBytes, diskBytes } = this.#gauges
+    const standing: StandingRow = {
+      ...{ database_id: this.#row.database_id, accounted_at: this.#accountedAt, plan: this.#plan },
+      ...{ looked_at: this.#lookedAt, keys, used_bytes: usedBytes, disk_bytes: diskBytes },
+    }
+    return { ...this.pending.take(), standing }
+  }
+
+  #refuse(): BookAdmission {
+    if (!this.#isTold && this.#row.state !== 'suspended') {
+      this.#isTold = true
+      this.#onSpent()
+    }
+    return SPENT
+  }
+
+  #requestsPaidFor(nowMs: number): number {
+    const { budget } = this.#row
+    if (budget === 0 || !chargesForUse(this.#prices)) return Number.POSITIVE_INFINITY
+    const leftNano = budget * NANO - this.monthCostNano(nowMs)
+    const counted = this.#month.start === monthStartOf(nowMs) ? this.#month.requests : 0
+    if (leftNano <= 0) return counted
+    if (this.#prices.perRequest === 0) return Number.POSITIVE_INFINITY
+    // Rounded, not cut: a remainder that stems from adding fractions does not pay for another request.
+    return counted + Math.round(leftNano / this.#prices.perRequest)
+  }
+
+  /** The gateway does the same at the next command. */
+  #turnMonth(nowMs: number): void {
+    const { month } = this.meter
+    const index = monthIndex(nowMs)
+    if (month.index === index) return
+    this.meter.turnMonth(index)
+  }
+
+  #account(nowMs: number): void {
+    for (const holding of this.#holdings(nowMs)) {
+      this.pending.addDay(heldDay(holding))
+      this.#addCost(holding.day, holding.costNano)
+    }
+    this.#accountedAt = Math.max(this.#accountedAt, nowMs)
+  }
+
+  /** Nothing is charged for the data of a suspended database: its cost stays within the budget. */
+  #holdings(nowMs: number): readonly Holding[] {
+    const prices = this.#row.state === 'suspended' ? { ...this.#prices, perGibMonth: 0 } : this.#prices
+    return holdingCosts(prices, this.#gauges.usedBytes, this.#accountedAt, nowMs)
+  }
+
+  #addCost(day: number, costNano: number): void {
+    const start = monthStartOf(day)
+    if (start > this.#month.start) this.#month = { start, costNano: 0, requests: 0 }
+    if (start === this.#month.start) this.#month = { ...this.#month, costNano: this.#month.costNano + costNano }
+  }
+
+  #newLookups({ lookups }: EngineSample): { hits: number; misses: number } {
+    const sums = { hits: 0, misses: 0 }
+    for (const { generation, hits, misses } of lookups) {
+      const before = this.#lookups.get(generation) ?? { hits: 0, misses: 0 }
+      sums.hits += Math.max(0, hits - before.hits)
+      sums.misses += Math.max(0, misses - before.misses)
+    }
+    this.#lookups.clear()
+    for (const { generation, hits, misses } of lookups) this.#lookups.set(generation, { hits, misses })
+    return sums
+  }
+
+  #sampleOf({ counters, ...rest }: Counted): UsageSample {
+    return { ...rest, counters: { ...counters, hits: 0, misses: 0 }, gauges: this.gauges }
+  }
+}
+
+function heldDay({ day, costNano, kibSeconds }: Holding): operations.usage.DayTotals {
+  return { ...emptyDay(day), cost_nano: costNano, held_kib_s: kibSeconds }
+}

@@ -1,0 +1,71 @@
+import type { Plan } from '../../contract/plans.js'
+import { nextMonthMs } from '../../telemetry/index.js'
+
+/** Length of a day, milliseconds. */
+export const DAY_MS = 24 * 60 * 60 * 1000
+
+const GIB = 2 ** 30
+const KIB = 1024
+/** Costs are counted in billionths of a US dollar. */
+export const NANO = 1_000_000_000
+
+/** What a plan charges, billionths of a US dollar. */
+export interface Prices {
+  readonly perRequest: number
+  readonly perMonth: number
+  readonly perGibMonth: number
+}
+
+/** The prices of a plan. */
+export function pricesOf(plan: Plan): Prices {
+  return {
+    perRequest: (plan.price_per_100k_commands / 100_000) * NANO,
+    perMonth: plan.price_per_month * NANO,
+    perGibMonth: plan.price_per_gb_month * NANO,
+  }
+}
+
+/** Whether it is use that a plan charges for; only then can a budget be spent by it. */
+export function chargesForUse({ perRequest, perGibMonth }: Prices): boolean {
+  return perRequest > 0 || perGibMonth > 0
+}
+
+/** Midnight (UTC) at which the day of a time begins. */
+export function dayOf(atMs: number): number {
+  return atMs - (atMs % DAY_MS)
+}
+
+/** Midnight (UTC) at which the month of a time begins. */
+export function monthStartOf(atMs: number): number {
+  const date = new Date(atMs)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
+}
+
+/** What holding a data set for a part of one day comes to. */
+export interface Holding {
+  readonly day: number
+  /** Billionths of a US dollar, with fractions. */
+  readonly costNano: number
+  /** KiB times seconds, with fractions. */
+  readonly kibSeconds: number
+}
+
+/** How far back time is accounted for in one go. */
+const LONGEST_DAYS = 400
+
+/**
+ * What holding `bytes` from one time to another comes to, day by day. The price of a month accrues evenly over the
+ * month; a gigabyte costs for as long as it is held, the first one nothing.
+ */
+export function holdingCosts(prices: Prices, bytes: number, fromMs: number, toMs: number): readonly Holding[] {
+  const holdings: Holding[] = []
+  const billedGib = Math.max(0, bytes / GIB - 1)
+  for (let from = Math.max(fromMs, toMs - LONGEST_DAYS * DAY_MS); from < toMs; ) {
+    const to = Math.min(toMs, dayOf(from) + DAY_MS)
+    const shareOfMonth = (to - from) / (nextMonthMs(from) - monthStartOf(from))
+    const costNano = (prices.perMonth + prices.perGibMonth * billedGib) * shareOfMonth
+    holdings.push({ day: dayOf(from), costNano, kibSeconds: ((bytes / KIB) * (to - from)) / 1000 })
+    from = to
+  }
+  return holdings
+}

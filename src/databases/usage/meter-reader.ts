@@ -1,0 +1,110 @@
+import { COMMANDS } from '../../contract/commands.js'
+import { operations } from '../../store/index.js'
+import { countedAs, type DatabaseMeter, type LatencyHistogram } from '../../telemetry/index.js'
+
+type UsageCounters = operations.usageSample.UsageCounters
+type LatencyCounts = operations.usageSample.LatencyCounts
+const { NO_LATENCY } = operations.usageSample
+
+/** What a meter has counted since the last look. */
+export interface Counted {
+  /** Without hits and misses, which the engines count. */
+  readonly counters: Omit<UsageCounters, 'hits' | 'misses'>
+  readonly commands: Readonly<Record<string, number>>
+  /** Client connections that were open at the last look or have been accepted since. */
+  readonly connections: number
+  readonly readLatency: LatencyCounts
+  readonly writeLatency: LatencyCounts
+}
+
+const KINDS = COMMANDS.map(countedAs)
+const WRITES = COMMANDS.map((command) => command.allowed && command.access === 'write')
+
+interface SeenLatency {
+  readonly counts: Float64Array
+  count: number
+  sumUs: number
+}
+
+/** What the reader has seen; made at the first look that finds something, as most databases sleep. */
+class Seen {
+  readonly commandCounts = new Float64Array(COMMANDS.length)
+  readonly readLatency: SeenLatency
+  readonly writeLatency: SeenLatency
+
+  constructor({ readLatency, writeLatency }: DatabaseMeter) {
+    this.readLatency = { counts: new Float64Array(readLatency.counts.length), count: 0, sumUs: 0 }
+    this.writeLatency = { counts: new Float64Array(writeLatency.counts.length), count: 0, sumUs: 0 }
+  }
+}
+
+/** Turns the counters of a meter, which only grow, into what has happened since the last look. */
+export class MeterReader {
+  readonly #meter: DatabaseMeter
+  #seen: Seen | undefined
+  #bytesIn = 0
+  #bytesOut = 0
+  #open = 0
+  #accepted = 0
+  #activityAtMs = 0
+
+  constructor(meter: DatabaseMeter) {
+    this.#meter = meter
+  }
+
+  /** Whether anything has happened since the last look. */
+  get hasNews(): boolean {
+    const { bytesIn, bytesOut, connections, connectionsTotal, lastActivityAtMs } = this.#meter
+    const bytesAreSame = bytesIn === this.#bytesIn && bytesOut === this.#bytesOut
+    const clientsAreSame = connections === this.#open && connectionsTotal === this.#accepted
+    return !bytesAreSame || !clientsAreSame || lastActivityAtMs !== this.#activityAtMs
+  }
+
+  /** What has happened since the last look. `requestsPerWrite`: what a write counts for. */
+  read(requestsPerWrite: number): Counted {
+    this.#seen ??= new Seen(this.#meter)
+    const { readLatency, writeLatency, bytesIn, bytesOut, connections, connectionsTotal } = this.#meter
+    const counted: Counted = {
+      ...this.#readCommands(this.#seen, requestsPerWrite),
+      connections: this.#open + connectionsTotal - this.#accepted,
+      readLatency: readHistogram(readLatency, this.#seen.readLatency),
+      writeLatency: readHistogram(writeLatency, this.#seen.writeLatency),
+    }
+    this.#bytesIn = bytesIn
+    this.#bytesOut = bytesOut
+    this.#open = connections
+    this.#accepted = connectionsTotal
+    this.#activityAtMs = this.#meter.lastActivityAtMs
+    return counted
+  }
+
+  #readCommands({ commandCounts }: Seen, requestsPerWrite: number): Pick<Counted, 'counters' | 'commands'> {
+    const totals = { requests: 0, reads: 0, writes: 0, scripts: 0, others: 0 }
+    const commands: Record<string, number> = {}
+    COMMANDS.forEach(({ name }, index) => {
+      const now = this.#meter.commandCounts[index] ?? 0
+      const more = now - (commandCounts[index] ?? 0)
+      if (more === 0) return
+      commandCounts[index] = now
+      commands[name] = more
+      totals[KINDS[index] ?? 'others'] += more
+      totals.requests += WRITES[index] ? more * requestsPerWrite : more
+    })
+    const bytesIn = this.#meter.bytesIn - this.#bytesIn
+    return { counters: { ...totals, bytesIn, bytesOut: this.#meter.bytesOut - this.#bytesOut }, commands }
+  }
+}
+
+function readHistogram(histogram: LatencyHistogram, seen: SeenLatency): LatencyCounts {
+  if (histogram.count === seen.count) return NO_LATENCY
+  const steps: number[] = []
+  histogram.counts.forEach((now, step) => {
+    const more = now - (seen.counts[step] ?? 0)
+    if (more > 0) steps.push(step, more)
+  })
+  const counts = { count: histogram.count - seen.count, sumUs: Math.round(histogram.sumUs - seen.sumUs), steps }
+  seen.counts.set(histogram.counts)
+  seen.count = histogram.count
+  seen.sumUs = histogram.sumUs
+  return counts
+}

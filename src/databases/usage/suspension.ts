@@ -1,0 +1,85 @@
+import { type AuditEvent, auditRow } from '../../accounts/index.js'
+import type { Clock } from '../../base/index.js'
+import type { Store } from '../../store/index.js'
+import type { Logger } from '../../telemetry/index.js'
+import { type DatabaseRow, resume, suspend } from '../life.js'
+import type { DatabaseBook } from './book.js'
+import { systemCaller } from './system-caller.js'
+
+/** What suspension needs of the rest. */
+export interface SuspensionParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+  /** Writes down what has been collected. */
+  readonly write: () => Promise<void>
+  /** Does work on a database when no other change of it is under way. */
+  readonly inTurn: <Result>(databaseId: string, work: () => Promise<Result>) => Promise<Result>
+  /** Lets the data plane and the engines follow a row. */
+  readonly show: (row: DatabaseRow) => Promise<void>
+}
+
+/** Makes the state of databases what their budgets say. */
+export class Suspension {
+  readonly #parts: SuspensionParts
+  readonly #underWay = new Map<string, Promise<void>>()
+
+  constructor(parts: SuspensionParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Resolves when the state of a database fits its budget. Never rejects: what fails, or comes in the middle of another
+   * change, is settled at the next look; until then the book refuses commands by itself.
+   */
+  async settle(book: DatabaseBook): Promise<void> {
+    await this.#underWay.get(book.row.database_id)
+    await this.begin(book)
+  }
+
+  /** Begins to settle, unless that is under way; resolves with its end. */
+  begin(book: DatabaseBook): Promise<void> {
+    const databaseId = book.row.database_id
+    const underWay = this.#underWay.get(databaseId)
+    if (underWay) return underWay
+    if (book.isSpent === (book.row.state === 'suspended')) return Promise.resolve()
+    const work = this.#move(book).finally(() => this.#underWay.delete(databaseId))
+    this.#underWay.set(databaseId, work)
+    return work
+  }
+
+  /** Waits for what is under way. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#underWay.values())
+  }
+
+  async #move(book: DatabaseBook): Promise<void> {
+    const databaseId = book.row.database_id
+    try {
+      // What has been used must not be forgotten by a crash that remembers the suspension.
+      book.collect(this.#parts.clock.now())
+      await this.#parts.write()
+      await this.#parts.inTurn(databaseId, () => this.#takeArrow(book))
+    } catch (error) {
+      this.#parts.logger.warn({ databaseId, err: error }, 'the state of a database does not follow its budget yet')
+    }
+  }
+
+  async #takeArrow(book: DatabaseBook): Promise<void> {
+    const { store, logger, show } = this.#parts
+    const { row, isSpent } = book
+    if (isSpent === (row.state === 'suspended')) return
+    const args = { databaseId: row.database_id, audit: this.#auditOf(row, isSpent) }
+    const moved = await (isSpent ? suspend(store, args) : resume(store, args))
+    if (!moved) return
+    const facts = { databaseId: row.database_id, budget: row.budget }
+    logger.info(facts, isSpent ? 'a database has reached its budget' : 'a database is within its budget again')
+    await show(moved)
+  }
+
+  #auditOf(row: DatabaseRow, isSpent: boolean) {
+    const action: AuditEvent['action'] = isSpent ? 'Suspend Database' : 'Resume Database'
+    const event = { action, entity: row.database_id, details: { budget: row.budget } }
+    return auditRow(systemCaller(row.account_id), event, this.#parts.clock.now())
+  }
+}

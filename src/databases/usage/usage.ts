@@ -1,0 +1,213 @@
+import type { Clock, Service, Timer } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { PlanName, PlanTable } from '../../contract/plans.js'
+import type { EngineSample } from '../../fleet/index.js'
+import type { Caller } from '../../http/index.js'
+import { operations, type Store } from '../../store/index.js'
+import type { Logger } from '../../telemetry/index.js'
+import type { ServingDirectory } from '../directory.js'
+import type { DatabaseRow } from '../life.js'
+import { AutoUpgrade } from './auto-upgrade.js'
+import { DatabaseBook } from './book.js'
+import { DAY_MS, dayOf, monthStartOf } from './cost.js'
+import { RollUps } from './roll-ups.js'
+import { Suspension, type SuspensionParts } from './suspension.js'
+import { Writer } from './writer.js'
+
+/** What the usage of databases is made of. */
+export interface UsageParts extends Pick<SuspensionParts, 'inTurn' | 'show'> {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  readonly plans: PlanTable
+  /** How often what was counted is written down. */
+  readonly flushMs: number
+  readonly directory: Pick<ServingDirectory, 'follow'>
+  /** Looks at the engines of a database that is awake; see `Fleet.sample`. */
+  readonly sample: (databaseId: string) => Promise<EngineSample | undefined>
+  readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
+}
+
+/** Engines that are looked at side by side. */
+const LOOKS_AT_A_TIME = 8
+/** An engine that is too busy to tell about itself in this time is looked at the next time. */
+const LONGEST_LOOK_MS = 1_000
+
+/** Keeps what databases use; see `index.ts`. To be started after the databases and before the gateway. */
+export class Usage implements Service {
+  readonly name = 'usage'
+  readonly #parts: UsageParts
+  readonly #books = new Map<string, DatabaseBook>()
+  readonly #writer: Writer
+  readonly #suspension: Suspension
+  readonly #upgrades: AutoUpgrade
+  readonly #rollUps: RollUps
+  #unfollow: (() => void) | undefined
+  #timer: Timer | undefined
+  #turning: Promise<void> = Promise.resolve()
+  #state: 'new' | 'running' | 'stopped' = 'new'
+  #startedAtMs = 0
+
+  constructor(parts: UsageParts) {
+    this.#parts = parts
+    this.#writer = new Writer(parts, () => this.#books.values())
+    this.#suspension = new Suspension({ ...parts, write: () => this.#writer.write() })
+    this.#upgrades = new AutoUpgrade(parts)
+    this.#rollUps = new RollUps(parts)
+  }
+
+  async start(): Promise<void> {
+    const { store, clock, directory } = this.#parts
+    const now = clock.now()
+    this.#startedAtMs = now
+    const { standings, month } = await store.run(operations.usage.load, { monthStart: monthStartOf(now) })
+    const standingOf = new Map(standings.map((row) => [row.database_id, row]))
+    const monthOf = new Map(month.map((row) => [row.database_id, row]))
+    const put = (row: DatabaseRow): void => {
+      const { database_id: id } = row
+      this.#put(row, { standing: standingOf.get(id), month: monthOf.get(id) })
+    }
+    this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#books.delete(databaseId) })
+    this.#state = 'running'
+    for (const book of this.#books.values()) void this.#suspension.begin(book)
+    this.#rollUps.begin(now)
+    this.#plan()
+  }
+
+  /** Writes down what has been counted to the last command. */
+  async stop(): Promise<void> {
+    if (this.#state !== 'running') return
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    await this.#turning
+    await Promise.all([this.#suspension.stop(), this.#upgrades.stop(), this.#rollUps.stop()])
+    await this.#collect()
+    await this.#writer.write()
+    this.#unfollow?.()
+  }
+
+  /** What the data plane counts in and is told by: the same object each time. The database must be served. */
+  usageOf(databaseId: string): DatabaseBook {
+    const book = this.#books.get(databaseId)
+    if (!book) throw new Error(`database ${databaseId} is not served`)
+    return book
+  }
+
+  /** The present, Unix milliseconds. */
+  get nowMs(): number {
+    return this.#parts.clock.now()
+  }
+
+  /** When this life began, Unix milliseconds. */
+  get startedAtMs(): number {
+    return this.#startedAtMs
+  }
+
+  /** Where the books are kept. */
+  get store(): Store {
+    return this.#parts.store
+  }
+
+  /** The books of all databases. */
+  get books(): readonly DatabaseBook[] {
+    return [...this.#books.values()]
+  }
+
+  /** Resolves when what the last flush interval began is done, and the next one is under way. */
+  get turned(): Promise<void> {
+    return this.#turning
+  }
+
+  /** Resolves when the state of a database fits its budget, after one of them has changed. */
+  async settle(databaseId: string): Promise<void> {
+    const book = this.#books.get(databaseId)
+    if (book && this.#state === 'running') await this.#suspension.settle(book)
+  }
+
+  /**
+   * Reads a report from the store and completes it by what is not written down yet, to the present command.
+   * @param complete gets the report and the book of the same moment; the book is missing for one that is not served.
+   */
+  async report<Report, Complete>(
+    databaseId: string,
+    read: () => Promise<Report>,
+    complete: (report: Report, book: DatabaseBook | undefined) => Complete,
+  ): Promise<Complete> {
+    for (;;) {
+      const version = await this.#writer.settled()
+      const report = await read()
+      if (version !== this.#writer.version) continue
+      const book = this.#books.get(databaseId)
+      book?.collect(this.nowMs)
+      return complete(report, book)
+    }
+  }
+
+  #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof DatabaseBook>[0], 'standing' | 'month'>): void {
+    const { plans, clock } = this.#parts
+    const present = this.#books.get(row.database_id)
+    if (present) {
+      present.update(row, clock.now())
+      // A plan that has changed: what it cost until now stands before the new price holds.
+      if (!present.pending.isEmpty) this.#writer.writeSoon()
+      return
+    }
+    const onSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
+    this.#books.set(row.database_id, new DatabaseBook({ row, plans, nowMs: clock.now(), onSpent, ...known }))
+  }
+
+  #plan(): void {
+    if (this.#state !== 'running') return
+    const { clock, flushMs } = this.#parts
+    const now = clock.now()
+    const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
+    this.#timer = clock.after(next - now, () => {
+      this.#turning = this.#turn()
+        .catch((error: unknown) => this.#parts.logger.warn({ err: error }, 'usage is not written down yet'))
+        .finally(() => this.#plan())
+    })
+  }
+
+  async #turn(): Promise<void> {
+    const now = this.#parts.clock.now()
+    const collected = await this.#collect()
+    for (const book of this.#books.values()) book.judge(this.#parts.clock.now())
+    await this.#writer.write()
+    for (const book of this.#books.values()) void this.#suspension.begin(book)
+    for (const book of collected) this.#upgrades.consider(book)
+    this.#rollUps.look(now, collected.length > 0)
+  }
+
+  /** Collects what has been counted at this very moment, then looks at the engines that had something to do. */
+  async #collect(): Promise<readonly DatabaseBook[]> {
+    const now = this.#parts.clock.now()
+    this.#writer.collectedAt = now
+    for (const book of this.#books.values()) book.collect(now)
+    const books = [...this.#books.values()].filter((book) => book.isLookedFor)
+    const waiting = books.values()
+    const lookers = Array.from({ length: LOOKS_AT_A_TIME }, async () => {
+      for (const book of waiting) await this.#look(book)
+    })
+    await Promise.all(lookers)
+    return books
+  }
+
+  async #look(book: DatabaseBook): Promise<void> {
+    const { clock, sample } = this.#parts
+    book.lookBegins()
+    let timer: Timer | undefined
+    const tooLong = new Promise<undefined>((resolve) => {
+      timer = clock.after(LONGEST_LOOK_MS, () => resolve(undefined))
+    })
+    // An engine that cannot tell is looked at again when it next has something to do.
+    const seen = await Promise.race([sample(book.row.database_id).catch(() => undefined), tooLong])
+    timer?.cancel()
+    if (seen) book.look(seen, clock.now())
+  }
+}
+
+/** Rejects with `database_not_found` where there is no report. */
+export function found<Report>(report: Report | undefined, databaseId: string): Report {
+  if (report === undefined) throw new HomeportError('database_not_found', { databaseId })
+  return report
+}

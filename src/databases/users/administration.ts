@@ -1,0 +1,193 @@
+import { HomeportError } from '../../contract/errors.js'
+import type { Caller } from '../../http/index.js'
+import type { WishedChange } from '../changes/changer.js'
+import type { DatabaseRow } from '../life.js'
+import { configGet, configSet } from './configuration.js'
+import { applyRules } from './rules.js'
+import { isStrong, makeToken, matchesPassword, restTokenOf } from './tokens.js'
+import { isBuiltIn, newUser, readUsers, type StoredUser, writeUsers } from './user.js'
+import { BUILT_IN_VIEWS, OK, type Reply, text, texts, type UserView, userLine, userReply, viewOf } from './views.js'
+
+/** A command about a database itself, from a client of its data plane. */
+export interface AdministrationRequest {
+  readonly databaseId: string
+  /** Who asks. */
+  readonly user: string
+  /** Where the client connects from. */
+  readonly address: string
+  /** The command, with its subcommand behind a bar. */
+  readonly name: string
+  readonly args: readonly string[]
+}
+
+/** What the commands need of the databases around them. */
+export interface AdministrationParts {
+  /** The database as it is served; from memory. */
+  readonly row: (databaseId: string) => DatabaseRow | undefined
+  readonly change: (caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange) => Promise<unknown>
+  readonly emailOf: (accountId: string) => string
+  /** Whether the engine has a command that not every supported engine has; the name is in upper case. */
+  readonly hasNewer: (name: string) => boolean
+}
+
+/** What a handler works with. */
+interface Work {
+  readonly row: DatabaseRow
+  readonly args: readonly string[]
+  readonly request: AdministrationRequest
+}
+
+type Handler = (work: Work) => Reply | Promise<Reply>
+
+const MOST_USERS = 256
+const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
+
+/** Answers ACL and CONFIG for the clients of all databases; see the top of this room. */
+export class Administration {
+  readonly #parts: AdministrationParts
+
+  constructor(parts: AdministrationParts) {
+    this.#parts = parts
+  }
+
+  /** Answers one command; rejects with the `HomeportError` that the client gets. */
+  async run(request: AdministrationRequest): Promise<Reply> {
+    const row = this.#parts.row(request.databaseId)
+    const handler = this.#handlers[request.name]
+    if (!row) throw new HomeportError('database_not_found', { databaseId: request.databaseId })
+    if (!handler) throw new HomeportError('command_not_available', { name: request.name.replace('|', ' ') })
+    if (request.user !== 'default' && !FOR_EVERYBODY.has(request.name)) {
+      throw new HomeportError('command_forbidden', { name: request.name.toLowerCase() })
+    }
+    return handler({ row, args: request.args, request })
+  }
+
+  readonly #handlers: Readonly<Record<string, Handler>> = {
+    'ACL|WHOAMI': ({ request }) => text(request.user),
+    'ACL|USERS': ({ row }) => texts(viewsOf(row).map(({ name }) => name)),
+    'ACL|LIST': ({ row }) => texts(viewsOf(row).map(userLine)),
+    'ACL|GETUSER': ({ row, args }) => {
+      const view = viewsOf(row).find(({ name }) => name === only(args, 'acl|getuser'))
+      return view ? userReply(view) : { kind: 'nothing' }
+    },
+    'ACL|SETUSER': (work) => this.#setUser(work),
+    'ACL|DELUSER': (work) => this.#deleteUsers(work),
+    'ACL|GENTOKEN': ({ row, args }) => text(generateToken(row, args)),
+    'ACL|RESTTOKEN': ({ row, args }) => text(restToken(row, args)),
+    // What a client may or may not do is decided at once and remembered by nobody.
+    'ACL|LOG': ({ args }) => (args[0]?.toUpperCase() === 'RESET' ? OK : texts([])),
+    // Users are stored before SETUSER is answered, and every engine has them by then.
+    'ACL|LOAD': () => OK,
+    'ACL|SAVE': () => OK,
+    'CONFIG|GET': ({ row, args }) => texts(configGet(row, args)),
+    'CONFIG|SET': (work) => this.#setConfiguration(work),
+  }
+
+  async #setUser(work: Work): Promise<Reply> {
+    const [name, ...rules] = work.args
+    if (name === undefined) throw wrongArity('acl|setuser')
+    refuseFreePlan(work.row)
+    if (isBuiltIn(name)) throw refusal(`The '${name}' user cannot be modified`)
+    if (!USER_NAME.test(name)) {
+      throw refusal(
+        'A user name has 1 to 64 letters, digits and the characters _ . - and does not begin with homeport-',
+      )
+    }
+    await this.#change(work, (row) => this.#withUser(row, name, rules))
+    return OK
+  }
+
+  #withUser(row: DatabaseRow, name: string, rules: readonly string[]): WishedChange {
+    const users = readUsers(row)
+    const present = users.find((user) => user.name === name)
+    if (!present && users.length >= MOST_USERS) throw refusal(`A database has at most ${MOST_USERS} users of its own`)
+    const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#parts.hasNewer })
+    const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
+    return usersChange(next, { user: name })
+  }
+
+  async #deleteUsers(work: Work): Promise<Reply> {
+    const names = new Set(work.args)
+    if (names.size === 0) throw wrongArity('acl|deluser')
+    for (const name of names) if (isBuiltIn(name)) throw refusal(`The '${name}' user cannot be removed`)
+    let deleted = 0
+    await this.#change(work, (row) => {
+      const users = readUsers(row)
+      const kept = users.filter(({ name }) => !names.has(name))
+      deleted = users.length - kept.length
+      return usersChange(kept, { deleted: [...names] })
+    })
+    return { kind: 'number', value: deleted }
+  }
+
+  async #setConfiguration(work: Work): Promise<Reply> {
+    const { events, problem } = configSet(work.args)
+    if (events !== undefined) {
+      await this.#change(work, () => ({
+        set: { keyspace_events: events },
+        ...{ action: 'Change Database Settings', details: { 'notify-keyspace-events': events } },
+      }))
+    }
+    if (problem !== undefined) throw refusal(problem)
+    return OK
+  }
+
+  async #change({ row, request }: Work, judge: (row: DatabaseRow) => WishedChange): Promise<void> {
+    await this.#parts.change(this.#callerOf(row, request), row.database_id, judge)
+  }
+
+  /** Whoever has the data plane's `default` acts for the account that has the database. */
+  #callerOf({ account_id: accountId }: DatabaseRow, { user, address: ip }: AdministrationRequest): Caller {
+    const email = this.#parts.emailOf(accountId)
+    return { accountId, email, accountType: 'paid', source: `REDIS_USER - ${user}`, access: 'write', ip }
+  }
+}
+
+/** Nothing here tells what its caller does not know. */
+const FOR_EVERYBODY: ReadonlySet<string> = new Set(['ACL|WHOAMI', 'CONFIG|GET'])
+
+function viewsOf(row: DatabaseRow): readonly UserView[] {
+  return [...BUILT_IN_VIEWS, ...readUsers(row).map(viewOf)]
+}
+
+function generateToken(row: DatabaseRow, args: readonly string[]): string {
+  const [user, password, ...rest] = args
+  if (user === undefined || rest.length > 0) throw wrongArity('acl|gentoken')
+  refuseFreePlan(row)
+  if (isBuiltIn(user)) throw refusal(`The '${user}' user cannot be modified`)
+  if (password !== undefined && !isStrong(password)) {
+    throw refusal('The password is too easy to guess. Use a longer one with more different characters, or leave it out')
+  }
+  return makeToken(user, password, row.rest_token)
+}
+
+function restToken(row: DatabaseRow, args: readonly string[]): string {
+  const [name = '', password, ...rest] = args
+  if (password === undefined || rest.length > 0) throw wrongArity('acl|resttoken')
+  const user = readUsers(row).find((known) => known.name === name)
+  const stored = user?.passwords.find((known) => matchesPassword(known, password))
+  if (user && stored) return restTokenOf(user, stored)
+  throw refusal(`Wrong password or user "${name.slice(0, 64)}" does not exist`)
+}
+
+function usersChange(users: readonly StoredUser[], details: WishedChange['details']): WishedChange {
+  return { set: { acl_users: writeUsers(users) }, action: 'Change Database Users', details }
+}
+
+function refuseFreePlan({ plan }: DatabaseRow): void {
+  if (plan === 'free') throw new HomeportError('acl_not_on_plan', { plan })
+}
+
+function only(args: readonly string[], command: string): string {
+  const [arg] = args
+  if (arg === undefined || args.length > 1) throw wrongArity(command)
+  return arg
+}
+
+function wrongArity(command: string): HomeportError {
+  return refusal(`wrong number of arguments for '${command}' command`)
+}
+
+function refusal(problem: string): HomeportError {
+  return new HomeportError('command_malformed', { problem })
+}

@@ -1,0 +1,141 @@
+import { COMMANDS, enginesWith } from '../../contract/commands.js'
+import { HomeportError } from '../../contract/errors.js'
+import { openToken } from './tokens.js'
+import { POWERLESS, type StoredUser } from './user.js'
+
+/** What a rule may depend on besides the user. */
+export interface RuleSurroundings {
+  /** The secret that tokens of this database are sealed with. */
+  readonly key: string
+  /** Whether the engine has a command that not every supported engine has; the name is in upper case. */
+  readonly hasNewer: (name: string) => boolean
+}
+
+const CATEGORIES: ReadonlySet<string> = new Set(
+  (
+    'admin all bitmap blocking connection dangerous fast geo hash hyperloglog keyspace list pubsub read scripting set ' +
+    'slow sortedset stream string transaction write'
+  ).split(' '),
+)
+const COMMAND_NAMES: ReadonlySet<string> = new Set(
+  COMMANDS.map(({ name }) => name).filter((name) => !name.includes('|')),
+)
+/** Printable and without what the engine's own files of users give a meaning. */
+const PATTERN = /^[\x21-\x7e]{0,1024}$/
+const LONGEST_RULES = 16 * 1024
+
+/** Applies the rules of one SETUSER in order. @throws HomeportError with the engine's wording where it has one. */
+export function applyRules(user: StoredUser, rules: readonly string[], on: RuleSurroundings): StoredUser {
+  let changed = user
+  for (const rule of rules) changed = applyRule(changed, rule, on)
+  const length = [...changed.keys, ...changed.channels].join(' ').length
+  if (length > LONGEST_RULES) throw refusal('~', `the patterns of a user may have ${LONGEST_RULES} characters together`)
+  return changed
+}
+
+function applyRule(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser {
+  switch (rule.toLowerCase()) {
+    case 'on':
+    case 'off':
+      return { ...user, status: rule.toLowerCase() === 'on' ? 'on' : 'off' }
+    case 'reset':
+      return { ...user, ...POWERLESS }
+    case 'resetpass':
+      return { ...user, passwords: [] }
+    case 'resetkeys':
+      return { ...user, keys: [] }
+    case 'resetchannels':
+      return { ...user, channels: [] }
+    case 'allkeys':
+      return applyRule(user, '~*', on)
+    case 'allchannels':
+      return applyRule(user, '&*', on)
+    case 'allcommands':
+      return applyRule(user, '+@all', on)
+    case 'nocommands':
+      return applyRule(user, '-@all', on)
+    case 'sanitize-payload':
+      return user
+    default:
+      return applyPrefixed(user, rule, on)
+  }
+}
+
+function applyPrefixed(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser {
+  switch (rule[0]) {
+    case '~':
+    case '%':
+      return { ...user, keys: withPattern(user.keys, keyPattern(rule), '~*') }
+    case '&':
+      return { ...user, channels: withPattern(user.channels, channelPattern(rule), '&*') }
+    case '+':
+    case '-':
+      return { ...user, commands: withCommand(user.commands, rule.toLowerCase(), on) }
+    case '>':
+    case '<':
+      return { ...user, passwords: withPassword(user, rule, on) }
+    case '#':
+    case '!':
+      throw refusal(rule[0], NO_OTHER_PASSWORD)
+    case '(':
+      throw refusal('(', 'selectors are not available')
+    default:
+      throw refusal(rule, rule.toLowerCase() === 'nopass' ? NO_OTHER_PASSWORD : 'Syntax error')
+  }
+}
+
+const NO_OTHER_PASSWORD = 'a password has to come out of ACL GENTOKEN <user> [password] and is set with ><token>'
+
+function keyPattern(rule: string): string {
+  const [, access, pattern] = /^(?:~|%(R|W|RW|WR)~)(.*)$/is.exec(rule) ?? []
+  if (pattern === undefined || !isPattern(pattern)) throw refusal(rule, 'Syntax error')
+  const reads = access?.toUpperCase()
+  return reads === 'R' || reads === 'W' ? `%${reads}~${pattern}` : `~${pattern}`
+}
+
+function channelPattern(rule: string): string {
+  if (!isPattern(rule.slice(1))) throw refusal(rule, 'Syntax error')
+  return rule
+}
+
+const isPattern = (pattern: string): boolean => PATTERN.test(pattern) && !/[()]/.test(pattern)
+
+function withPattern(patterns: readonly string[], pattern: string, everything: string): string[] {
+  if (pattern === everything) return [everything]
+  if (!patterns.includes(everything)) return [...patterns.filter((known) => known !== pattern), pattern]
+  throw refusal(
+    pattern,
+    `Adding a pattern after the * pattern does not have any effect. Try '${everything === '~*' ? 'resetkeys' : 'resetchannels'}' to start with an empty list of patterns`,
+  )
+}
+
+/** What a rule says about a command or category, no rule before it can change, so that one is forgotten. */
+function withCommand(rules: readonly string[], rule: string, on: RuleSurroundings): string[] {
+  if (rule === '+@all' || rule === '-@all') return [rule]
+  const target = rule.slice(1)
+  if (target.includes('|')) throw refusal(rule, 'rules for subcommands are not available')
+  const isKnown = target.startsWith('@') ? CATEGORIES.has(target.slice(1)) : isCommand(target.toUpperCase(), rule, on)
+  if (!isKnown) throw refusal(rule, 'Unknown command or category name in ACL')
+  return [...rules.filter((known) => known.slice(1) !== target), rule]
+}
+
+function isCommand(name: string, rule: string, on: RuleSurroundings): boolean {
+  const engines = enginesWith(name)
+  if (engines !== undefined && !on.hasNewer(name)) {
+    throw refusal(rule, `the engine of this database does not have the command: ${engines}`)
+  }
+  return COMMAND_NAMES.has(name)
+}
+
+function withPassword(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser['passwords'] {
+  const stored = openToken(user.name, rule.slice(1), on.key)
+  // What was given may be a password, so it is not repeated.
+  if (!stored) throw refusal(rule.slice(0, 1), NO_OTHER_PASSWORD)
+  const others = user.passwords.filter(({ password }) => password !== stored.password)
+  return rule.startsWith('>') ? [...others, stored] : others
+}
+
+function refusal(rule: string, reason: string): HomeportError {
+  const problem = `Error in ACL SETUSER modifier '${rule.slice(0, 128)}': ${reason}`
+  return new HomeportError('command_malformed', { problem })
+}
