@@ -1,4 +1,5 @@
-import { type AllowedCommand, COMMANDS, type Command } from '../contract/commands.js'
+import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../contract/commands.js'
+import { HomeportError } from '../contract/errors.js'
 import { type CommandEffect, effectOf } from './limits/command-effect.js'
 
 const SLOTS = 4096
@@ -71,4 +72,17 @@ function sameName(name: Buffer, bytes: Buffer, start: number, end: number): bool
 
 function upper(byte: number): number {
   return byte >= LOWER_A && byte <= LOWER_Z ? byte - 32 : byte
+}
+
+const UNKNOWN_TO_ENGINE = /^-ERR unknown command '([^']{1,128})'/
+
+/**
+ * Reads an error of the engine: that it does not know a command which the table has, because it is older than the
+ * command. Undefined for every other error.
+ */
+export function missingCommand(error: string): HomeportError | undefined {
+  const name = UNKNOWN_TO_ENGINE.exec(error)?.[1]?.toUpperCase()
+  if (name === undefined || !byName.has(name)) return undefined
+  const engines = enginesWith(name)
+  return new HomeportError('command_not_available', { name, ...(engines && { engines }) })
 }

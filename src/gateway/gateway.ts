@@ -1,9 +1,12 @@
 import type { Clock, Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
+import { NO_ADMINISTRATION } from './administer.js'
 import { Lanes } from './lane/lanes.js'
 import { Guards } from './limits/guards.js'
+import { LoginWatch } from './limits/login-watch.js'
 import { RestListener } from './rest/rest-listener.js'
 import type {
+  Administration,
   DatabaseDirectory,
   DatabaseUsage,
   EndpointSource,
@@ -13,6 +16,7 @@ import type {
   UsageSource,
 } from './seams.js'
 import { DatabaseListener } from './tcp/database-listener.js'
+import { DomainListener } from './tcp/domain-listener.js'
 
 /** What a gateway is made of. */
 export interface GatewayOptions {
@@ -21,10 +25,14 @@ export interface GatewayOptions {
   readonly fleet: EndpointSource
   /** Who keeps the usage of databases. Omitted: it is counted while the gateway lives, and every database is open. */
   readonly usage?: UsageSource | undefined
+  /** Who answers ACL and CONFIG. Omitted: these commands are not available. */
+  readonly administration?: Administration
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */
   readonly version: string
+  /** How long a client may take to log in over TCP, and to send the head of a request over HTTP. Default 60,000. */
+  readonly patienceMs?: number
   /** How long clients may finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }
@@ -36,8 +44,16 @@ export interface Gateway extends Service {
    * `tls_not_configured`, and with `database_not_found` when the directory does not list the database.
    */
   openDatabase(databaseId: string): Promise<void>
+  /**
+   * Closes the connections to a database's engines, so that they may be stopped; clients stay, and their next command
+   * connects again. Only `and-send-away` disconnects those that subscribe, block or are in a transaction. Answers false
+   * when a client still uses one.
+   */
+  releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
   /** What is counted of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
+  /** The port that databases with a server name share, once it is started; undefined when there is none. */
+  readonly domainPort: number | undefined
   /** Port of the REST listener once it is started. */
   readonly restPort: number
 }
@@ -48,6 +64,7 @@ interface OpenDatabase {
 }
 
 const DEFAULT_STOP_GRACE_MS = 5_000
+const DEFAULT_PATIENCE_MS = 60_000
 
 /** Makes a gateway; nothing listens before `start`. */
 export function createGateway(options: GatewayOptions): Gateway {
@@ -60,7 +77,11 @@ class DataPlane implements Gateway {
   readonly #lanes: Lanes
   readonly #guards: Guards
   readonly #rest: RestListener
+  readonly #logins: LoginWatch
   readonly #open = new Map<string, OpenDatabase>()
+  readonly #domain: DomainListener | undefined
+  /** The databases with a server name, by that. */
+  readonly #byName = new Map<string, string>()
   readonly #closing = new Set<Promise<void>>()
   #unsubscribe: (() => void) | undefined
   #lastClientId = 0
@@ -69,7 +90,21 @@ class DataPlane implements Gateway {
     this.#options = options
     this.#guards = new Guards({ usage: options.usage, clock: options.clock, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
-    this.#rest = new RestListener({ ...options, lanes: this.#lanes, guards: this.#guards })
+    const administration = options.administration ?? NO_ADMINISTRATION
+    const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
+    this.#logins = new LoginWatch(options.clock)
+    this.#rest = new RestListener({
+      ...options,
+      headTimeoutMs,
+      administration,
+      lanes: this.#lanes,
+      guards: this.#guards,
+    })
+    this.#domain = this.#newDomain()
+  }
+
+  get domainPort(): number | undefined {
+    return this.#domain?.port
   }
 
   get restPort(): number {
@@ -78,18 +113,30 @@ class DataPlane implements Gateway {
 
   async start(): Promise<void> {
     await this.#rest.listen()
+    await this.#domain?.listen()
     this.#unsubscribe = this.#options.directory.onChange(() => this.#follow())
     this.#follow()
     await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
   }
 
-  async stop(): Promise<void> {
+  async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
-    const graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
     for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
-    await Promise.all([this.#rest.close(graceMs), ...this.#closing])
+    await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), ...this.#closing])
     this.#lanes.close()
+  }
+
+  #newDomain(): DomainListener | undefined {
+    const { settings, clock, logger } = this.#options
+    if (settings.domainPort === undefined || !settings.tls) return undefined
+    const find = (serverName: string): DatabaseListener | undefined =>
+      this.#open.get(this.#byName.get(serverName) ?? '')?.listener
+    return new DomainListener({
+      ...{ settings, clock, logger, find },
+      port: settings.domainPort,
+      certificates: settings.tls,
+    })
   }
 
   openDatabase(databaseId: string): Promise<void> {
@@ -98,6 +145,10 @@ class DataPlane implements Gateway {
     const database = this.#find(databaseId)
     if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
     return this.#openListener(database)
+  }
+
+  releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
+    return this.#lanes.release(databaseId, manner)
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {
@@ -112,6 +163,10 @@ class DataPlane implements Gateway {
   /** Makes the open ports those of the directory. */
   #follow(): void {
     const served = new Map(this.#options.directory.list().map((database) => [database.databaseId, database]))
+    this.#byName.clear()
+    for (const { serverName, databaseId } of served.values()) {
+      if (serverName !== undefined) this.#byName.set(serverName, databaseId)
+    }
     for (const [databaseId, { listener }] of this.#open) {
       const database = served.get(databaseId)
       if (database && samePort(database, listener.database)) this.#update(listener, database)
@@ -133,6 +188,7 @@ class DataPlane implements Gateway {
     if (database === listener.database) return
     // What the engine was logged in to with may have changed as well.
     if (database.loginEpoch !== listener.database.loginEpoch) this.#lanes.forget(database.databaseId)
+    for (const user of goneUsers(listener.database, database)) this.#lanes.forgetUser(database.databaseId, user)
     this.#guards.of(database)
     listener.update(database)
   }
@@ -143,6 +199,9 @@ class DataPlane implements Gateway {
     const listener = new DatabaseListener(database, {
       settings,
       directory,
+      administration: this.#options.administration ?? NO_ADMINISTRATION,
+      logins: this.#logins,
+      loginTimeoutMs: this.#options.patienceMs ?? DEFAULT_PATIENCE_MS,
       clock,
       logger,
       lanes: this.#lanes,
@@ -179,6 +238,11 @@ class DataPlane implements Gateway {
     this.#closing.add(closed)
     void closed.finally(() => this.#closing.delete(closed))
   }
+}
+
+/** Users of the past who are not among those of now, even if another of the same name is. */
+function goneUsers({ userMarks: past = {} }: ServedDatabase, { userMarks: now = {} }: ServedDatabase): string[] {
+  return Object.keys(past).filter((user) => past[user] !== now[user])
 }
 
 function samePort(one: ServedDatabase, other: ServedDatabase): boolean {

@@ -11,6 +11,8 @@
  * - `lane/` owns the connections to engines: pipelines, the order of replies, loss and reconnection.
  * - `tcp/` is one session for each client: login, transactions, subscriptions, slow readers.
  * - `rest/` is the same over HTTP, for `@upstash/redis`, with messages as server-sent events.
+ * - `tls/` makes TLS of connections: the certificate, how it is replaced, what a connection begins with.
+ * - `regions/` sends reads to the replica in this node's region, and sees to it that nobody reads less than it knows.
  * - `limits/` is one guard for each database: it counts every command and holds it against the limits.
  *
  * A command goes: frame → command table (known? allowed? what does it do to the connection?) → lane → engine → reply,
@@ -24,18 +26,21 @@
  * - A lost engine costs the commands in flight a clear error, not the connection; only a client whose transaction or
  *   subscription died with the engine is disconnected. The next command reconnects, and waits while the engine starts.
  * - Memory per client is bounded: commands in flight, input held back, replies left unread.
+ * - Whoever was answered by the primary, to a write or a read, never reads an older state from a replica.
  * - Every limit of a database holds on both protocols with the same text; `docs/limits.md` lists them. A change of
  *   limits closes no connection, a change of credentials closes all.
+ * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
+ * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them.
  * - Bytes that are no protocol end the connection they came on and nothing else.
  *
- * What it never does: start or stop engines, keep credentials or books, retry a command, or change a reply other than
- * hiding the host's own details in INFO and MONITOR and naming limits in their own words.
- *
- * What has its place and is not there yet: TLS by server name on one port (`DatabaseListener`), reads from the nearest
- * replica (`Lanes` picks the endpoint).
+ * What it never does: start or stop engines, keep credentials or books, repeat a command other than a read that a
+ * replica left unanswered, or change a reply other than hiding the host's own details in INFO and MONITOR and naming
+ * limits in their own words.
  */
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export type {
+  Administration,
+  AdministrationRequest,
   Admission,
   DataAccess,
   DatabaseDirectory,
@@ -46,8 +51,15 @@ export type {
   EngineCredentials,
   GatewayLogger,
   GatewaySettings,
+  MadeReply,
   ServedDatabase,
   UsageSource,
 } from './seams.js'
-export type { KeyPair } from './tls/certificates.js'
-export { authorityCertificatePath, localCertificate } from './tls/local-authority.js'
+export type { CertificateSource } from './tls/certificate-source.js'
+export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
+export {
+  type CertificateFiles,
+  openServerCertificate,
+  readCertificateFiles,
+  type ServerCertificate,
+} from './tls/server-certificate.js'

@@ -27,13 +27,22 @@ export function filterInfo(text: string): string {
 const BULK = /^\$\d+\r\n([\s\S]*)\r\n$/
 const VERBATIM = /^=\d+\r\ntxt:([\s\S]*)\r\n$/
 
-/** Filters a whole reply to INFO, in either protocol version. Errors pass as they are. */
-export function filterInfoReply(reply: Buffer): Buffer {
+/**
+ * Filters a whole reply to INFO, in either protocol version. Errors pass as they are. Of a section that no engine has
+ * there is a heading and nothing below it (reference redis 3.6).
+ */
+export function filterInfoReply(reply: Buffer, section: string | undefined): Buffer {
   const text = reply.toString()
+  const shown = (found: string): string => (found === '' && section ? heading(section) : filterInfo(found))
   const bulk = BULK.exec(text)?.[1]
-  if (bulk !== undefined) return framed('$', filterInfo(bulk))
+  if (bulk !== undefined) return framed('$', shown(bulk))
   const verbatim = VERBATIM.exec(text)?.[1]
-  return verbatim === undefined ? reply : framed('=', `txt:${filterInfo(verbatim)}`)
+  return verbatim === undefined ? reply : framed('=', `txt:${shown(verbatim)}`)
+}
+
+function heading(section: string): string {
+  const name = section.slice(0, 64).replace(/[\r\n]/g, ' ')
+  return `# ${name.slice(0, 1).toUpperCase()}${name.slice(1).toLowerCase()}\r\n`
 }
 
 function framed(type: string, text: string): Buffer {

@@ -1,9 +1,12 @@
-import type { SecureContextOptions } from 'node:tls'
 import type { HomeportError } from '../contract/errors.js'
 import type { DatabaseMeter } from '../telemetry/index.js'
+import type { CertificateSource } from './tls/certificate-source.js'
 
-/** A user of a database's data: `default` reads and writes, `default_ro` only reads. */
-export type DataUser = 'default' | 'default_ro'
+/**
+ * The name of a user of a database's data. Every database has `default`, who owns it, and `default_ro`, who only reads;
+ * others are made with ACL SETUSER.
+ */
+export type DataUser = string
 
 /** What the gateway has to know of a database in order to serve it. */
 export interface ServedDatabase {
@@ -12,12 +15,18 @@ export interface ServedDatabase {
   readonly port: number
   /** Whether that port speaks TLS. */
   readonly tls: boolean
+  /** The name, in lower case, by which a client of the shared port says that it means this database. */
+  readonly serverName?: string | undefined
+  /** Clients have to show a certificate of this authority (PEM). Omitted: none is asked for. */
+  readonly clientAuthority?: string | undefined
   /** Longest command and longest reply, bytes. Omitted: 10 MiB. */
   readonly maxRequestBytes?: number
   /** Most client connections at a time. Omitted: 10,000. */
   readonly maxClients?: number
   /** Grows when the credentials change: connections that logged in before are closed. Omitted: 0. */
   readonly loginEpoch?: number
+  /** Users that the owner made, each with a mark of its own: where it changes, that user is disconnected. */
+  readonly userMarks?: Readonly<Record<string, string>>
   /** Addresses and networks that may connect (see `ipMatcher`). Omitted or empty: all. */
   readonly allowedIpRanges?: readonly string[]
   /** Largest entry (one key with its value), bytes of the engine's memory. Omitted: any. */
@@ -28,6 +37,8 @@ export interface ServedDatabase {
   readonly maxCommandsPerSecond?: number
   /** Most requests in a calendar month (UTC). Omitted: any number. */
   readonly maxRequestsPerMonth?: number
+  /** Bytes in and out in a calendar month (UTC) beyond which commands are slowed down. Omitted: none are. */
+  readonly maxBytesPerMonth?: number
   /** What a write counts for: 1 and 1 more for each read region. Omitted: 1. */
   readonly requestsPerWrite?: number
   /** A connection that sends nothing for so long is closed. Omitted: never. */
@@ -77,6 +88,34 @@ export interface DatabaseDirectory {
   engineCredentials(databaseId: string, user: DataUser): EngineCredentials
 }
 
+/** A command about the database itself: its users and its settings. */
+export interface AdministrationRequest {
+  readonly databaseId: string
+  /** Who asks. */
+  readonly user: DataUser
+  /** Where the client connects from. */
+  readonly address: string
+  /** A row of the command table with the state `managed`, such as `ACL|SETUSER`. */
+  readonly name: string
+  /** The arguments behind it. */
+  readonly args: readonly string[]
+}
+
+/** A reply that no engine made. How it looks on the wire depends on the version of the protocol. */
+export type MadeReply =
+  | { readonly kind: 'ok' }
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'number'; readonly value: number }
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'list'; readonly items: readonly MadeReply[] }
+  | { readonly kind: 'map'; readonly entries: readonly (readonly [key: string, value: MadeReply])[] }
+
+/** Who answers commands about the database itself. */
+export interface Administration {
+  /** Rejects with the `HomeportError` that the client gets. Wakes no engine. */
+  run(request: AdministrationRequest): Promise<MadeReply>
+}
+
 /** A login on an engine. */
 export interface EngineCredentials {
   readonly username: string
@@ -86,6 +125,8 @@ export interface EngineCredentials {
 /** Where one engine of a database can be reached. */
 export interface DataEndpoint {
   readonly role: 'primary' | 'replica'
+  /** The region that it stands for. */
+  readonly region: string
   readonly socketPath: string
 }
 
@@ -109,8 +150,14 @@ export interface GatewaySettings {
   readonly host: string
   /** Port of the REST listener; 0 takes a free one. */
   readonly restPort: number
-  /** Certificate and key for databases with TLS. Without them such a database cannot be opened. */
-  readonly tls?: SecureContextOptions
+  /** The certificate of databases with TLS. Without it such a database cannot be opened. */
+  readonly tls?: CertificateSource | undefined
+  /** Proxies whose `X-Forwarded-For` is believed: addresses and networks (see `ipMatcher`). Omitted: none. */
+  readonly trustedProxies?: readonly string[]
+  /** Port that databases with a server name share; 0 takes a free one. Omitted: there is none. */
+  readonly domainPort?: number | undefined
+  /** The region that this node serves: reads of databases that have a replica there are answered by it. */
+  readonly region?: string | undefined
 }
 
 /** Longest command of a database that does not say otherwise. */

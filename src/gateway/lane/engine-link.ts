@@ -43,6 +43,8 @@ export interface LinkOptions {
   readonly protocol: 2 | 3
   /** What replies are held against. Omitted: nothing. */
   readonly replyLimits?: ReplyLimits
+  /** How often a connection that is refused is tried before it counts as impossible. Default: for about a second. */
+  readonly mostDials?: number
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
@@ -57,6 +59,8 @@ export type StreamReader = (chunk: Buffer) => void
 const DIAL_PAUSE_MS = 25
 const MOST_DIALS = 40
 
+/** So much is sent at once, so that the engine works on it while more is gathered. */
+const EARLY_FLUSH_BYTES = 16 * 1024
 /** Above this much unsent data, senders should wait for `onceRoomy`. */
 const CONGESTED_BYTES = 4 * 1024 * 1024
 
@@ -65,6 +69,9 @@ export class EngineLink {
   /** Called when the connection is lost or cannot be made, after all that it owed has failed. */
   onLost: () => void = () => {}
 
+  /** Whether its client has a transaction on it, or keys that it watches: closing it would lose that. */
+  hasState = false
+
   readonly #options: LinkOptions
   readonly #writer = new CoalescingWriter()
   readonly #pending = new PendingReplies()
@@ -72,6 +79,8 @@ export class EngineLink {
   #gate: ReplyGate
   #state: LinkState = { kind: 'idle' }
   #flushScheduled = false
+  /** Replies to commands that are in the writer, not yet with the socket. */
+  #unsent = 0
   /** Connections that were refused since the last greeting. */
   #refusals = 0
   #stream: StreamReader | undefined
@@ -88,6 +97,11 @@ export class EngineLink {
     return this.#state.kind === 'closed'
   }
 
+  /** Whether the connection is made. */
+  get isConnected(): boolean {
+    return this.#state.kind === 'ready'
+  }
+
   /** Whether nothing is owed and nothing waits to be written. */
   get isQuiet(): boolean {
     return this.#pending.isEmpty && this.#writer.pendingBytes === 0
@@ -102,6 +116,7 @@ export class EngineLink {
   /** Sends the commands that stand at [start, end); `sink` gets their `count` replies. */
   send(sink: ReplySink, bytes: Buffer, start: number, end: number, count: number): void {
     this.#pending.expect(sink, count)
+    this.#unsent += count
     this.#writer.append(bytes, start, end)
     this.#wake()
   }
@@ -109,6 +124,7 @@ export class EngineLink {
   /** Sends commands given as text; `sink` gets their `count` replies. */
   sendText(sink: ReplySink, text: string, count: number): void {
     this.#pending.expect(sink, count)
+    this.#unsent += count
     this.#writer.appendText(text)
     this.#wake()
   }
@@ -116,6 +132,7 @@ export class EngineLink {
   /** Sends a command whose reply `sink` gets replaced by `reply`. */
   sendReplaced(sink: ReplySink, command: string, reply: Buffer): void {
     this.#pending.substitute(sink, reply)
+    this.#unsent++
     this.#writer.appendText(command)
     this.#wake()
   }
@@ -160,6 +177,19 @@ export class EngineLink {
     if (this.#state.kind === 'ready') this.#state.socket.resume()
   }
 
+  /** Whether nobody would notice if the connection were closed and made again. */
+  get isAtRest(): boolean {
+    const { kind } = this.#state
+    if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
+    return this.isQuiet && !this.hasState && this.#stream === undefined
+  }
+
+  /** Closes the connection of a link that is at rest; the next command makes a new one. */
+  hangUp(): void {
+    if (this.isAtRest && this.#state.kind === 'ready')
+      this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
+  }
+
   /** Ends the connection for ever; what it still owes fails. */
   destroy(): void {
     this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
@@ -189,14 +219,24 @@ export class EngineLink {
   }
 
   #scheduleFlush(): void {
+    if (this.#writer.pendingBytes >= EARLY_FLUSH_BYTES) {
+      this.#flush()
+      return
+    }
     if (this.#flushScheduled) return
     this.#flushScheduled = true
-    setImmediate(this.#flush)
+    setImmediate(this.#onTurnEnd)
   }
 
-  readonly #flush = (): void => {
+  readonly #onTurnEnd = (): void => {
     this.#flushScheduled = false
-    if (this.#state.kind === 'ready') this.#writer.flush(this.#state.socket)
+    this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#state.kind !== 'ready') return
+    this.#unsent = 0
+    this.#writer.flush(this.#state.socket)
   }
 
   async #dial(): Promise<void> {
@@ -221,6 +261,8 @@ export class EngineLink {
     socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
     socket.on('drain', () => this.#tellRoom())
     socket.on('error', (error) => this.#onEnd(socket, error))
+    // Waiting for the close would leave time to write to an engine that has gone.
+    socket.on('end', () => this.#onEnd(socket, undefined))
     socket.on('close', () => this.#onEnd(socket, undefined))
   }
 
@@ -268,13 +310,15 @@ export class EngineLink {
       return
     }
     if (cause) this.#options.logger.warn({ err: cause }, 'a connection to an engine was lost')
-    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}, { cause }))
+    const kept = this.#stream ? 0 : this.#unsent
+    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}, { cause }), kept)
     this.onLost()
+    if (kept > 0 && this.#unsent === kept) this.#wake()
   }
 
   /** Nothing was sent yet but the greeting, so trying again repeats nothing. */
   #dialAgainOrGiveUp(cause: Error | undefined): void {
-    if (cause instanceof ReplyFormatError || ++this.#refusals === MOST_DIALS) {
+    if (cause instanceof ReplyFormatError || ++this.#refusals >= (this.#options.mostDials ?? MOST_DIALS)) {
       this.#refusals = 0
       this.#giveUp(cause ?? new Error('the engine closed the connection'))
       return
@@ -293,18 +337,24 @@ export class EngineLink {
     this.onLost()
   }
 
-  /** The only way out of a connection, whatever its state: everything is settled, then the state is `next`. */
-  #leave(next: LinkState, error: HomeportError): void {
+  /**
+   * The only way out of a connection, whatever its state: everything is settled but the last `kept` replies, whose
+   * commands were not sent; then the state is `next`.
+   */
+  #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state
     this.#state = next
     if (last.kind === 'dialling') last.abort.abort()
     if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
-    this.#failAll(error, last.kind === 'ready' && this.#gate.midReply)
+    this.#failAll(error, last.kind === 'ready' && this.#gate.midReply, kept)
   }
 
-  #failAll(error: HomeportError, partial: boolean): void {
-    this.#writer.clear()
-    this.#pending.fail(error, partial)
+  #failAll(error: HomeportError, partial: boolean, kept = 0): void {
+    if (kept === 0) {
+      this.#writer.clear()
+      this.#unsent = 0
+    }
+    this.#pending.fail(error, partial, kept)
     for (const tell of this.#awaitingGreeting.splice(0)) tell(error)
     this.#tellRoom()
   }

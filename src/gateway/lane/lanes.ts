@@ -1,7 +1,16 @@
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import type { NearbyLane } from '../regions/nearby-lane.js'
+import { Regions } from '../regions/regions.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import type { DatabaseDirectory, DataUser, EndpointSource, GatewayLogger } from '../seams.js'
+import type {
+  DatabaseDirectory,
+  DataEndpoint,
+  DataUser,
+  EndpointSource,
+  GatewayLogger,
+  GatewaySettings,
+} from '../seams.js'
 import { CollectedReplies } from './collect-reply.js'
 import { EngineLink } from './engine-link.js'
 import type { ReplyLimits } from './reply-gate.js'
@@ -18,6 +27,7 @@ export interface LaneKey {
 export interface LanesOptions {
   readonly directory: Pick<DatabaseDirectory, 'engineCredentials'>
   readonly fleet: EndpointSource
+  readonly settings: Pick<GatewaySettings, 'region'>
   /** What replies of a database are held against. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
   readonly clock: Clock
@@ -32,7 +42,13 @@ interface Group {
   readonly all: Set<EngineLink>
 }
 
+/** Finds the engine that a connection leads to. */
+type PickEndpoint = (endpoints: readonly DataEndpoint[]) => DataEndpoint
+
 const MOST_IDLE_LINKS = 8
+/** A replica that refuses is not waited for: the primary answers as well. */
+const REPLICA_DIALS = 1
+const NEARBY = '/nearby'
 const SCRUB_REPLIES = 2
 
 /**
@@ -40,20 +56,29 @@ const SCRUB_REPLIES = 2
  * which the stateless commands of everybody travel in one pipeline, and any number of *own lanes*, each lent to one
  * client while the state of its connection matters.
  *
+ * In a node that serves a read region there is also one shared lane to the replica of that region (see `regions/`).
+ *
  * An own lane that comes back is scrubbed (RESET and a new login) before anybody else gets it, so that no state of
  * one client ever reaches another, whatever the client did.
  */
 export class Lanes {
   readonly #options: LanesOptions
   readonly #groups = new Map<string, Group>()
+  readonly #regions: Regions | undefined
 
   constructor(options: LanesOptions) {
     this.#options = options
+    this.#regions = options.settings.region === undefined ? undefined : this.#serveRegion(options.settings.region)
   }
 
   /** The shared lane. It must only carry commands that leave no state behind. */
   shared(key: LaneKey): EngineLink {
     return this.#group(key).shared
+  }
+
+  /** The way to the replica in this node's region; undefined where the node serves none. */
+  nearby(key: LaneKey): NearbyLane | undefined {
+    return this.#regions?.lane(key)
   }
 
   /** Lends an own lane. Give it back with `giveBack`, or `destroy` it. */
@@ -87,8 +112,14 @@ export class Lanes {
     link.destroy()
   }
 
+  /** Closes every connection of one user to a database's engines. */
+  forgetUser(databaseId: string, user: DataUser): void {
+    this.forget(`${databaseId}/${user}`)
+  }
+
   /** Closes every connection to a database's engines. */
   forget(databaseId: string): void {
+    this.#regions?.forget(databaseId)
     for (const [name, group] of this.#groups) {
       if (!name.startsWith(`${databaseId}/`)) continue
       this.#groups.delete(name)
@@ -97,6 +128,21 @@ export class Lanes {
         link.onLost()
       }
     }
+  }
+
+  /**
+   * Closes every connection to a database's engines, so that they may be stopped; the next command connects again.
+   * Clients that have state on a connection of their own are sent away first with `and-send-away`.
+   * @returns false, with all that is left as it was, when a client still uses one or has state on it.
+   */
+  release(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
+    const groups = [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
+    if (manner === 'and-send-away') for (const group of groups) sendAway(group)
+    const links = groups.flatMap((group) => [...group.all])
+    if (!links.every((link) => link.isAtRest)) return false
+    for (const link of links) link.hangUp()
+    this.#regions?.lost(databaseId)
+    return true
   }
 
   /** Sends commands on a connection of its own, whose replies interest nobody, and closes that. */
@@ -111,6 +157,39 @@ export class Lanes {
   close(): void {
     for (const group of this.#groups.values()) for (const link of group.all) link.destroy()
     this.#groups.clear()
+  }
+
+  #serveRegion(region: string): Regions {
+    const { fleet, clock } = this.#options
+    return new Regions({
+      ...{ region, fleet, clock },
+      primary: (key) => this.shared(key),
+      nearby: (key) => this.#nearbyGroup(key).shared,
+      drop: (databaseId) => this.#dropNearby(databaseId),
+    })
+  }
+
+  #nearbyGroup(key: LaneKey): Group {
+    const name = nameOf(key) + NEARBY
+    const known = this.#groups.get(name)
+    if (known) return known
+    const shared = this.#makeLink(
+      key,
+      (endpoints) => this.#regions?.pick(endpoints) ?? primaryOf(endpoints),
+      REPLICA_DIALS,
+    )
+    shared.onLost = () => this.#regions?.lost(key.databaseId)
+    const group = { shared, idle: [], all: new Set([shared]) }
+    this.#groups.set(name, group)
+    return group
+  }
+
+  #dropNearby(databaseId: string): void {
+    for (const [name, group] of this.#groups) {
+      if (!name.startsWith(`${databaseId}/`) || !name.endsWith(NEARBY)) continue
+      this.#groups.delete(name)
+      group.shared.destroy()
+    }
   }
 
   #keepIfClean(key: LaneKey, link: EngineLink, clean: boolean): void {
@@ -137,7 +216,7 @@ export class Lanes {
     return link
   }
 
-  #makeLink({ databaseId, user, protocol }: LaneKey): EngineLink {
+  #makeLink({ databaseId, user, protocol }: LaneKey, pick: PickEndpoint = primaryOf, mostDials?: number): EngineLink {
     const { directory, fleet, replyLimits, clock, logger } = this.#options
     return new EngineLink({
       protocol,
@@ -145,13 +224,25 @@ export class Lanes {
       clock,
       logger,
       credentials: () => directory.engineCredentials(databaseId, user),
-      locate: async (signal) => {
-        const endpoints = await fleet.endpoints(databaseId, signal)
-        const primary = endpoints.find(({ role }) => role === 'primary')
-        if (!primary) throw new HomeportError('engine_unavailable', {})
-        return primary.socketPath
-      },
+      locate: async (signal) => pick(await fleet.endpoints(databaseId, signal)).socketPath,
+      ...(mostDials !== undefined && { mostDials }),
     })
+  }
+}
+
+function primaryOf(endpoints: readonly DataEndpoint[]): DataEndpoint {
+  const primary = endpoints.find(({ role }) => role === 'primary')
+  if (!primary) throw new HomeportError('engine_unavailable', {})
+  return primary
+}
+
+/** Ends every connection that one client has to itself and needs. */
+function sendAway({ shared, all }: Group): void {
+  for (const link of [...all]) {
+    if (link === shared || link.isAtRest) continue
+    all.delete(link)
+    link.destroy()
+    link.onLost()
   }
 }
 

@@ -49,8 +49,18 @@ class Model {
     return true
   }
 
-  fail(): void {
-    for (const { who: client, letter } of this.#queue.splice(0)) this.seen[client] += letter === 'n' ? 'n' : '!'
+  /** All but the last `kept` replies fail. */
+  fail(kept: number): void {
+    this.#settleNotes()
+    for (let lost = this.owed - kept; lost > 0; lost--) {
+      const next = this.#queue.shift()
+      if (next) this.seen[next.who] += '!'
+      this.#settleNotes()
+    }
+  }
+
+  get owed(): number {
+    return this.#queue.filter(({ letter }) => letter !== 'n').length
   }
 
   #settleNotes(): void {
@@ -78,15 +88,17 @@ function apply(pending: PendingReplies, model: Model, sinks: readonly Recorder[]
 }
 
 describe('the replies that an engine owes', () => {
-  it('reach everybody once and in order, with notes and substitutes in their places, until the loss', () => {
+  it('reach everybody once and in order, with notes and substitutes in their places, until the loss and after it', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 200 }), fc.nat({ max: 20 }), (steps, kept) => {
         const pending = new PendingReplies()
         const model = new Model()
         const sinks = [new Recorder(), new Recorder(), new Recorder(), new Recorder()]
         for (const action of steps) apply(pending, model, sinks, action)
-        model.fail()
-        pending.fail(new HomeportError('engine_lost', {}), false)
+        model.fail(kept)
+        pending.fail(new HomeportError('engine_lost', {}), false, kept)
+        expect(sinks.map(({ log }) => log)).toEqual(model.seen)
+        apply(pending, model, sinks, { kind: 'answer', count: model.owed })
         expect(sinks.map(({ log }) => log)).toEqual(model.seen)
         expect(pending.isEmpty).toBe(true)
       }),

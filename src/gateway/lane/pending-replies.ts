@@ -16,6 +16,8 @@ export class PendingReplies {
   #ours: (Buffer | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
   #head = 0
   #length = 0
+  /** Replies of the engine that are owed in all. */
+  #owed = 0
 
   get isEmpty(): boolean {
     return this.#length === 0
@@ -31,6 +33,7 @@ export class PendingReplies {
     const tail = this.#slot(this.#length - 1)
     if (this.#length > 0 && this.#sinks[tail] === sink && this.#ours[tail] === undefined) {
       this.#counts[tail] = (this.#counts[tail] ?? 0) + count
+      this.#owed += count
     } else {
       this.#push(sink, count, undefined)
     }
@@ -51,28 +54,37 @@ export class PendingReplies {
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
     const sink = this.#sinks[this.#head]
     const substitute = this.#ours[this.#head]
-    const left = this.headCount - completed
-    this.#counts[this.#head] = left
-    if (left === 0) this.#shift()
+    const left = this.#settle(completed)
     if (substitute === undefined) sink?.deliver(chunk, start, end, completed)
     else if (left === 0) sink?.deliver(substitute, 0, substitute.length, 1)
     if (left === 0) this.#deliverNotes()
   }
 
-  /** Fails every reply that is owed; notes are still delivered. `partial`: the first had begun. */
-  fail(error: HomeportError, partial: boolean): void {
+  /**
+   * Fails the replies that are owed, all but the last `kept`; notes before those are still delivered. `partial`: the
+   * first had begun.
+   */
+  fail(error: HomeportError, partial: boolean, kept = 0): void {
     let first = partial
-    while (this.#length > 0) {
+    this.#deliverNotes()
+    for (let lost = this.#owed - kept; lost > 0 && this.#length > 0; first = false) {
       const sink = this.#sinks[this.#head]
-      const count = this.headCount
+      const count = Math.min(this.headCount, lost)
       const substituted = this.#ours[this.#head] !== undefined
-      if (count === 0) this.#deliverNotes()
-      else {
-        this.#shift()
-        sink?.fail(count, error, first && !substituted)
-      }
-      first = false
+      lost -= count
+      this.#settle(count)
+      sink?.fail(count, error, first && !substituted)
+      this.#deliverNotes()
     }
+  }
+
+  /** Notes that `count` replies of the head entry are settled. @returns how many it still lacks. */
+  #settle(count: number): number {
+    const left = this.headCount - count
+    this.#counts[this.#head] = left
+    this.#owed -= count
+    if (left === 0) this.#shift()
+    return left
   }
 
   #deliverNotes(): void {
@@ -87,6 +99,7 @@ export class PendingReplies {
   #push(sink: ReplySink, count: number, ours: Buffer | undefined): void {
     if (this.#length === this.#sinks.length) this.#grow()
     const slot = this.#slot(this.#length++)
+    this.#owed += count
     this.#sinks[slot] = sink
     this.#counts[slot] = count
     this.#ours[slot] = ours

@@ -8,17 +8,16 @@ import type { PendingReplies } from './pending-replies.js'
 export interface ReplyLimits {
   /** Longest reply, bytes; a longer one is replaced by an error. */
   readonly maxReplyBytes: number
-  /** The engine refused a write because the data set is full: what the client is told. */
-  readonly onFull: () => HomeportError
+  /** The reply that the client gets in place of an error of the engine; undefined leaves the engine's own words. */
+  readonly reword: (error: string) => Buffer | undefined
 }
 
 /** No limits: for connections that no client is behind. */
 export const NO_REPLY_LIMITS: ReplyLimits = {
   maxReplyBytes: Number.POSITIVE_INFINITY,
-  onFull: () => new HomeportError('engine_unavailable', {}),
+  reword: () => undefined,
 }
 
-const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'"
 /** Where the engine's wording stands in an error that names a script before it. */
 const LONGEST_ERROR_BYTES = 512
 const MINUS = 0x2d
@@ -29,7 +28,7 @@ const EMPTY = Buffer.alloc(0)
  * Stands between the bytes of an engine and those who wait for replies, and gives each its own.
  *
  * Whole replies go by as views of the chunk they came in. Only two kinds are looked at:
- * - errors, because that of a full data set has another wording here;
+ * - errors, because some have another wording here;
  * - replies that a chunk ends in the middle of, because they may be too long. A bulk string tells its length at once,
  *   so it streams on or is dropped. Of an array nobody knows the length before its end: it is held back until then,
  *   or until it is too long, so at most one limit's worth of bytes waits on a connection.
@@ -91,8 +90,9 @@ export class ReplyGate {
     }
     const end = lineEnd + 1
     const text = chunk.toString('latin1', start, Math.min(end, start + LONGEST_ERROR_BYTES))
-    if (!text.includes(OUT_OF_MEMORY)) this.#pending.deliver(chunk, start, end, 1)
-    else this.#substitute(this.#limits.onFull())
+    const reworded = this.#limits.reword(text)
+    if (reworded) this.#substitute(reworded)
+    else this.#pending.deliver(chunk, start, end, 1)
     return end
   }
 
@@ -146,11 +146,11 @@ export class ReplyGate {
   }
 
   #refuse(actualBytes: number): void {
-    this.#substitute(new HomeportError('request_too_large', { limitBytes: this.#limits.maxReplyBytes, actualBytes }))
+    const limitBytes = this.#limits.maxReplyBytes
+    this.#substitute(encodeError(errorText(new HomeportError('request_too_large', { limitBytes, actualBytes }))))
   }
 
-  #substitute(error: HomeportError): void {
-    const bytes = encodeError(errorText(error))
+  #substitute(bytes: Buffer): void {
     this.#pending.deliver(bytes, 0, bytes.length, 1)
   }
 }

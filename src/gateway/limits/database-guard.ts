@@ -1,10 +1,12 @@
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
-import type { ServedCommand } from '../command-table.js'
+import { missingCommand, type ServedCommand } from '../command-table.js'
+import { errorText } from '../error-text.js'
 import type { ReplyLimits } from '../lane/reply-gate.js'
-import { type Argument, encodeCommand } from '../resp/encode.js'
+import { type Argument, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
 import { type DatabaseUsage, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
+import { Bandwidth } from './bandwidth.js'
 import { CommandRate } from './command-rate.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 import { EntryWatch } from './entry-watch.js'
@@ -23,6 +25,13 @@ export interface GuardOptions {
 const LONGEST_UNKNOWN_MS = 1_000
 const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
 
+/** How an engine says that its data set is full, also in an error of a script. */
+const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'"
+
+/** Of the commands that are served only COPY answers so; here it copies nothing and that is no error (redis 3.6). */
+const COPY_ONTO_ITSELF = '-ERR source and destination objects are the same'
+const NOTHING_COPIED = encodeInteger(0)
+
 /** Why a command is not sent; undefined when it may be. */
 export type Verdict = HomeportError | undefined
 
@@ -31,6 +40,7 @@ export class DatabaseGuard {
   readonly usage: DatabaseUsage
   readonly meter: DatabaseMeter
   readonly rate: CommandRate
+  readonly bandwidth: Bandwidth
   readonly entries: EntryWatch
   readonly scripts: ScriptWatch
   readonly #options: GuardOptions
@@ -47,6 +57,7 @@ export class DatabaseGuard {
     this.#options = options
     this.#database = database
     this.rate = new CommandRate(Number.POSITIVE_INFINITY, options.clock)
+    this.bandwidth = new Bandwidth(Number.POSITIVE_INFINITY, usage.meter, options.clock)
     this.entries = new EntryWatch(Number.POSITIVE_INFINITY)
     this.scripts = new ScriptWatch(scriptLimits(database), options)
     this.database = database
@@ -63,6 +74,7 @@ export class DatabaseGuard {
     this.#maxRequestsPerMonth = database.maxRequestsPerMonth ?? Number.POSITIVE_INFINITY
     this.#requestsPerWrite = database.requestsPerWrite ?? 1
     this.rate.perSecond = database.maxCommandsPerSecond ?? Number.POSITIVE_INFINITY
+    this.bandwidth.limitBytes = database.maxBytesPerMonth ?? Number.POSITIVE_INFINITY
     this.entries.limitBytes = database.maxEntryBytes ?? Number.POSITIVE_INFINITY
     this.scripts.limits = scriptLimits(database)
   }
@@ -78,7 +90,7 @@ export class DatabaseGuard {
       get maxReplyBytes() {
         return maxReplyBytes()
       },
-      onFull: () => this.#dataTooLarge(),
+      reword: (error) => this.#reword(error),
     }
   }
 
@@ -117,6 +129,12 @@ export class DatabaseGuard {
     return refusal ?? this.#inspectGrowth(command, args, bytes, ask)
   }
 
+  #reword(error: string): Buffer | undefined {
+    if (error.startsWith(COPY_ONTO_ITSELF)) return NOTHING_COPIED
+    const ours = error.includes(OUT_OF_MEMORY) ? this.#dataTooLarge() : missingCommand(error)
+    return ours && encodeError(errorText(ours))
+  }
+
   #refusal(command: ServedCommand): Verdict {
     const { admission, meter } = this.usage
     if (admission.kind === 'refused') return admission.error
@@ -149,6 +167,7 @@ export class DatabaseGuard {
 
   /** The engine is asked for the size now and then, so the first error may tell the threshold itself as the usage. */
   #dataTooLarge(): HomeportError {
+    this.meter.refusedForSpace++
     const thresholdBytes = this.#database.maxDataBytes ?? 0
     const nowMs = this.#options.clock.now()
     if (nowMs - this.#dataAskedAtMs >= LONGEST_UNKNOWN_MS) {
@@ -175,7 +194,7 @@ export class DatabaseGuard {
   #turnMonth(nowMs: number): void {
     const { month } = this.meter
     const index = monthIndex(nowMs)
-    if (month.index !== index && month.index !== 0) month.requests = 0
+    if (month.index !== index && month.index !== 0) this.meter.turnMonth(index)
     month.index = index
     this.#monthEndsAtMs = nextMonthMs(nowMs)
   }

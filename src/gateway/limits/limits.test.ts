@@ -1,38 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { DatabaseMeter } from '../../telemetry/index.js'
-import type { Admission, ServedDatabase } from '../seams.js'
-import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
-
-interface Usage {
-  readonly meter: DatabaseMeter
-  admission: Admission
-}
-
-const newUsage = (): Usage => ({ meter: new DatabaseMeter(), admission: { kind: 'open' } })
-
-const limited = (database: Partial<ServedDatabase>, usage = newUsage()): Promise<Rig> =>
-  startRig(database, undefined, { usageOf: () => usage })
-
-interface Answer {
-  readonly status: number
-  readonly body: unknown
-}
-
-async function post(rig: Rig, path: string, body: unknown): Promise<Answer> {
-  const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
-  const response = await fetch(rig.restUrl + path, { method: 'POST', body: JSON.stringify(body), headers })
-  return { status: response.status, body: await response.json() }
-}
-
-const run = (rig: Rig, ...args: unknown[]): Promise<Answer> => post(rig, '/', args)
-
-function frame(...args: readonly string[]): string {
-  return `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join('')}`
-}
-
-const login = (rig: Rig): Promise<RawClient> => new RawClient(rig.port).login()
+import { type Answer, frame, limited, login, newUsage, post, run } from '../testing/limited.js'
+import { RawClient, startRig } from '../testing/rig.js'
 
 describe('the longest key', () => {
   const key = 'k'.repeat(32_769)
@@ -83,6 +53,16 @@ describe('the longest reply', () => {
         `$60000\r\n${part}\r\n-${error(120_024)}\r\n-${error(120_011)}\r\n*2\r\n$60000\r\n${part}\r\n$-1\r\n+PONG\r\n`,
       )
     expect(await run(rig, 'MGET', 'a', 'a')).toEqual({ status: 400, body: { error: error(120_024) } })
+  })
+
+  it('is held to also where it arrives in one piece', async () => {
+    const rig = await startRig({ maxRequestBytes: 1_000 })
+    const client = await login(rig)
+    const part = 'p'.repeat(700)
+    await client.send(frame('APPEND', 'a', part) + frame('APPEND', 'a', part)).expect(':700\r\n:1400\r\n')
+    const error = 'ERR max request size exceeded. Limit: 1000 bytes, Actual: 1409 bytes'
+    await client.send(frame('GET', 'a') + frame('PING')).expect(`-${error}\r\n+PONG\r\n`)
+    expect(await run(rig, 'GET', 'a')).toEqual({ status: 400, body: { error } })
   })
 })
 
@@ -165,40 +145,17 @@ describe('the largest data set', () => {
   })
 })
 
-describe('commands per second', () => {
-  it('wait above the limit, are all answered, and are shared fairly between connections', async () => {
-    const rig = await limited({ maxCommandsPerSecond: 400 })
-    const greedy = await login(rig)
-    const modest = await login(rig)
-    greedy.send('PING\r\n'.repeat(240))
-    await modest.send('PING\r\n'.repeat(10)).expect('+PONG\r\n'.repeat(10))
-    // Turn by turn, ten of the one mean ten of the other; what may be sent at once after a pause comes on top.
-    expect(greedy.received.length / '+PONG\r\n'.length).toBeLessThan(160)
-    await waitFor(() => greedy.received === '+PONG\r\n'.repeat(240), { what: 'every reply' })
-    const answers = await Promise.all(Array.from({ length: 60 }, () => run(rig, 'PING')))
-    expect(answers.every(({ status }) => status === 200)).toBe(true)
-  })
-})
-
-describe('requests of a month', () => {
-  it('are counted exactly on both protocols, and those beyond the limit are refused', async () => {
-    const usage = newUsage()
-    const rig = await limited({ maxRequestsPerMonth: 10, requestsPerWrite: 2 }, usage)
-    const error = 'ERR max requests limit exceeded. Limit: 10, Usage: 10'
+describe('the data set of a database that evicts', () => {
+  it('stays within its size while writes go on, on both protocols', async () => {
+    const settings = ['--maxmemory', '8000000', '--maxmemory-policy', 'allkeys-lru']
+    const rig = await startRig({ maxDataBytes: 8_000_000 }, undefined, undefined, settings)
     const client = await login(rig)
-    await client.send('SET a 1\r\nGET a\r\nGET a\r\nSELECT 0\r\n').expect('+OK\r\n$1\r\n1\r\n$1\r\n1\r\n+OK\r\n')
-    expect(usage.meter.month.requests).toBe(4)
-    const pipelined = await post(
-      rig,
-      '/pipeline',
-      Array.from({ length: 5 }, () => ['GET', 'a']),
-    )
-    expect(pipelined.body).toEqual(Array.from({ length: 5 }, () => ({ result: '1' })))
-    await client.send('GET a\r\nGET a\r\nMULTI\r\n').expect(`$1\r\n1\r\n-${error}\r\n-${error}\r\n`)
-    expect(await run(rig, 'GET', 'a')).toEqual({ status: 400, body: { error } })
-    expect(await post(rig, '/multi-exec', [['GET', 'a']])).toEqual({ status: 400, body: { error } })
-    usage.meter.month.requests = 0
-    await client.send('GET a\r\n').expect('$1\r\n1\r\n')
+    const part = 'x'.repeat(500_000)
+    for (let i = 0; i < 20; i++) await client.send(frame('SET', `tcp-${i}`, part)).expect('+OK\r\n')
+    for (let i = 0; i < 20; i++) expect((await run(rig, 'SET', `rest-${i}`, part)).status).toBe(200)
+    const { body } = await run(rig, 'DBSIZE')
+    expect((body as { result: number }).result).toBeLessThan(16)
+    expect((await run(rig, 'STRLEN', 'rest-19')).body).toEqual({ result: 500_000 })
   })
 })
 

@@ -41,6 +41,9 @@ export type ParseOutcome = 'frame' | 'more' | 'oversize' | 'broken'
 
 const LONGEST_INLINE_BYTES = 65_536
 const LONGEST_HEADER_BYTES = 32
+/** How much of a chunk is taken at a time where nobody knows yet how much is needed. */
+const HEADER_STEP_BYTES = 64
+const INLINE_STEP_BYTES = 4096
 const LF = 10
 const CR = 13
 const DOLLAR = 36
@@ -53,8 +56,9 @@ const AT_HEADER = 0
 
 /**
  * Frames the commands of one client: finds where each begins, ends and has its name, without copying what lies whole
- * in one chunk. A command that is spread over chunks is gathered in a buffer that doubles as it grows, and the bytes
- * already understood are not read again, so the work is linear in what arrives whatever the chunks are.
+ * in one chunk. Of a command that is spread over chunks only its own bytes are gathered, in a buffer that doubles as it
+ * grows, and the bytes already understood are not read again, so the work is linear in what arrives whatever the chunks
+ * are.
  *
  * Bytes that were handed out are never overwritten.
  *
@@ -76,6 +80,10 @@ export class CommandParser {
 
   #buffer: Buffer = EMPTY
   #end = 0
+  /** Chunks behind `#buffer`, of which those before `#firstChunk` are used up. */
+  #chunks: Buffer[] = []
+  #firstChunk = 0
+  #chunkBytes = 0
   /** First byte of the command in work; what lies before it is forgotten. */
   #begin = 0
   /** Next byte to understand. */
@@ -91,13 +99,17 @@ export class CommandParser {
 
   /** Bytes that wait for the rest of their command or for `next` to be called. */
   get heldBytes(): number {
-    return this.#end - this.#begin
+    return this.#end - this.#begin + this.#chunkBytes
   }
 
   /** Takes the next bytes of the client; they must not change afterwards. */
   push(chunk: Buffer): void {
-    if (this.#begin === this.#end) this.#replace(chunk)
-    else this.#gather(chunk)
+    if (this.#begin === this.#end && this.#chunkBytes === 0) {
+      this.#replace(chunk)
+      return
+    }
+    this.#chunks.push(chunk)
+    this.#chunkBytes += chunk.length
   }
 
   /** Finds the next command in what was pushed so far. */
@@ -106,6 +118,14 @@ export class CommandParser {
       this.#repeat = false
       return 'frame'
     }
+    for (;;) {
+      const outcome = this.#parse()
+      if (outcome !== 'more' || this.#chunkBytes === 0) return outcome
+      this.#takeChunk()
+    }
+  }
+
+  #parse(): ParseOutcome {
     if (this.#argumentsLeft === BETWEEN_COMMANDS) {
       const begun = this.#beginCommand()
       if (begun !== 'begun') return begun
@@ -129,7 +149,7 @@ export class CommandParser {
 
   /** Lets go of memory that nothing needs until the next chunk. */
   release(): void {
-    if (this.#begin < this.#end || this.#repeat) return
+    if (this.#begin < this.#end || this.#chunkBytes > 0 || this.#repeat) return
     this.frameBuffer = EMPTY
     this.#replace(EMPTY)
   }
@@ -141,15 +161,44 @@ export class CommandParser {
     this.#moveBack(shift)
   }
 
-  /** A buffer of the socket ends at `#end`, one made by `#grow` may have room behind it. */
-  #gather(chunk: Buffer): void {
-    if (this.#end + chunk.length > this.#buffer.length) this.#grow(this.heldBytes + chunk.length)
-    chunk.copy(this.#buffer, this.#end)
-    this.#end += chunk.length
+  /** Goes on to the next chunk, or takes as much of it as the command in work is known to need. */
+  #takeChunk(): void {
+    const chunk = this.#chunks[this.#firstChunk] ?? EMPTY
+    const taken = this.#begin === this.#end ? chunk.length : Math.min(chunk.length, this.#neededBytes())
+    if (this.#begin === this.#end) this.#replace(chunk)
+    else this.#gather(chunk, taken)
+    this.#chunkBytes -= taken
+    if (taken < chunk.length) this.#chunks[this.#firstChunk] = chunk.subarray(taken)
+    else this.#dropFirstChunk()
   }
 
-  #grow(needed: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.max(2 * needed, 1024))
+  #dropFirstChunk(): void {
+    if (++this.#firstChunk < this.#chunks.length) {
+      this.#chunks[this.#firstChunk - 1] = EMPTY
+      return
+    }
+    this.#chunks = []
+    this.#firstChunk = 0
+  }
+
+  /** How many more bytes the command in work needs at least; of a header or an inline command, a guess. */
+  #neededBytes(): number {
+    if (this.#argumentsLeft > 0 && this.#payloadLeft !== AT_HEADER) return this.#at + this.#payloadLeft - this.#end
+    return this.#argumentsLeft > 0 || this.#buffer[this.#at] === STAR ? HEADER_STEP_BYTES : INLINE_STEP_BYTES
+  }
+
+  /** A buffer of the socket ends at `#end`, one made by `#grow` may have room behind it. */
+  #gather(chunk: Buffer, bytes: number): void {
+    if (this.#end + bytes > this.#buffer.length) this.#grow(bytes)
+    chunk.copy(this.#buffer, this.#end, 0, bytes)
+    this.#end += bytes
+  }
+
+  /** Doubles, but not beyond what the argument in work is going to need. */
+  #grow(bytes: number): void {
+    const held = this.#end - this.#begin
+    const known = held + Math.max(bytes, this.#neededBytes()) + HEADER_STEP_BYTES
+    const grown = Buffer.allocUnsafeSlow(Math.min(known, 2 * (held + bytes) + HEADER_STEP_BYTES))
     this.#buffer.copy(grown, 0, this.#begin, this.#end)
     this.#buffer = grown
     this.#end -= this.#begin
@@ -280,7 +329,7 @@ export class CommandParser {
   #readInline(): 'blank' | ParseOutcome {
     const lineEnd = this.#buffer.subarray(0, this.#end).indexOf(LF, this.#at)
     if (lineEnd < 0 || lineEnd - this.#at > LONGEST_INLINE_BYTES) {
-      return this.heldBytes > LONGEST_INLINE_BYTES ? this.#broken('too big inline request') : 'more'
+      return this.#end - this.#begin > LONGEST_INLINE_BYTES ? this.#broken('too big inline request') : 'more'
     }
     const words = splitInline(this.#buffer.toString('latin1', this.#at, lineEnd).replace(/\r$/, ''))
     this.#at = lineEnd + 1
@@ -307,6 +356,9 @@ export class CommandParser {
 
   #broken(problem: string): 'broken' {
     this.problem = `Protocol error: ${problem}`
+    this.#chunks = []
+    this.#chunkBytes = 0
+    this.#firstChunk = 0
     this.#begin = this.#end
     this.#at = this.#end
     this.#argumentsLeft = BETWEEN_COMMANDS

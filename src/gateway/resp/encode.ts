@@ -39,6 +39,12 @@ export function encodeBulk(value: Argument): Buffer {
   return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF])
 }
 
+/** Text for people to read: a verbatim string, which RESP2 does not have. */
+export function encodeVerbatim(protocol: 2 | 3, text: string): Buffer {
+  if (protocol === 2) return encodeBulk(text)
+  return Buffer.from(`=${Buffer.byteLength(text) + 4}\r\ntxt:${text}\r\n`)
+}
+
 /** "No value" in the given protocol version. */
 export function encodeNull(protocol: 2 | 3): Buffer {
   return Buffer.from(protocol === 3 ? '_\r\n' : '$-1\r\n')

@@ -23,8 +23,10 @@ export function sendCommand(link: EngineLink, command: Wire): Promise<Buffer> {
 
 /** Reads the reply to a command. */
 export function readReply(command: PreparedCommand, reply: Buffer, encoding: ReplyEncoding): RestReply {
-  return new ReplyReader(command.filtered ? filterInfoReply(reply) : reply, encoding).next()
+  return new ReplyReader(command.filtered ? filterInfoReply(reply, textOf(command.args[1])) : reply, encoding).next()
 }
+
+const textOf = (arg: string | Buffer | undefined): string | undefined => arg?.toString()
 
 /** A command of a pipeline that is ready to be sent, or the error that stands in its slot. */
 export type Slot = PreparedCommand | HomeportError
@@ -33,12 +35,19 @@ export type Slot = PreparedCommand | HomeportError
 export function prepareSlots(commands: readonly ParsedCommand[]): readonly Slot[] {
   return commands.map((command) => {
     try {
-      return command instanceof HomeportError ? command : prepareCommand(command)
+      return command instanceof HomeportError ? command : refuseManaged(prepareCommand(command))
     } catch (error) {
       if (error instanceof HomeportError) return error
       throw error
     }
   })
+}
+
+/** Commands about the database itself never reach an engine, so they have no place among those that do. */
+function refuseManaged(prepared: PreparedCommand): Slot {
+  if (prepared.command.state !== 'managed') return prepared
+  const name = prepared.command.name.replace('|', ' ')
+  return new HomeportError('command_malformed', { problem: `${name} must be sent alone, not with other commands` })
 }
 
 /** Sends the commands of a pipeline in order, not atomically; answers with the bytes of all replies. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { SyncTokens } from '../regions/sync-token.js'
 import type { RestReply } from './reply-reader.js'
 
 const JSON_TYPE = 'application/json'
@@ -8,39 +9,40 @@ const ALLOWED_HEADERS =
   'upstash-telemetry-platform, upstash-telemetry-retry, upstash-telemetry-runtime, upstash-telemetry-sdk'
 const PREFLIGHT_MAX_AGE_SECONDS = '86400'
 
+/** The header that carries sync tokens, in both directions. */
+export const SYNC_TOKEN_HEADER = 'upstash-sync-token'
+
 /** Writes the answers of the REST listener. */
 export class HttpAnswers {
-  readonly #syncPrefix: string
-  #syncCount = 0
+  readonly #tokens: SyncTokens
 
-  /** `startedAtMs` keeps the tokens of this life apart from those of others. */
-  constructor(startedAtMs: number) {
-    this.#syncPrefix = `${startedAtMs.toString(36)}-`
+  constructor(tokens: SyncTokens) {
+    this.#tokens = tokens
   }
 
-  /** 200 with a JSON text and a new sync token (reference redis 4.2). */
-  ok(request: IncomingMessage, response: ServerResponse, json: string): void {
+  /** 200 with a JSON text and a new sync token for one who has seen `moment` (reference redis 4.2). */
+  ok(request: IncomingMessage, response: ServerResponse, json: string, moment = 0): void {
     response.writeHead(200, [
       'Content-Type',
       JSON_TYPE,
       'Content-Length',
       String(Buffer.byteLength(json)),
-      'upstash-sync-token',
-      this.#syncPrefix + (++this.#syncCount).toString(36),
+      SYNC_TOKEN_HEADER,
+      this.#tokens.next(moment),
       ...corsHeaders(request),
     ])
     response.end(json)
   }
 
   /** The bytes of replies as they are. */
-  bytes(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  bytes(request: IncomingMessage, response: ServerResponse, body: Buffer, moment = 0): void {
     response.writeHead(200, [
       'Content-Type',
       'application/octet-stream',
       'Content-Length',
       String(body.length),
-      'upstash-sync-token',
-      this.#syncPrefix + (++this.#syncCount).toString(36),
+      SYNC_TOKEN_HEADER,
+      this.#tokens.next(moment),
       ...corsHeaders(request),
     ])
     response.end(body)
@@ -77,7 +79,7 @@ export function replyJson(reply: RestReply): string {
 /** Browsers get to see the answer: the read-only token is made for them. */
 function corsHeaders(request: IncomingMessage): readonly string[] {
   if (request.headers.origin === undefined) return NO_HEADERS
-  return ['Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', 'upstash-sync-token']
+  return ['Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', SYNC_TOKEN_HEADER]
 }
 
 const NO_HEADERS: readonly string[] = []

@@ -39,6 +39,8 @@ export async function runMeasured<Result>(
   send: () => Promise<Result>,
 ): Promise<Result> {
   const commands = slots.filter(isPrepared)
+  const slow = commands.length > 0 ? guard.bandwidth.turn() : undefined
+  if (slow) await slow
   const turn = commands.length > 0 ? guard.rate.acquire(commands.length) : undefined
   if (turn) await turn
   const scripts = commands.filter(({ command }) => command.effect === 'script').map(() => guard.scripts.begin())

@@ -5,15 +5,21 @@ import { HomeportError } from '../../contract/errors.js'
 import { refuseSocket } from '../../http/index.js'
 import type { Lanes } from '../lane/lanes.js'
 import type { Guards } from '../limits/guards.js'
-import type { DatabaseDirectory, GatewayLogger, GatewaySettings } from '../seams.js'
+import { LoginWatch } from '../limits/login-watch.js'
+import { SyncTokens } from '../regions/sync-token.js'
+import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../seams.js'
+import { ClientAddresses } from './client-address.js'
 import type { EventStream } from './event-stream.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
 import { RestRequest } from './rest-request.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {
-  readonly settings: Pick<GatewaySettings, 'host' | 'restPort'>
+  readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies'>
   readonly directory: Pick<DatabaseDirectory, 'byRestToken'>
+  readonly administration: Administration
+  /** How long a client may take for the head of a request. */
+  readonly headTimeoutMs: number
   readonly lanes: Lanes
   readonly guards: Guards
   readonly clock: Clock
@@ -31,14 +37,23 @@ export class RestListener {
   readonly #options: RestListenerOptions
   readonly #server: Server
   readonly #answers: HttpAnswers
+  readonly #tokens: SyncTokens
+  readonly #addresses: ClientAddresses
+  readonly #logins: LoginWatch
   readonly #streams = new Set<EventStream>()
   #stopping = false
 
   constructor(options: RestListenerOptions) {
     this.#options = options
-    this.#answers = new HttpAnswers(options.clock.now())
+    this.#tokens = new SyncTokens(options.clock.now())
+    this.#answers = new HttpAnswers(this.#tokens)
+    this.#addresses = new ClientAddresses(options.settings.trustedProxies ?? [])
+    this.#logins = new LoginWatch(options.clock)
     this.#server = createServer(
-      { keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
+      {
+        ...{ keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
+        ...{ headersTimeout: options.headTimeoutMs, connectionsCheckingInterval: options.headTimeoutMs / 4 },
+      },
       (request, response) => this.#onRequest(request, response),
     )
     this.#server.on('clientError', (_error, socket) => refuseSocket(socket))
@@ -81,7 +96,13 @@ export class RestListener {
       answerPreflight(request, response)
       return
     }
-    const rest = new RestRequest(request, response, this.#options, this.#answers, this.#streams)
+    const rest = new RestRequest(request, response, this.#options, {
+      answers: this.#answers,
+      tokens: this.#tokens,
+      streams: this.#streams,
+      addresses: this.#addresses,
+      logins: this.#logins,
+    })
     if (!METHODS.has(method)) {
       rest.refuseMethod()
       return

@@ -6,6 +6,8 @@ import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { type FrameFilter, PinnedStream, POISON } from '../lane/pinned-stream.js'
 import type { ReplySink } from '../lane/reply-sink.js'
 import { WatchedReply } from '../lane/watched-reply.js'
+import type { NearbyLane } from '../regions/nearby-lane.js'
+import { NearbyReads, type PendingRead } from '../regions/nearby-reads.js'
 import { encodeError } from '../resp/encode.js'
 
 /**
@@ -19,7 +21,8 @@ import { encodeError } from '../resp/encode.js'
  * ```
  *
  * - none: nobody has logged in.
- * - shared: stateless commands, in one pipeline with those of other clients.
+ * - shared: stateless commands, in one pipeline with those of other clients. They go to the primary, or in a read region
+ *   (`reads` is there) to the replica, where only reads go.
  * - own: an engine connection lent to this client alone; replies are counted.
  * - pinned: the same, but the engine speaks on its own accord; replies are not counted.
  *
@@ -27,7 +30,12 @@ import { encodeError } from '../resp/encode.js'
  */
 export type LaneState =
   | { readonly kind: 'none' }
-  | { readonly kind: 'shared'; readonly key: LaneKey; readonly link: EngineLink }
+  | {
+      readonly kind: 'shared'
+      readonly key: LaneKey
+      readonly link: EngineLink
+      readonly reads: NearbyReads | undefined
+    }
   | { readonly kind: 'own'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
   | { readonly kind: 'pinned'; readonly key: LaneKey; readonly link: EngineLink; readonly stream: PinnedStream }
 
@@ -52,6 +60,7 @@ export class ClientLane implements ReplySink {
   readonly #owner: LaneOwner
   readonly #held: { holds: number }
   #state: LaneState = { kind: 'none' }
+  #nearby: NearbyLane | undefined
   #owed = 0
   #answered = 0
 
@@ -76,10 +85,39 @@ export class ClientLane implements ReplySink {
     return this.#answered
   }
 
+  /** The way to the replica; undefined where this node serves no region, and before login. */
+  get nearby(): NearbyLane | undefined {
+    return this.#nearby
+  }
+
+  /** Whether commands travel on a shared lane, be it to the primary or to the replica. */
+  get isShared(): boolean {
+    return this.#state.kind === 'shared'
+  }
+
+  /** Whether commands go to the replica at the moment. */
+  get isNearby(): boolean {
+    return this.#state.kind === 'shared' && this.#state.reads !== undefined
+  }
+
   /** Goes to the shared lane of `key`. Whatever state the former lane had is gone. Only while nothing is owed. */
   login(key: LaneKey): void {
     this.leave()
-    this.#state = { kind: 'shared', key, link: this.#lanes.shared(key) }
+    this.#nearby = this.#lanes.nearby(key)
+    this.#toShared(key)
+  }
+
+  /** From now on reads go to the replica, and nothing else may be sent. Only on a shared lane that owes nothing. */
+  goNearby(): void {
+    const state = this.#state
+    if (state.kind !== 'shared' || !this.#nearby) return
+    const reads = new NearbyReads(this.#nearby, this)
+    this.#state = { kind: 'shared', key: state.key, link: reads.link, reads }
+  }
+
+  /** Goes back to the primary. Only while nothing is owed. */
+  goHome(): void {
+    if (this.#state.kind === 'shared') this.#toShared(this.#state.key)
   }
 
   /** Gives up the lane, whatever its state. */
@@ -103,6 +141,10 @@ export class ClientLane implements ReplySink {
     const state = this.#state
     switch (state.kind) {
       case 'shared':
+        this.#owed += count
+        if (state.reads) state.reads.send(bytes, start, end, count)
+        else state.link.send(this, bytes, start, end, count)
+        return
       case 'own':
         this.#owed += count
         state.link.send(this, bytes, start, end, count)
@@ -150,7 +192,8 @@ export class ClientLane implements ReplySink {
       return
     }
     this.#owed++
-    state.link.deliverInOrder(this, bytes)
+    if (state.kind === 'shared' && state.reads) state.reads.note(bytes)
+    else state.link.deliverInOrder(this, bytes)
   }
 
   /** The same, and makes the engine discard the open transaction, as it does for errors of its own. */
@@ -171,12 +214,15 @@ export class ClientLane implements ReplySink {
     if (state.kind !== 'shared') return
     const link = this.#lanes.lend(state.key)
     link.onLost = () => this.#onLost()
+    link.hasState = isOpen(transaction)
     this.#state = { kind: 'own', key: state.key, link, transaction }
   }
 
   /** Notes what a command of the client does to its transaction. */
   setTransaction(transaction: Transaction): void {
-    if (this.#state.kind === 'own') this.#state = { ...this.#state, transaction }
+    if (this.#state.kind !== 'own') return
+    this.#state.link.hasState = isOpen(transaction)
+    this.#state = { ...this.#state, transaction }
   }
 
   /** Lets the engine speak on its own accord from now on. Only on an own lane that owes nothing. */
@@ -184,7 +230,10 @@ export class ClientLane implements ReplySink {
     const state = this.#state
     if (state.kind !== 'own') return
     const stream = new PinnedStream({
-      toClient: (bytes) => this.#owner.write(bytes),
+      toClient: (bytes) => {
+        this.#nearby?.sawPrimary()
+        this.#owner.write(bytes)
+      },
       toEngine: (bytes) => state.link.sendStreamed(bytes, 0, bytes.length),
     })
     state.link.streamTo((chunk) => stream.push(chunk))
@@ -208,13 +257,31 @@ export class ClientLane implements ReplySink {
   }
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    this.#nearby?.sawPrimary()
+    this.deliverNearby(chunk, start, end, completed)
+  }
+
+  /** The same for replies of the replica. */
+  deliverNearby(chunk: Buffer, start: number, end: number, completed: number): void {
     this.#owed -= completed
     this.#answered += completed
     this.#owner.write(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end))
     if (completed > 0) this.#owner.progressed()
   }
 
+  /** What the replica cannot answer goes to the primary, in its order, with everything that comes. */
+  takeHome(pending: readonly PendingRead[]): void {
+    this.goHome()
+    const state = this.#state
+    if (state.kind !== 'shared') return
+    for (const item of pending) {
+      if (item.kind === 'note') state.link.deliverInOrder(this, item.bytes)
+      else state.link.send(this, item.bytes, item.start, item.end, item.count)
+    }
+  }
+
   fail(count: number, error: HomeportError, partial: boolean): void {
+    this.#nearby?.sawPrimary()
     this.#owed -= count
     this.#answered += count
     if (partial) {
@@ -232,18 +299,24 @@ export class ClientLane implements ReplySink {
     if (state.kind !== 'own' || state.transaction !== 'none' || this.#owed > 0) return
     state.link.onLost = () => {}
     this.#lanes.giveBack(state.key, state.link)
-    this.#state = { kind: 'shared', key: state.key, link: this.#lanes.shared(state.key) }
+    this.#toShared(state.key)
+  }
+
+  #toShared(key: LaneKey): void {
+    this.#state = { kind: 'shared', key, link: this.#lanes.shared(key), reads: undefined }
   }
 
   /** A transaction or subscription died with its connection; the client would go on as if it were still there. */
   #onLost(): void {
     const state = this.#state
-    if (
-      state.kind === 'pinned' ||
-      (state.kind === 'own' && (state.transaction === 'open' || state.transaction === 'watching'))
-    ) {
+    if (state.kind === 'pinned' || (state.kind === 'own' && isOpen(state.transaction))) {
       this.leave()
       this.#owner.hangUp()
     }
   }
+}
+
+/** Whether a transaction is lost with its connection. */
+function isOpen(transaction: Transaction): boolean {
+  return transaction === 'open' || transaction === 'watching'
 }

@@ -1,12 +1,13 @@
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { administer } from '../administer.js'
 import { findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
 import { filterInfoReply } from '../info-filter.js'
 import { CollectedReplies } from '../lane/collect-reply.js'
 import { hideMonitorSource } from '../lane/pinned-stream.js'
 import { DISCARD } from '../lane/reply-sink.js'
 import { frameArguments } from '../resp/command-parser.js'
-import { encodeCommand, encodeError } from '../resp/encode.js'
+import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { Login } from './login.js'
 import type { Session } from './session.js'
 import { answerSessionCommand, wrongArity } from './session-commands.js'
@@ -15,6 +16,8 @@ const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
 const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
 const NOT_WHILE_PINNED = encodeError('ERR Command not allowed while the connection is subscribed, monitors or tracks')
+const SYNTAX_ERROR = encodeError('ERR syntax error')
+const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
 /** What an HTTP request begins with: a browser was lured into talking to this port. */
 const HTTP_WORDS = new Set(['POST', 'HOST:'])
@@ -75,7 +78,8 @@ export class CommandRouter {
   }
 
   #routeAllowed(command: ServedCommand): void {
-    if (command.state !== 'session' && !this.#session.permits.admit(command)) return
+    const isForEngine = command.state !== 'session' && command.state !== 'managed'
+    if (isForEngine && !this.#session.permits.admit(command)) return
     switch (command.state) {
       case 'stateless':
       case 'container':
@@ -83,6 +87,9 @@ export class CommandRouter {
         return
       case 'session':
         this.#answer(command)
+        return
+      case 'managed':
+        this.#administer(command)
         return
       case 'filtered':
         this.#forwardFiltered()
@@ -111,19 +118,51 @@ export class CommandRouter {
   }
 
   #answer(command: ServedCommand): void {
-    const { lane, profile, protocol, services } = this.#session
+    const session = this.#session
+    const { lane, protocol, services } = session
     if (this.#inTransaction()) {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
-    const context = {
-      profile,
-      protocol,
-      describeSelf: () => this.#session.describe(),
-      describeAll: () => [...services.siblings()].map((sibling) => sibling.describe()),
-    }
     const args = this.#arguments(command.name.includes('|') ? 2 : 1)
-    lane.reply(answerSessionCommand(context, command.name, args))
+    if (command.name === 'CLIENT|REPLY') {
+      this.#setReplies(args)
+      return
+    }
+    if (command.name === 'CLIENT|KILL' && !session.quietOrLater()) return
+    const context = { self: session, protocol, all: services.siblings }
+    const { reply, ends } = answerSessionCommand(context, command.name, args)
+    lane.reply(reply)
+    if (ends) session.hangUp()
+  }
+
+  /** What is owed is still sent, or not sent, as it was before. */
+  #setReplies(args: readonly string[]): void {
+    const session = this.#session
+    const word = args[0]?.toUpperCase() ?? ''
+    if (args.length !== 1 || !/^(ON|OFF|SKIP)$/.test(word)) {
+      session.lane.reply(args.length === 1 ? SYNTAX_ERROR : wrongArity('client|reply'))
+      return
+    }
+    if (session.lane.state.kind === 'pinned') {
+      session.lane.reply(NOT_WHILE_PINNED)
+      return
+    }
+    if (!session.quietOrLater()) return
+    if (word === 'SKIP') session.skipReply()
+    else session.setReplies(word === 'ON')
+    if (word === 'ON') session.lane.reply(OK)
+  }
+
+  #administer({ name }: ServedCommand): void {
+    const { lane, protocol, services, user = '', remoteAddress: address = '' } = this.#session
+    if (this.#inTransaction()) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return
+    }
+    const { databaseId } = services.guard.database
+    const request = { databaseId, user, address, name, args: this.#arguments(2) }
+    this.#session.waitFor(administer(services, request, protocol).then((reply) => lane.reply(reply)))
   }
 
   #forwardFiltered(): void {
@@ -136,9 +175,10 @@ export class CommandRouter {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
+    const [section] = this.#arguments(1)
     const collector = new CollectedReplies(
       1,
-      (reply) => this.#deliver(filterInfoReply(reply)),
+      (reply) => this.#deliver(filterInfoReply(reply, section)),
       (error) => lane.fail(1, error, false),
     )
     lane.forwardFor(collector, parser.frameBuffer, parser.frameStart, parser.frameEnd)

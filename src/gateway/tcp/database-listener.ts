@@ -1,25 +1,32 @@
+import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
 import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
-import { errorText } from '../error-text.js'
 import type { Lanes } from '../lane/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
-import { encodeError } from '../resp/encode.js'
+import type { LoginWatch } from '../limits/login-watch.js'
 import {
+  type Administration,
   type DatabaseDirectory,
   DEFAULT_MAX_CLIENTS,
   type GatewayLogger,
   type GatewaySettings,
   type ServedDatabase,
 } from '../seams.js'
+import { awaitOpening } from '../tls/await-opening.js'
+import { beginsTls } from '../tls/opening.js'
+import { TlsFront } from '../tls/tls-front.js'
 import { Session } from './session.js'
+import { turnAway } from './turn-away.js'
 
 /** What a listener is made of. */
 export interface ListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
   readonly directory: Pick<DatabaseDirectory, 'authenticate'>
+  readonly administration: Administration
+  readonly logins: LoginWatch
+  readonly loginTimeoutMs: number
   readonly lanes: Lanes
   readonly guard: DatabaseGuard
   readonly clock: Clock
@@ -30,7 +37,6 @@ export interface ListenerOptions {
 
 const BACKLOG = 511
 const KEEP_ALIVE_DELAY_MS = 300_000
-const HANDSHAKE_TIMEOUT_MS = 10_000
 /** Idle clients are looked for so often in their time, but not less often than the longest interval. */
 const SWEEPS_PER_TIMEOUT = 8
 const LONGEST_SWEEP_MS = 60_000
@@ -40,6 +46,8 @@ export class DatabaseListener {
   #database: ServedDatabase
   readonly #options: ListenerOptions
   readonly #server: Server
+  /** What makes TLS of connections; undefined where the port speaks clear text. */
+  readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
   /** Every connection, also one whose TLS handshake is not yet done. */
   readonly #connections = new Set<Socket>()
@@ -49,11 +57,12 @@ export class DatabaseListener {
   constructor(database: ServedDatabase, options: ListenerOptions) {
     this.#database = database
     this.#options = options
-    this.#server = this.#createServer()
-    this.#server.on('connection', (connection: Socket) => {
-      this.#connections.add(connection)
-      connection.on('close', () => this.#connections.delete(connection))
-    })
+    this.#front = database.tls ? this.#newFront() : undefined
+    // A client that has sent its last command may still wait for replies.
+    const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true }
+    this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (connection) =>
+      this.#onConnection(connection),
+    )
     this.#server.on('error', (error) => options.logger.error({ err: error }, 'the port of a database failed'))
   }
 
@@ -65,9 +74,14 @@ export class DatabaseListener {
   /** Serves the database as it has become; its port and TLS are the same. Whoever may not stay is disconnected. */
   update(database: ServedDatabase): void {
     const oldLogins = database.loginEpoch !== this.#database.loginEpoch
+    const otherAuthority = database.clientAuthority !== this.#database.clientAuthority
+    const { userMarks: past = {} } = this.#database
+    const { userMarks: now = {} } = database
+    const isGone = ({ user = '' }: Session): boolean => past[user] !== now[user]
     this.#database = database
+    if (this.#front) this.#front.clientAuthority = database.clientAuthority
     for (const session of this.#sessions) {
-      if (oldLogins || !isAllowed(database, session.remoteAddress)) session.cut()
+      if (oldLogins || otherAuthority || isGone(session) || !isAllowed(database, session.remoteAddress)) session.cut()
       else session.relimit()
     }
     this.#sweep?.cancel()
@@ -90,24 +104,59 @@ export class DatabaseListener {
   /** Takes no more clients, lets those that are connected finish for `graceMs`, and resolves when all are gone. */
   async close(graceMs: number): Promise<void> {
     this.#sweep?.cancel()
+    this.#front?.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const ended = [...this.#connections].map((connection) => once(connection, 'close'))
     for (const session of this.#sessions) session.finish()
     const timer = this.#options.clock.after(graceMs, () => {
       for (const connection of this.#connections) connection.destroy()
     })
-    await closed
+    await Promise.all([closed, ...ended])
     timer.cancel()
   }
 
-  #createServer(): Server {
-    const { tls } = this.#options.settings
-    // A client that has sent its last command may still wait for replies.
-    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }
-    if (!this.database.tls) return createServer(options, (socket) => this.#onClient(socket))
-    if (!tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
-    return createTlsServer({ ...options, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, (socket) =>
-      this.#onClient(socket),
-    )
+  /** Takes over a connection from the shared port, whose client is about to make TLS. */
+  adopt(connection: Socket): void {
+    this.#track(connection)
+    this.#front?.accept(connection)
+  }
+
+  #newFront(): TlsFront {
+    const { settings, logger } = this.#options
+    if (!settings.tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
+    const front = new TlsFront({ certificates: settings.tls, logger, onClient: (socket) => this.#onClient(socket) })
+    front.clientAuthority = this.database.clientAuthority
+    return front
+  }
+
+  #track(connection: Socket): void {
+    this.#connections.add(connection)
+    connection.on('close', () => this.#connections.delete(connection))
+  }
+
+  #onConnection(connection: Socket): void {
+    this.#track(connection)
+    const front = this.#front
+    if (front) {
+      awaitOpening(connection, this.#options.clock, ({ kind }) => {
+        if (kind === 'tls') front.accept(connection)
+        else turnAway(connection, new HomeportError('tls_required', {}))
+      })
+      return
+    }
+    connection.once('data', (chunk: Buffer) => {
+      if (beginsTls(chunk[0])) this.#onMisplacedTls(connection)
+    })
+    this.#onClient(connection)
+  }
+
+  /** Nothing that we say in clear would be understood, so the operator is told. */
+  #onMisplacedTls(connection: Socket): void {
+    const { databaseId } = this.database
+    const address = connection.remoteAddress
+    const hint = 'a client spoke TLS to a port in clear: connect without TLS, or switch TLS on for the database'
+    this.#options.logger.info({ databaseId, address }, hint)
+    connection.destroy()
   }
 
   #onClient(socket: Socket): void {
@@ -151,10 +200,4 @@ export class DatabaseListener {
     if (this.#sessions.size < (this.database.maxClients ?? DEFAULT_MAX_CLIENTS)) return
     throw new HomeportError('too_many_clients', {})
   }
-}
-
-function turnAway(socket: Socket, reason: unknown): void {
-  socket.on('error', () => {})
-  if (reason instanceof HomeportError) socket.write(encodeError(errorText(reason)))
-  socket.destroySoon()
 }

@@ -1,13 +1,15 @@
-import type { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-parser.js'
 import { encodeError, encodeSimple } from '../resp/encode.js'
+import { setName } from './client-profile.js'
 import type { Session } from './session.js'
-import { helloReply, setName, wrongArity } from './session-commands.js'
+import { helloReply, wrongArity } from './session-commands.js'
 
 const OK = encodeSimple('OK')
 const WRONG_PASSWORD = encodeError('WRONGPASS invalid username-password pair or user is disabled.')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
+const NO_NUMBER = encodeError('ERR Protocol version is not an integer or out of range')
 const NO_PROTOCOL = encodeError('NOPROTO unsupported protocol version')
 const PINNED_PROTOCOL = encodeError('ERR The protocol version cannot change while subscribed. Send RESET first.')
 const HELLO_BEFORE_LOGIN = encodeError(
@@ -57,15 +59,37 @@ export class Login {
       lane.reply(SYNTAX_ERROR)
       return
     }
-    const accepted = second === undefined ? this.#logIn(undefined, first) : this.#logIn(first, second)
-    lane.reply(accepted ? OK : WRONG_PASSWORD)
+    this.#inTurn(() => {
+      const accepted = second === undefined ? this.#logIn(undefined, first) : this.#logIn(first, second)
+      lane.reply(accepted ? OK : WRONG_PASSWORD)
+    })
+  }
+
+  /** Makes an attempt to log in when those before it from the same address allow it. */
+  #inTurn(attempt: () => Promise<void> | undefined | void): void {
+    const given = this.#session.services.logins.turn(this.#origin)
+    if (given.kind === 'refused') {
+      this.#session.refuse(new HomeportError('logins_slowed', given))
+      return
+    }
+    const done = given.kind === 'later' ? given.turn.then(attempt) : attempt()
+    if (done) this.#session.waitFor(done)
+  }
+
+  get #origin(): string {
+    const { services, remoteAddress } = this.#session
+    return `${services.guard.database.databaseId} ${remoteAddress}`
   }
 
   #logIn(username: string | undefined, password: string): boolean {
     const session = this.#session
-    const { guard, directory } = session.services
+    const { guard, directory, logins } = session.services
     const user = directory.authenticate(guard.database.databaseId, username, password)
-    if (!user) return false
+    if (!user) {
+      logins.failed(this.#origin)
+      return false
+    }
+    logins.succeeded(this.#origin)
     if (user !== session.user) {
       session.user = user
       this.#takeLane()
@@ -83,24 +107,39 @@ export class Login {
     const session = this.#session
     const [version, ...rest] = args
     if (version !== undefined && !/^[23]$/.test(version)) {
-      session.lane.reply(NO_PROTOCOL)
+      session.lane.reply(/^-?\d+$/.test(version) ? NO_PROTOCOL : NO_NUMBER)
       return
     }
     const options = readHelloOptions(rest)
-    if (!options) {
-      session.lane.reply(SYNTAX_ERROR)
+    if (typeof options === 'string') {
+      session.lane.reply(encodeError(`ERR Syntax error in HELLO option '${options.slice(0, 128)}'`))
       return
     }
+    if (options.credentials) this.#inTurn(() => this.#agree(version, options))
+    else {
+      const greeted = this.#agree(version, options)
+      if (greeted) session.waitFor(greeted)
+    }
+  }
+
+  /** @returns what to wait for before the next command. */
+  #agree(version: string | undefined, options: HelloOptions): Promise<void> | undefined {
+    const session = this.#session
     if (options.credentials && !this.#logIn(options.credentials.username, options.credentials.password)) {
       session.lane.reply(WRONG_PASSWORD)
-      return
+      return undefined
     }
     if (!session.user) {
       session.lane.reply(HELLO_BEFORE_LOGIN)
-      return
+      return undefined
     }
-    if (options.name !== undefined) setName(session.profile, options.name)
-    if (this.#setProtocol(version === undefined ? session.protocol : version === '3' ? 3 : 2)) this.#greet()
+    const problem = options.name === undefined ? undefined : setName(session.profile, options.name)
+    if (problem) {
+      session.lane.reply(encodeError(problem))
+      return undefined
+    }
+    const isSet = this.#setProtocol(version === undefined ? session.protocol : version === '3' ? 3 : 2)
+    return isSet ? this.#greet() : undefined
   }
 
   #setProtocol(protocol: 2 | 3): boolean {
@@ -116,14 +155,13 @@ export class Login {
   }
 
   /** The answer names the engine's version, so the engine is asked, and woken where it sleeps. */
-  #greet(): void {
+  #greet(): Promise<void> | undefined {
     const { lane, profile, protocol } = this.#session
-    if (lane.state.kind === 'none') return
-    const greeted = lane.state.link.greeting().then(
+    if (lane.state.kind === 'none') return undefined
+    return lane.state.link.greeting().then(
       (engine) => lane.reply(helloReply(protocol, profile.id, engine)),
       (error: HomeportError) => lane.reply(encodeError(errorText(error))),
     )
-    this.#session.waitFor(greeted)
   }
 
   #reset(): void {
@@ -137,17 +175,18 @@ export class Login {
   }
 }
 
-/** Reads what follows the version: `AUTH user password` and `SETNAME name`, each at most once. */
-function readHelloOptions(args: readonly string[]): HelloOptions | undefined {
-  const [word, first, second] = args
-  if (word === undefined) return {}
-  if (word.toUpperCase() === 'AUTH' && first !== undefined && second !== undefined) {
-    const rest = readHelloOptions(args.slice(3))
-    return rest && { ...rest, credentials: { username: first, password: second } }
+/** Reads what follows the version: `AUTH user password` and `SETNAME name`, or the word that is wrong. */
+function readHelloOptions(args: readonly string[]): HelloOptions | string {
+  let options: HelloOptions = {}
+  for (let at = 0; at < args.length; ) {
+    const [word = '', first, second] = args.slice(at)
+    if (word.toUpperCase() === 'AUTH' && first !== undefined && second !== undefined) {
+      options = { ...options, credentials: { username: first, password: second } }
+      at += 3
+    } else if (word.toUpperCase() === 'SETNAME' && first !== undefined) {
+      options = { ...options, name: first }
+      at += 2
+    } else return word
   }
-  if (word.toUpperCase() === 'SETNAME' && first !== undefined) {
-    const rest = readHelloOptions(args.slice(2))
-    return rest && { ...rest, name: first }
-  }
-  return undefined
+  return options
 }

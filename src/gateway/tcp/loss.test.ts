@@ -19,13 +19,14 @@ const rest = (): Promise<Response> =>
 
 describe('when the engine dies', () => {
   it('commands in flight fail, the connection stays, and the next command finds the new engine', async () => {
+    const counts = () => rig.gateway.usageOf('db-one')?.meter.totals()
     const raw = await new RawClient(rig.port).login()
     await raw.send('SET a 1\r\n').expect('+OK\r\n')
     const slow = new RawClient(rig.port)
     await (await slow.login()).send('EVAL "while true do end" 0\r\n')
-    await waitFor(() => slow.socket.bytesWritten > 30, { what: 'the script to be sent' })
+    await waitFor(() => counts()?.scripts === 1, { what: 'the script to be sent' })
     raw.send('INCR a\r\nSELECT 0\r\nINCR a\r\n')
-    await waitFor(() => raw.socket.bytesWritten > 40, { what: 'the commands to be sent' })
+    await waitFor(() => counts()?.writes === 3, { what: 'the commands to be sent' })
     await rig.engine.kill()
     await raw.expect(`${LOST}+OK\r\n${LOST}`)
     await slow.expect(LOST)

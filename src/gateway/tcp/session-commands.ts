@@ -6,60 +6,53 @@ import {
   encodeMap,
   encodeNull,
   encodeSimple,
+  encodeVerbatim,
 } from '../resp/encode.js'
+import type { DataUser } from '../seams.js'
+import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
+import { type ClientProfile, setInfo, setName } from './client-profile.js'
 
-/** What a client told about itself, and what CLIENT INFO tells about it. */
-export interface ClientProfile {
-  readonly id: number
-  readonly address: string
-  readonly localAddress: string
-  readonly connectedAtMs: number
-  lastCommandAtMs: number
-  name: string
-  libraryName: string
-  libraryVersion: string
-}
-
-/** One line of CLIENT LIST, in the engine's form and order. */
-export function describeClient(profile: ClientProfile, session: SessionFacts, nowMs: number): string {
-  const seconds = (sinceMs: number): number => Math.max(0, Math.floor((nowMs - sinceMs) / 1000))
-  const { id, address, localAddress, name, libraryName, libraryVersion } = profile
-  return (
-    `id=${id} addr=${address} laddr=${localAddress} name=${name} age=${seconds(profile.connectedAtMs)} ` +
-    `idle=${seconds(profile.lastCommandAtMs)} flags=${session.flags} db=0 user=${session.user} ` +
-    `resp=${session.protocol} lib-name=${libraryName} lib-ver=${libraryVersion}`
-  )
-}
-
-/** What a session knows of itself at the moment. */
-export interface SessionFacts {
-  readonly user: string
-  readonly protocol: 2 | 3
-  /** `N` normal, `x` in a transaction, `P` subscribed or otherwise pinned. */
-  readonly flags: 'N' | 'x' | 'P'
+/** A client as other clients of the database see it. */
+export interface ListedClient {
+  readonly profile: ClientProfile
+  readonly user: DataUser | undefined
+  readonly kind: 'normal' | 'pubsub'
+  /** Its line of CLIENT LIST. */
+  describe(): string
+  /** Ends its connection at once. */
+  cut(): void
+  /** Ends its connection once what is written has gone out. */
+  hangUp(): void
 }
 
 /** What the commands below need of a session. */
 export interface CommandContext {
-  readonly profile: ClientProfile
+  readonly self: ListedClient
   readonly protocol: 2 | 3
-  readonly describeSelf: () => string
-  readonly describeAll: () => readonly string[]
+  /** Every client of the database, the one that asks included. */
+  readonly all: () => Iterable<ListedClient>
 }
 
-type Handler = (context: CommandContext, args: readonly string[]) => Buffer
+/** What a session command is answered with; `ends`: the client that asks is among those that it disconnects. */
+export interface SessionAnswer {
+  readonly reply: Buffer
+  readonly ends?: boolean
+}
+
+type Handler = (context: CommandContext, args: readonly string[]) => Buffer | SessionAnswer
 
 const OK = encodeSimple('OK')
-const PLAIN_NAME = /^[\x21-\x7e]*$/
+const SYNTAX_ERROR = encodeError('ERR syntax error')
 
 /**
- * Answers a command about the client's own connection. `name` is a row of the command table, `args` are the arguments
- * behind it. Changes nothing but the profile.
+ * Answers a command about clients and their connections. `name` is a row of the command table, `args` are the arguments
+ * behind it.
  */
-export function answerSessionCommand(context: CommandContext, name: string, args: readonly string[]): Buffer {
+export function answerSessionCommand(context: CommandContext, name: string, args: readonly string[]): SessionAnswer {
   const handler = HANDLERS[name]
   if (!handler) throw new Error(`no handler for the session command ${name}`)
-  return handler(context, args)
+  const answer = handler(context, args)
+  return Buffer.isBuffer(answer) ? { reply: answer } : answer
 }
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
@@ -68,50 +61,66 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
     if (!/^-?\d+$/.test(args[0] ?? '')) return encodeError('ERR value is not an integer or out of range')
     return args[0] === '0' ? OK : encodeError('ERR DB index is out of range')
   },
-  'CLIENT|ID': ({ profile }, args) => (args.length === 0 ? encodeInteger(profile.id) : wrongArity('client|id')),
-  'CLIENT|GETNAME': ({ profile, protocol }) => (profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name)),
-  'CLIENT|SETNAME': ({ profile }, args) => {
+  'CLIENT|ID': ({ self }, args) => (args.length === 0 ? encodeInteger(self.profile.id) : wrongArity('client|id')),
+  'CLIENT|GETNAME': ({ self: { profile }, protocol }, args) => {
+    if (args.length > 0) return wrongArity('client|getname')
+    return profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name)
+  },
+  'CLIENT|SETNAME': ({ self }, args) => {
     const [name] = args
     if (name === undefined || args.length > 1) return wrongArity('client|setname')
-    return setName(profile, name)
+    return okUnless(setName(self.profile, name))
   },
-  'CLIENT|SETINFO': ({ profile }, args) => setInfo(profile, args),
-  'CLIENT|INFO': ({ describeSelf }) => encodeBulk(`${describeSelf()}\n`),
-  'CLIENT|LIST': ({ describeAll }) =>
-    encodeBulk(
-      describeAll()
-        .map((line) => `${line}\n`)
-        .join(''),
-    ),
-  // The only setting that the reference knows (redis 3.6); keyspace notifications are off and stay off.
-  'CONFIG|GET': (_, args) => {
-    if (args.length === 0) return wrongArity('config|get')
-    const setting = 'notify-keyspace-events'
-    const asked = args.some((pattern) => globMatches(pattern.toLowerCase(), setting))
-    return encodeArray(asked ? [encodeBulk(setting), encodeBulk('')] : [])
+  'CLIENT|SETINFO': ({ self }, args) => {
+    const [attribute, value] = args
+    if (attribute === undefined || value === undefined || args.length > 2) return wrongArity('client|setinfo')
+    return okUnless(setInfo(self.profile, attribute, value))
+  },
+  'CLIENT|INFO': ({ self, protocol }, args) =>
+    args.length === 0 ? encodeVerbatim(protocol, `${self.describe()}\n`) : wrongArity('client|info'),
+  'CLIENT|LIST': list,
+  'CLIENT|KILL': kill,
+  // Engines end the clients that hold the most memory only where they are told to, and here they are not.
+  'CLIENT|NO-EVICT': (_, args) => {
+    if (args.length !== 1) return wrongArity('client|no-evict')
+    return /^(on|off)$/i.test(args[0] ?? '') ? OK : SYNTAX_ERROR
   },
 }
 
-/** Sets the name of a client, or says why it cannot be one. */
-export function setName(profile: ClientProfile, name: string): Buffer {
-  if (!PLAIN_NAME.test(name)) {
-    return encodeError('ERR Client names cannot contain spaces, newlines or special characters.')
-  }
-  profile.name = name
-  return OK
+const okUnless = (problem: string | undefined): Buffer => (problem === undefined ? OK : encodeError(problem))
+
+function list(context: CommandContext, args: readonly string[]): Buffer {
+  const outcome = listFilter(args)
+  if ('problem' in outcome) return encodeError(outcome.problem)
+  const lines = visible(context, outcome.filter).map((client) => `${client.describe()}\n`)
+  return encodeVerbatim(context.protocol, lines.join(''))
 }
 
-function setInfo(profile: ClientProfile, args: readonly string[]): Buffer {
-  const [attribute, value] = args
-  if (attribute === undefined || value === undefined || args.length > 2) return wrongArity('client|setinfo')
-  const key = attribute.toLowerCase()
-  if (!PLAIN_NAME.test(value)) {
-    return encodeError(`ERR ${key} cannot contain spaces, newlines or special characters.`)
-  }
-  if (key === 'lib-name') profile.libraryName = value
-  else if (key === 'lib-ver') profile.libraryVersion = value
-  else return encodeError(`ERR Unrecognized option '${attribute}'`)
-  return OK
+function kill(context: CommandContext, args: readonly string[]): Buffer | SessionAnswer {
+  const [address] = args
+  if (address === undefined) return wrongArity('client|kill')
+  if (args.length > 1) return killByFilter(context, args)
+  const found = visible(context, ({ profile }) => profile.address === address)
+  if (found.length === 0) return encodeError('ERR No such client')
+  return { reply: OK, ends: end(context, found) }
+}
+
+function killByFilter(context: CommandContext, args: readonly string[]): Buffer | SessionAnswer {
+  const outcome = killFilter(args)
+  if ('problem' in outcome) return encodeError(outcome.problem)
+  const found = visible(context, (client) => outcome.filter(client) && !(outcome.sparesSelf && client === context.self))
+  return { reply: encodeInteger(found.length), ends: end(context, found) }
+}
+
+/** @returns whether the client that asks is among them; it still gets its answer. */
+function end({ self }: CommandContext, clients: readonly ListedClient[]): boolean {
+  for (const client of clients) if (client !== self) client.cut()
+  return clients.includes(self)
+}
+
+/** `default` owns the database and sees every client of it, other users only those that are logged in like them. */
+function visible({ self, all }: CommandContext, fits: ClientFilter): readonly ListedClient[] {
+  return [...all()].filter((client) => (self.user === 'default' || client.user === self.user) && fits(client))
 }
 
 /** The engine's error for a wrong number of arguments. */
@@ -134,14 +143,4 @@ export function helloReply(
     [encodeBulk('role'), encodeBulk('master')],
     [encodeBulk('modules'), encodeArray([])],
   ])
-}
-
-/** Only `*` and `?` have a meaning; that is what clients ask settings with. */
-function globMatches(pattern: string, text: string): boolean {
-  const source = pattern
-    .slice(0, 256)
-    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-    .replace(/\*+/g, '.*')
-    .replaceAll('?', '.')
-  return new RegExp(`^${source}$`).test(text)
 }

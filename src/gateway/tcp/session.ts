@@ -1,24 +1,33 @@
 import type { Socket } from 'node:net'
-import type { Clock } from '../../base/index.js'
+import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { findCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import type { Lanes } from '../lane/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import { LatencySample } from '../limits/latency-sample.js'
+import type { LoginWatch } from '../limits/login-watch.js'
+import { Steering } from '../regions/steering.js'
 import { CommandParser, limitsAfterLogin } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
-import type { DatabaseDirectory, DataUser, GatewayLogger } from '../seams.js'
+import type { Administration, DatabaseDirectory, DataUser, GatewayLogger } from '../seams.js'
 import { ClientLane, type LaneOwner } from './client-lane.js'
+import { type ClientProfile, describeClient, newProfile } from './client-profile.js'
 import { CommandRouter } from './command-router.js'
+import { FrameRun } from './frame-run.js'
 import { Permits } from './permits.js'
-import { type ClientProfile, describeClient } from './session-commands.js'
+import type { ListedClient } from './session-commands.js'
 
 /** What a session needs of its surroundings. */
 export interface SessionServices {
   /** What limits and counts the commands of the database. */
   readonly guard: DatabaseGuard
   readonly directory: Pick<DatabaseDirectory, 'authenticate'>
+  readonly administration: Administration
+  /** Slows down those who guess passwords. */
+  readonly logins: LoginWatch
+  /** How long a client may be connected without having logged in. */
+  readonly loginTimeoutMs: number
   readonly lanes: Lanes
   readonly clock: Clock
   readonly logger: GatewayLogger
@@ -34,11 +43,17 @@ export interface SessionServices {
  * - `quiet`: until every reply that is owed has arrived; the command changes lanes.
  * - `window`: until fewer replies are owed, so that one client cannot fill the memory with replies.
  * - `engine`: until the engine takes more, or has answered a greeting.
- * - `rate`: until its turn comes among the commands of the database, of which there are too many in a second.
+ * - `rate`: until its turn comes among the commands of the database, of which there are too many in a second, or too
+ *   many bytes in the month.
  * - `reader`: until the client has read more of what was sent to it.
  * - `end`: for ever; the connection is being closed.
  */
 type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'reader' | 'end'
+
+/**
+ * Whether the client gets its replies (CLIENT REPLY). `skip`: all but the next one; `skipping`: that one is on its way.
+ */
+type Replies = 'on' | 'off' | 'skip' | 'skipping'
 
 /**
  * Commands of one client that may be with the engine at a time: at first, and at most. The window doubles each time it
@@ -53,30 +68,27 @@ const SLOW_READER_BYTES = 1024 * 1024
 const LOST_READER_BYTES = 256 * 1024 * 1024
 /** Input that is read while the client has to wait. */
 const HELD_INPUT_BYTES = 256 * 1024
-const EMPTY = Buffer.alloc(0)
 
 /** The connection of one client: frames its commands, keeps their order, and sends them where they belong. */
-export class Session implements LaneOwner {
+export class Session implements LaneOwner, ListedClient {
   readonly profile: ClientProfile
   readonly services: SessionServices
   readonly parser = new CommandParser()
   readonly lane: ClientLane
   readonly permits: Permits
+  readonly #steering = new Steering(this)
   user: DataUser | undefined
   protocol: 2 | 3 = 2
 
   readonly #socket: Socket
   readonly #router: CommandRouter
   #wait: Wait = 'nothing'
+  #replies: Replies = 'on'
   #window = FIRST_WINDOW
   #inputEnded = false
   readonly #latency: LatencySample
-  /** Stateless commands that stand one after the other in one buffer and will be forwarded together. */
-  #run: Buffer = EMPTY
-  #runStart = 0
-  #runEnd = 0
-  #runCount = 0
-  #runWrites = false
+  readonly #loginTimer: Timer
+  readonly #run = new FrameRun()
 
   constructor(socket: Socket, id: number, services: SessionServices) {
     this.services = services
@@ -86,6 +98,7 @@ export class Session implements LaneOwner {
     this.permits = new Permits(this)
     this.#latency = new LatencySample(services.guard.meter)
     this.#router = new CommandRouter(this)
+    this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => this.#endStranger())
     socket.on('data', (chunk: Buffer) => this.#onData(chunk))
     socket.on('drain', () => this.#onDrain())
     socket.on('end', () => this.#onInputEnd())
@@ -98,13 +111,26 @@ export class Session implements LaneOwner {
     return this.#socket.remoteAddress
   }
 
-  /** One line of CLIENT LIST. */
+  get kind(): 'normal' | 'pubsub' {
+    return this.lane.state.kind === 'pinned' ? 'pubsub' : 'normal'
+  }
+
   describe(): string {
     const { kind } = this.lane.state
     const inTransaction = this.lane.state.kind === 'own' && this.lane.state.transaction === 'open'
     const flags = kind === 'pinned' ? 'P' : inTransaction ? 'x' : 'N'
     const facts = { user: this.user ?? '(none)', protocol: this.protocol, flags } as const
     return describeClient(this.profile, facts, this.services.clock.now())
+  }
+
+  /** From now on the client gets its replies, or none. Only while nothing is owed. */
+  setReplies(on: boolean): void {
+    this.#replies = on ? 'on' : 'off'
+  }
+
+  /** The client does not want the reply to its next command. Only while nothing is owed. */
+  skipReply(): void {
+    if (this.#replies === 'on') this.#replies = 'skip'
   }
 
   /** Whether every reply has arrived. If not, the present command is taken again once that is so. */
@@ -123,6 +149,18 @@ export class Session implements LaneOwner {
       this.permits.giveToken()
       this.#proceed('rate')
     })
+  }
+
+  /** Whether nothing was taken that is not yet answered. */
+  get isIdle(): boolean {
+    return this.#run.count === 0 && this.lane.owed === 0
+  }
+
+  /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
+  sendRun(): boolean {
+    this.#flushRun()
+    if (this.#wait !== 'nothing') this.parser.repeat()
+    return this.#wait === 'nothing'
   }
 
   /** Takes no further command until `promise` is settled. */
@@ -149,7 +187,7 @@ export class Session implements LaneOwner {
   }
 
   write(bytes: Buffer): void {
-    if (this.#socket.destroyed) return
+    if (this.#socket.destroyed || this.#replies !== 'on') return
     this.services.guard.meter.bytesOut += bytes.length
     this.#socket.write(bytes)
     if (this.#socket.writableLength > SLOW_READER_BYTES) this.#onSlowReader()
@@ -187,6 +225,7 @@ export class Session implements LaneOwner {
 
   #takeCommands(): void {
     this.profile.lastCommandAtMs = this.user ? this.services.guard.touch() : this.services.clock.now()
+    if (this.user) this.#waitForBandwidth()
     while (this.#wait === 'nothing' && this.#takeCommand()) {
       // every turn takes one command
     }
@@ -195,8 +234,16 @@ export class Session implements LaneOwner {
     if (this.#inputEnded) this.progressed()
   }
 
+  #waitForBandwidth(): void {
+    const { waitMs } = this.services.guard.bandwidth
+    if (waitMs === 0 || this.#wait !== 'nothing') return
+    this.#wait = 'rate'
+    this.services.clock.after(waitMs, () => this.#proceed('rate'))
+  }
+
   /** @returns whether there may be another one. */
   #takeCommand(): boolean {
+    if (this.#replies === 'skipping' && !this.#isSkipped()) return false
     switch (this.parser.next()) {
       case 'frame':
         this.#onFrame()
@@ -212,41 +259,44 @@ export class Session implements LaneOwner {
     }
   }
 
+  /** Whether the reply that the client does not want has come. */
+  #isSkipped(): boolean {
+    this.#flushRun()
+    if (this.lane.owed > 0) {
+      this.#wait = 'quiet'
+      return false
+    }
+    this.#replies = 'on'
+    return true
+  }
+
   #onFrame(): void {
     const { parser } = this
     if (this.user && !this.permits.takeToken()) return
+    const skips = this.#replies === 'skip'
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
+    if (!this.#steering.passes(command)) return
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
       this.#addToRun(command)
-    else {
-      this.#flushRun()
-      if (this.#wait === 'nothing') this.#router.route(command)
-      else parser.repeat()
-    }
+    else if (this.sendRun()) this.#router.route(command)
+    if (skips && !parser.repeats) this.#replies = 'skipping'
     this.permits.conclude()
   }
 
   #addToRun(command: ServedCommand): void {
     this.services.guard.count(command, 1)
-    this.#runWrites = command.access === 'write'
     const { frameBuffer, frameStart, frameEnd } = this.parser
-    if (this.#run !== frameBuffer || this.#runEnd !== frameStart) {
-      this.#flushRun()
-      this.#run = frameBuffer
-      this.#runStart = frameStart
-    }
-    this.#runEnd = frameEnd
-    this.#runCount++
-    if (this.#runCount + this.lane.owed >= this.#window) this.#flushRun()
+    if (!this.#run.isContinuedBy(frameBuffer, frameStart)) this.#flushRun()
+    this.#run.add(frameBuffer, frameStart, frameEnd, command.access === 'write')
+    if (this.#run.count + this.lane.owed >= this.#window) this.#flushRun()
   }
 
   #flushRun(): void {
-    const count = this.#runCount
+    const { buffer, start, end, count, writes } = this.#run
     if (count === 0) return
-    this.#runCount = 0
-    this.lane.forward(this.#run, this.#runStart, this.#runEnd, count)
-    if (this.lane.state.kind !== 'pinned') this.#latency.begin(this.lane.answered + this.lane.owed, this.#runWrites)
-    this.#run = EMPTY
+    this.#run.clear()
+    this.lane.forward(buffer, start, end, count)
+    if (this.lane.state.kind !== 'pinned') this.#latency.begin(this.lane.answered + this.lane.owed, writes)
     this.#mindFlow()
   }
 
@@ -330,21 +380,13 @@ export class Session implements LaneOwner {
     else this.progressed()
   }
 
+  #endStranger(): void {
+    if (!this.user) this.cut()
+  }
+
   #onClose(): void {
     this.#wait = 'end'
+    this.#loginTimer.cancel()
     this.lane.leave()
-  }
-}
-
-function newProfile(socket: Socket, id: number, nowMs: number): ClientProfile {
-  return {
-    id,
-    address: `${socket.remoteAddress}:${socket.remotePort}`,
-    localAddress: `${socket.localAddress}:${socket.localPort}`,
-    connectedAtMs: nowMs,
-    lastCommandAtMs: nowMs,
-    name: '',
-    libraryName: '',
-    libraryVersion: '',
   }
 }

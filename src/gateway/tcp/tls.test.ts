@@ -1,41 +1,230 @@
 import { readFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
+import { Duplex } from 'node:stream'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { Redis } from 'iovalkey'
-import { expect, it } from 'vitest'
-import { atCleanup, freePort, tempDir } from '../../../test/support/index.js'
-import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { atCleanup, freePort, tempDir, waitFor } from '../../../test/support/index.js'
+import { makeClientCertificate } from '../testing/client-certificate.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+import { ChangingCertificate, fixedCertificate } from '../tls/certificate-source.js'
+import { type KeyPair, makeAuthority } from '../tls/certificates.js'
 import { authorityCertificatePath, localCertificate } from '../tls/local-authority.js'
 
-it('serves a database over TLS to a client that trusts the authority', async () => {
-  const dataDir = tempDir()
-  const { certificate: cert, key } = await localCertificate({ dataDir, hostName: 'localhost', nowMs: Date.now() })
-  const rig = await startRig({ tls: true }, { cert, key })
-  const ca = await readFile(authorityCertificatePath(dataDir))
-  const redis = new Redis({ host: 'localhost', port: rig.port, family: 4, password: CREDENTIALS.password, tls: { ca } })
-  atCleanup(() => redis.disconnect())
-  const value = Buffer.alloc(3_000_000, 'v')
-  await redis.set('big', value)
-  expect((await redis.getBuffer('big'))?.equals(value)).toBe(true)
-  expect(await redis.multi().incr('n').incr('n').exec()).toEqual([
-    [null, 1],
-    [null, 2],
-  ])
+const DOMAIN = 'redis.example.test'
+const TLS_REQUIRED =
+  '-ERR This port speaks TLS only, and this connection began without it. Connect with TLS, such as a rediss:// URL.\r\n'
+
+let pair: KeyPair
+let dataDir: string
+let ca: string
+
+beforeAll(async () => {
+  dataDir = tempDir()
+  pair = await localCertificate({ dataDir, hostNames: ['localhost', `*.${DOMAIN}`], nowMs: Date.now() })
+  ca = await readFile(authorityCertificatePath(dataDir), 'utf8')
 })
 
-it('does not answer a client that speaks no TLS, and does not wait for it when it closes', async () => {
-  const { certificate: cert, key } = await localCertificate({ dataDir: tempDir(), hostName: 'a', nowMs: Date.now() })
-  const rig = await startRig({ tls: true }, { cert, key })
-  const raw = new RawClient(rig.port).send(`AUTH ${CREDENTIALS.password}\r\n`)
-  await raw.expectClosed()
-  expect(raw.received).not.toContain('OK')
-  const silent = createConnection({ port: rig.port, host: '127.0.0.1' })
-  silent.on('error', () => {})
-  await new Promise((resolve) => silent.once('connect', resolve))
-  await rig.gateway.stop()
+/** A bare TLS connection to the data plane. */
+class TlsClient {
+  readonly socket: TLSSocket
+  received = ''
+  error = ''
+  isClosed = false
+
+  constructor(options: ConnectionOptions) {
+    this.socket = connect({ host: '127.0.0.1', servername: 'localhost', ca, ...options })
+    this.socket.setEncoding('latin1')
+    this.socket.on('data', (text) => (this.received += String(text)))
+    this.socket.on('error', (error) => (this.error = error.message))
+    this.socket.on('close', () => (this.isClosed = true))
+    atCleanup(() => void this.socket.destroy())
+  }
+
+  async expect(expected: string): Promise<void> {
+    await waitFor(() => this.received.includes('\n') || this.isClosed, { what: 'a reply over TLS' })
+    expect(this.received).toBe(expected)
+    this.received = ''
+  }
+
+  async expectRefused(): Promise<void> {
+    await waitFor(() => this.isClosed, { what: 'the connection to be closed' })
+    expect(this.received).toBe('')
+  }
+
+  async login(): Promise<this> {
+    this.socket.write(`AUTH ${CREDENTIALS.password}\r\n`)
+    await this.expect('+OK\r\n')
+    return this
+  }
+}
+
+describe('a database with TLS', () => {
+  it('serves a client that trusts the authority', async () => {
+    const rig = await startRig({ tls: true }, fixedCertificate(pair))
+    const redis = new Redis({
+      host: 'localhost',
+      port: rig.port,
+      family: 4,
+      password: CREDENTIALS.password,
+      tls: { ca },
+    })
+    atCleanup(() => redis.disconnect())
+    const value = Buffer.alloc(3_000_000, 'v')
+    await redis.set('big', value)
+    expect((await redis.getBuffer('big'))?.equals(value)).toBe(true)
+    expect(await redis.multi().incr('n').incr('n').exec()).toEqual([
+      [null, 1],
+      [null, 2],
+    ])
+  })
+
+  it('tells a client that speaks no TLS why it is not served', async () => {
+    const rig = await startRig({ tls: true }, fixedCertificate(pair))
+    const raw = new RawClient(rig.port).send(`AUTH ${CREDENTIALS.password}\r\n`)
+    await raw.expect(TLS_REQUIRED)
+    await raw.expectClosed()
+  })
+
+  it('does not wait for a silent client when it closes', async () => {
+    const rig = await startRig({ tls: true }, fixedCertificate(pair))
+    const silent = createConnection({ port: rig.port, host: '127.0.0.1' })
+    silent.on('error', () => {})
+    await new Promise((resolve) => silent.once('connect', resolve))
+    await rig.gateway.stop()
+  })
+
+  it('understands a greeting that comes in pieces', async () => {
+    const rig = await startRig({ tls: true }, fixedCertificate(pair))
+    const wire = createConnection({ port: rig.port, host: '127.0.0.1', noDelay: true })
+    atCleanup(() => void wire.destroy())
+    const byteByByte = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _encoding, done) => {
+        for (const byte of chunk) wire.write(Buffer.of(byte))
+        done()
+      },
+    })
+    wire.on('data', (chunk) => byteByByte.push(chunk))
+    await new TlsClient({ socket: byteByByte }).login()
+  })
+
+  it('shows a new certificate to new clients and keeps the connections of the others', async () => {
+    const source = new ChangingCertificate(pair)
+    const rig = await startRig({ tls: true }, source)
+    const early = await new TlsClient({ port: rig.port }).login()
+    const other = await localCertificate({ dataDir, hostNames: ['localhost', 'other.test'], nowMs: Date.now() })
+    expect(source.change(other)).toBe(true)
+    const late = await new TlsClient({ port: rig.port }).login()
+    expect(late.socket.getPeerCertificate().subjectaltname).toContain('other.test')
+    expect(early.socket.getPeerCertificate().subjectaltname).not.toContain('other.test')
+    early.socket.write('SET a 1\r\n')
+    await early.expect('+OK\r\n')
+  })
+
+  it('cannot be opened while the server has no certificate', async () => {
+    const rig = await startRig()
+    rig.directory.put({ databaseId: 'db-tls', port: await freePort(), tls: true })
+    await expect(rig.gateway.openDatabase('db-tls')).rejects.toMatchObject({ code: 'tls_not_configured' })
+  })
 })
 
-it('refuses to open a database with TLS while the server has no certificate', async () => {
+it('a port in clear ends a connection that begins with TLS, at once', async () => {
   const rig = await startRig()
-  rig.directory.put({ databaseId: 'db-tls', port: await freePort(), tls: true })
-  await expect(rig.gateway.openDatabase('db-tls')).rejects.toMatchObject({ code: 'tls_not_configured' })
+  await new TlsClient({ port: rig.port }).expectRefused()
+})
+
+describe('a database that asks its clients for certificates', () => {
+  let authority: KeyPair
+  let rig: Rig
+
+  beforeAll(async () => {
+    authority = await makeAuthority(Date.now())
+    rig = await startRig({ tls: true, clientAuthority: authority.certificate }, fixedCertificate(pair))
+  })
+
+  it('serves a client with a certificate of the named authority', async () => {
+    const { certificate: cert, key } = await makeClientCertificate(authority, 'app')
+    await new TlsClient({ port: rig.port, cert, key }).login()
+    const redis = new Redis({
+      ...{ host: 'localhost', port: rig.port, family: 4, password: CREDENTIALS.password, tls: { ca, cert, key } },
+    })
+    atCleanup(() => redis.disconnect())
+    expect(await redis.ping()).toBe('PONG')
+  })
+
+  it('refuses a client without a certificate, and one with that of another authority', async () => {
+    await new TlsClient({ port: rig.port }).expectRefused()
+    const { certificate: cert, key } = await makeClientCertificate(await makeAuthority(Date.now()), 'app')
+    await new TlsClient({ port: rig.port, cert, key }).expectRefused()
+  })
+
+  it('disconnects those who came in before it asked', async () => {
+    const open = await startRig({ tls: true }, fixedCertificate(pair))
+    const early = await new TlsClient({ port: open.port }).login()
+    open.directory.put({ ...open.database, clientAuthority: authority.certificate })
+    await waitFor(() => early.isClosed, { what: 'the early client to be disconnected' })
+    await new TlsClient({ port: open.port }).expectRefused()
+    const { certificate: cert, key } = await makeClientCertificate(authority, 'app')
+    await new TlsClient({ port: open.port, cert, key }).login()
+  })
+})
+
+describe('the shared port', () => {
+  const nameOf = (slug: string): string => `${slug}.${DOMAIN}`
+  let rig: Rig
+  let port: number
+
+  beforeAll(async () => {
+    rig = await startRig({ tls: true, serverName: nameOf('one') }, fixedCertificate(pair), undefined, [], {
+      domainPort: 0,
+    })
+    port = rig.gateway.domainPort ?? 0
+    const elsewhere = { ...rig.database, databaseId: 'db-two', serverName: nameOf('two'), port: await freePort() }
+    rig.directory.put({ ...elsewhere, allowedIpRanges: ['10.0.0.0/8'] })
+    await rig.gateway.openDatabase('db-two')
+  })
+
+  it('leads to the database whose name the client gives, in any case', async () => {
+    await new TlsClient({ port, servername: nameOf('one') }).login()
+    await new TlsClient({ port, servername: nameOf('ONE') }).login()
+    const refused = new TlsClient({ port, servername: nameOf('two') })
+    await refused.expect(
+      '-ERR address 127.0.0.1 is not in the allow list of this database. ' +
+        'Its owner can add it: POST /v2/redis/update-allowlist/{id}.\r\n',
+    )
+  })
+
+  it('leaves the port of the database itself open', async () => {
+    await new TlsClient({ port: rig.port }).login()
+  })
+
+  it('says so to a client that names no database here, or no server at all', async () => {
+    await new TlsClient({ port, servername: nameOf('three') }).expect(
+      `-ERR No database is called "three.${DOMAIN}" here. ` +
+        'Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).\r\n',
+    )
+    await new TlsClient({ port, servername: '', checkServerIdentity: () => undefined }).expect(
+      '-ERR The TLS handshake named no server. ' +
+        'Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).\r\n',
+    )
+  })
+
+  it('says so to a client that speaks no TLS', async () => {
+    const raw = new RawClient(port).send('PING\r\n')
+    await raw.expect(TLS_REQUIRED)
+    await raw.expectClosed()
+  })
+
+  it('forgets the name of a database that goes, and ends its clients', async () => {
+    const name = nameOf('gone')
+    const gone = { databaseId: 'db-gone', port: await freePort(), tls: true, serverName: name }
+    rig.directory.put(gone)
+    await rig.gateway.openDatabase('db-gone')
+    const client = await new TlsClient({ port, servername: name }).login()
+    rig.directory.remove('db-gone')
+    await waitFor(() => client.isClosed, { what: 'the client to be disconnected' })
+    const late = new TlsClient({ port, servername: name })
+    await waitFor(() => late.received.startsWith('-ERR No database is called'), { what: 'the name to be unknown' })
+  })
 })

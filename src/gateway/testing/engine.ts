@@ -10,6 +10,8 @@ export interface TestEngine {
   readonly socketPath: string
   /** Ends the engine as a crash would. */
   kill(): Promise<void>
+  /** Stops the process where it is, so that it answers nothing, or lets it go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void
   /** Starts it again on the same socket; its data is empty. */
   start(): Promise<void>
 }
@@ -19,7 +21,7 @@ export const ENGINE_PASSWORDS = { default: 'engine-secret', default_ro: 'engine-
 
 const SETTINGS = [
   '--port 0 --appendonly no --databases 1 --daemonize no',
-  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +sort`,
+  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +flushdb +restore +sort`,
   `--user default_ro on >${ENGINE_PASSWORDS.default_ro} %R~* -@all +@read +@connection +@transaction`,
 ].flatMap((line) => line.split(' '))
 
@@ -40,9 +42,10 @@ export async function startEngine(settings: readonly string[] = []): Promise<Tes
     child.kill('SIGKILL')
     await exited
   }
+  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => void child?.kill(name)
   atCleanup(kill)
   await start()
-  return { socketPath, kill, start }
+  return { socketPath, kill, start, signal }
 }
 
 function engineBinary(): string {

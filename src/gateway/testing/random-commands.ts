@@ -41,7 +41,7 @@ const TEMPLATES: readonly string[] = [
     'EXISTS K K',
     'TYPE K',
     'RENAME K K',
-    'COPY K K REPLACE',
+    'COPY K copied REPLACE',
     'PERSIST K',
     'OBJECT ENCODING K',
   ],

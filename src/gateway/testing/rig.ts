@@ -1,18 +1,19 @@
 import { createConnection, type Socket } from 'node:net'
-import type { SecureContextOptions } from 'node:tls'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { createGateway, type Gateway } from '../gateway.js'
+import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
 import type {
   DataAccess,
   DatabaseDirectory,
   DataEndpoint,
   DataUser,
   EndpointSource,
+  GatewaySettings,
   ServedDatabase,
   UsageSource,
 } from '../seams.js'
+import type { CertificateSource } from '../tls/certificate-source.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
 /** What clients of the test database log in with. */
@@ -61,7 +62,8 @@ export class TestDirectory implements DatabaseDirectory {
   }
 
   engineCredentials(_databaseId: string, user: DataUser): { username: string; password: string } {
-    return { username: user, password: ENGINE_PASSWORDS[user] }
+    const passwords: Readonly<Record<string, string>> = ENGINE_PASSWORDS
+    return { username: user, password: passwords[user] ?? '' }
   }
 
   #tell(): void {
@@ -80,7 +82,7 @@ export class TestFleet implements EndpointSource {
 
   async endpoints(): Promise<readonly DataEndpoint[]> {
     if (!this.available) throw new HomeportError('engine_failed', { reason: 'the test says so' })
-    return [{ role: 'primary', socketPath: this.#engine.socketPath }]
+    return [{ role: 'primary', region: 'us-east-1', socketPath: this.#engine.socketPath }]
   }
 }
 
@@ -99,13 +101,14 @@ export interface Rig {
 
 /**
  * Starts a gateway with one database; `database` overrides parts of its description, `tls` is its certificate, `usage`
- * is what it counts in, and the engine gets `engineSettings`.
+ * is what it counts in, the engine gets `engineSettings`, and `more` is for the gateway itself.
  */
 export async function startRig(
   database: Partial<ServedDatabase> = {},
-  tls?: SecureContextOptions,
+  tls?: CertificateSource,
   usage?: UsageSource,
   engineSettings: readonly string[] = [],
+  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock'>> & Partial<GatewaySettings> = {},
 ): Promise<Rig> {
   const engine = await startEngine(engineSettings)
   const directory = new TestDirectory()
@@ -116,9 +119,10 @@ export async function startRig(
   const complain = (_fields: object, message: string): void => void complaints.push(message)
   const logger = { debug: () => {}, info: () => {}, warn: complain, error: complain }
   const gateway = createGateway({
-    settings: { host: '127.0.0.1', restPort: 0, ...(tls && { tls }) },
+    ...more,
+    settings: { host: '127.0.0.1', restPort: 0, tls, ...more },
     usage,
-    ...{ directory, fleet, logger, clock: systemClock, version: '0.0.0-test', stopGraceMs: 200 },
+    ...{ directory, fleet, logger, clock: more.clock ?? systemClock, version: '0.0.0-test', stopGraceMs: 200 },
   })
   await gateway.start()
   atCleanup(() => gateway.stop())

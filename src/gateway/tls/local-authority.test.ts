@@ -15,7 +15,7 @@ afterEach(() => rm(dataDir, { recursive: true }))
 
 /** Serves with the certificate and connects as a client that trusts the authority alone. */
 async function handshake(host: string): Promise<PeerCertificate> {
-  const { certificate, key } = await localCertificate({ dataDir, hostName: 'data.example.test', nowMs: now })
+  const { certificate, key } = await localCertificate({ dataDir, hostNames: ['data.example.test'], nowMs: now })
   const ca = await readFile(authorityCertificatePath(dataDir), 'utf8')
   const server = createServer({ cert: certificate, key }, (socket) => socket.end())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -43,18 +43,18 @@ describe('the local authority', () => {
   })
 
   it('keeps its files to this user and makes them once', async () => {
-    const first = await localCertificate({ dataDir, hostName: 'a', nowMs: now })
-    expect(await localCertificate({ dataDir, hostName: 'a', nowMs: now })).toEqual(first)
+    const first = await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
+    expect(await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })).toEqual(first)
     for (const file of ['ca.key', 'ca.crt', 'server.key', 'server.crt']) {
       expect((await stat(join(dataDir, 'tls', file))).mode & 0o777).toBe(0o600)
     }
   })
 
   it('renews the certificate before it expires, or when the host is another, but never the authority', async () => {
-    const first = await localCertificate({ dataDir, hostName: 'a', nowMs: now })
+    const first = await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     const authority = await readFile(authorityCertificatePath(dataDir), 'utf8')
-    const other = await localCertificate({ dataDir, hostName: 'b', nowMs: now })
-    const later = await localCertificate({ dataDir, hostName: 'b', nowMs: now + 380 * DAY_MS })
+    const other = await localCertificate({ dataDir, hostNames: ['b'], nowMs: now })
+    const later = await localCertificate({ dataDir, hostNames: ['b'], nowMs: now + 380 * DAY_MS })
     expect(new Set([first, other, later].map((pair) => pair.certificate)).size).toBe(3)
     expect(await readFile(authorityCertificatePath(dataDir), 'utf8')).toBe(authority)
   })

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
-/** A certificate that would expire sooner than this is renewed at start. */
+/** A certificate that would expire sooner than this is renewed. */
 const RENEW_BEFORE_MS = 30 * 86_400_000
 const ALWAYS_NAMED = ['localhost', '127.0.0.1', '::1']
 
@@ -11,8 +11,8 @@ const ALWAYS_NAMED = ['localhost', '127.0.0.1', '::1']
 export interface LocalAuthorityOptions {
   /** Root of Homeport's durable files; the files lie in `tls/` below it. */
   readonly dataDir: string
-  /** Host name under which clients reach the databases. */
-  readonly hostName: string
+  /** Names and addresses under which clients reach the databases, besides those of this machine itself. */
+  readonly hostNames: readonly string[]
   /** Unix milliseconds. */
   readonly nowMs: number
 }
@@ -30,7 +30,7 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
     () => true,
     () => makeAuthority(options.nowMs),
   )
-  const names = [...new Set([options.hostName, ...ALWAYS_NAMED])]
+  const names = [...new Set([...options.hostNames, ...ALWAYS_NAMED])]
   return keptOrMade(
     directory,
     'server',
@@ -42,6 +42,11 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
 /** Where the certificate of the authority lies, for clients that are to trust it. */
 export function authorityCertificatePath(dataDir: string): string {
   return join(dataDir, 'tls', 'ca.crt')
+}
+
+/** Where the certificate lies that this server shows as long as the operator brings none. */
+export function serverCertificatePath(dataDir: string): string {
+  return join(dataDir, 'tls', 'server.crt')
 }
 
 async function keptOrMade(

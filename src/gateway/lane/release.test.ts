@@ -1,0 +1,66 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeEach(async () => {
+  rig = await startRig()
+})
+
+const release = (): boolean => rig.gateway.releaseEngines('db-one', 'when-unused')
+const client = (): Promise<RawClient> => new RawClient(rig.port).login()
+const released = () => waitFor(release, { what: 'the connections to be released' })
+
+describe('releasing the connections to an engine', () => {
+  it('closes them while clients stay, and the next command of each connects again', async () => {
+    const shared = await client()
+    const own = await client()
+    await shared.send('SET a 1\r\n').expect('+OK\r\n')
+    await own.send('MULTI\r\nINCR a\r\nEXEC\r\n').expect('+OK\r\n+QUEUED\r\n*1\r\n:2\r\n')
+    await released()
+    await rig.engine.kill()
+    const answer = shared.send('GET a\r\n')
+    await rig.engine.start()
+    await answer.expect('$-1\r\n')
+    await own.send('INCR a\r\n').expect(':1\r\n')
+    expect(rig.complaints).toEqual([])
+  })
+
+  it('does not happen while a client has state on one or waits for an answer', async () => {
+    const raw = await client()
+    await raw.send('MULTI\r\n').expect('+OK\r\n')
+    expect(release()).toBe(false)
+    await raw.send('DISCARD\r\nWATCH k\r\n').expect('+OK\r\n+OK\r\n')
+    expect(release()).toBe(false)
+    await raw.send('UNWATCH\r\n').expect('+OK\r\n')
+    await released()
+    raw.send('BLPOP q 0\r\n')
+    await waitFor(() => !release(), { what: 'the command to wait' })
+    await (await client()).send('RPUSH q x\r\n').expect(':1\r\n')
+    await raw.expect('*2\r\n$1\r\nq\r\n$1\r\nx\r\n')
+    await released()
+    await raw.send('SUBSCRIBE news\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n')
+    expect(release()).toBe(false)
+  })
+
+  it('sends such clients away when it has to, and keeps the others', async () => {
+    const shared = await client()
+    const [subscriber, transacting] = [await client(), await client()]
+    await shared.send('PING\r\n').expect('+PONG\r\n')
+    await subscriber.send('SUBSCRIBE news\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n')
+    await transacting.send('MULTI\r\n').expect('+OK\r\n')
+    expect(rig.gateway.releaseEngines('db-one', 'and-send-away')).toBe(true)
+    await subscriber.expectClosed()
+    await transacting.expectClosed()
+    await shared.send('PING\r\n').expect('+PONG\r\n')
+  })
+
+  it('is nothing to REST', async () => {
+    const ping = async (): Promise<unknown> =>
+      (await fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })).json()
+    expect(await ping()).toEqual({ result: 'PONG' })
+    await released()
+    expect(await ping()).toEqual({ result: 'PONG' })
+  })
+})

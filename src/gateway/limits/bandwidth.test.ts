@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { DatabaseMeter } from '../../telemetry/index.js'
+import { Bandwidth, SLOW_BYTES_PER_SECOND } from './bandwidth.js'
+
+it('lets everything go below the limit, and beyond it a little at a time', async () => {
+  const clock = new ManualClock()
+  clock.advance(1_000)
+  const meter = new DatabaseMeter()
+  const bandwidth = new Bandwidth(10_000_000, meter, clock)
+  meter.bytesIn = 9_999_999
+  expect(bandwidth.waitMs).toBe(0)
+  meter.bytesOut = 1
+  expect(bandwidth.waitMs).toBe(0)
+  meter.bytesOut += 1.5 * SLOW_BYTES_PER_SECOND
+  expect(bandwidth.waitMs).toBe(500)
+  let isOver = false
+  void bandwidth.turn()?.then(() => {
+    isOver = true
+  })
+  clock.advance(499)
+  await Promise.resolve()
+  expect(isOver).toBe(false)
+  clock.advance(1)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(isOver).toBe(true)
+})
+
+it('looks again before a long debt is paid, and forgives it with the month or the limit', () => {
+  const clock = new ManualClock()
+  clock.advance(1_000)
+  const meter = new DatabaseMeter()
+  const bandwidth = new Bandwidth(1_000, meter, clock)
+  meter.bytesOut = 1_000
+  expect(bandwidth.waitMs).toBe(0)
+  meter.bytesOut += 100 * SLOW_BYTES_PER_SECOND
+  expect(bandwidth.waitMs).toBe(1_000)
+  bandwidth.limitBytes = Number.POSITIVE_INFINITY
+  expect(bandwidth.waitMs).toBe(0)
+  bandwidth.limitBytes = 1_000
+  meter.turnMonth(7)
+  expect(bandwidth.waitMs).toBe(0)
+})

@@ -1,0 +1,186 @@
+import { Redis } from 'iovalkey'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { connectTo, type RegionRig, startRegionRig } from '../testing/region-rig.js'
+import { CREDENTIALS, RawClient } from '../testing/rig.js'
+
+let rig: RegionRig
+
+beforeEach(async () => {
+  rig = await startRegionRig()
+})
+
+interface RestAnswer {
+  readonly result: unknown
+  readonly token: string
+}
+
+async function rest(path: string, syncToken?: string, credential: string = CREDENTIALS.token): Promise<RestAnswer> {
+  const headers = {
+    authorization: `Bearer ${credential}`,
+    ...(syncToken !== undefined && { 'upstash-sync-token': syncToken }),
+  }
+  const response = await fetch(`${rig.restUrl}/${path}`, { headers })
+  const { result } = (await response.json()) as { result: unknown }
+  return { result, token: response.headers.get('upstash-sync-token') ?? '' }
+}
+
+/** Reads until the replica answers, which it does once the first look has shown that it follows. */
+async function untilServedNearby(read: () => Promise<unknown>): Promise<void> {
+  const before = await rig.callsOf(rig.replica, 'get')
+  await waitFor(
+    async () => {
+      await read()
+      return (await rig.callsOf(rig.replica, 'get')) > before
+    },
+    { what: 'the replica to answer a read' },
+  )
+}
+
+describe('a node that serves a read region', () => {
+  it('answers reads from its replica and sends everything else to the primary', async () => {
+    const redis = connectTo(rig)
+    await redis.set('a', '1')
+    await untilServedNearby(() => redis.get('a'))
+    const before = await rig.callsOf(rig.primary, 'get')
+    for (let count = 0; count < 20; count++) expect(await redis.get('a')).toBe('1')
+    expect((await rest('get/a')).result).toBe('1')
+    expect(await rig.callsOf(rig.primary, 'get')).toBe(before)
+    expect(await redis.eval("return redis.call('INCR', 'n')", 0)).toBe(1)
+    expect(await redis.multi().incr('n').get('n').exec()).toEqual([
+      [null, 2],
+      [null, '2'],
+    ])
+    expect(await redis.scan('0')).toEqual(['0', expect.arrayContaining(['a', 'n'])])
+    expect(await rig.callsOf(rig.replica, 'scan')).toBe(0)
+  })
+
+  it('keeps the order of replies when reads and writes of a pipeline go to different engines', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('SET a 0\r\n').expect('+OK\r\n')
+    await untilServedNearby(() => raw.send('GET a\r\n').expect('$1\r\n0\r\n'))
+    const round = 'GET a\r\nGET a\r\nINCR a\r\nGET a\r\nSELECT 0\r\nGET a\r\nNOSUCH\r\nSTRLEN a\r\n'
+    for (let count = 1; count <= 50; count++) {
+      const [old, now] = [count - 1, count].map((value) => `$${`${value}`.length}\r\n${value}\r\n`)
+      const length = `:${`${count}`.length}\r\n`
+      await raw
+        .send(round)
+        .expect(`${old}${old}:${count}\r\n${now}+OK\r\n${now}-ERR Command is not available: 'NOSUCH'\r\n${length}`)
+    }
+  })
+
+  it('never shows a writer less than it wrote, whatever the lag, the way and the token', async () => {
+    const one = connectTo(rig)
+    const two = connectTo(rig)
+    let token = ''
+    const writes: ((value: number) => Promise<unknown>)[] = [
+      (value) => one.set('k', value),
+      (value) => two.multi().set('k', value).exec(),
+      (value) => one.eval("return redis.call('SET', 'k', ARGV[1])", 0, value),
+      async (value) => (token = (await rest(`set/k/${value}`)).token),
+    ]
+    const reads: (() => Promise<unknown>)[] = [
+      () => one.get('k'),
+      () => two.get('k'),
+      async () => (await two.mget('k'))[0],
+      async () => (await rest('get/k')).result,
+      async () => (await rest('get/k', token)).result,
+      async () => (await rest('get/k', 'my-new-sync-token')).result,
+      async () => (await rest('get/k', '')).result,
+    ]
+    const random = seeded(20_260_801)
+    const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
+    for (let value = 1; value <= 300; value++) {
+      if (value % 15 === 0) rig.wire.setLag(pick([0, 0, 2, 20, 100, 1_000, 5_000]))
+      await pick(writes)(value)
+      for (let count = 0; count < 3; count++) expect(Number(await pick(reads)())).toBe(value)
+    }
+    rig.wire.setLag(0)
+    await untilServedNearby(() => one.get('k'))
+  })
+
+  it('shows what a sync token stands for to those who are given it, with another credential too', async () => {
+    await untilServedNearby(() => rest('get/k', undefined, CREDENTIALS.readerToken))
+    rig.wire.setLag(5_000)
+    const { token } = await rest('set/k/1')
+    expect((await rest('get/k', token, CREDENTIALS.readerToken)).result).toBe('1')
+    expect((await rest('get/k', 'lives-of-others', CREDENTIALS.readerToken)).result).toBe('1')
+  })
+
+  it('lets a credential that wrote nothing read what the replica has, however far it lags', async () => {
+    const reader = new Redis({
+      ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
+      enableReadyCheck: false,
+    })
+    try {
+      await untilServedNearby(() => reader.get('k'))
+      rig.wire.setLag(5_000)
+      await connectTo(rig).set('k', '1')
+      expect(await reader.get('k')).toBe(null)
+    } finally {
+      reader.disconnect()
+    }
+  })
+
+  it('goes on reading from the replica while the primary is gone, as far as it knows no more', async () => {
+    const reader = new Redis({
+      ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
+      enableReadyCheck: false,
+    })
+    try {
+      await connectTo(rig).set('k', '1')
+      await untilServedNearby(() => reader.get('k'))
+      await rig.primary.kill()
+      for (let count = 0; count < 20; count++) expect(await reader.get('k')).toBe('1')
+    } finally {
+      reader.disconnect()
+    }
+  })
+
+  it('answers from the primary what a replica owes that hangs, and what comes until it goes on', async () => {
+    const redis = connectTo(rig)
+    await redis.set('a', '1')
+    await untilServedNearby(() => redis.get('a'))
+    rig.replica.signal('SIGSTOP')
+    expect(await Promise.all([redis.get('a'), redis.get('a'), rest('get/a')])).toMatchObject([
+      '1',
+      '1',
+      { result: '1' },
+    ])
+    await redis.set('a', '2')
+    expect(await redis.get('a')).toBe('2')
+    rig.replica.signal('SIGCONT')
+    await untilServedNearby(() => redis.get('a'))
+  })
+
+  it('answers from the primary while the replica is gone, and from the replica when it is back', async () => {
+    const redis = connectTo(rig)
+    await redis.set('a', '1')
+    await untilServedNearby(() => redis.get('a'))
+    const inFlight = Array.from({ length: 100 }, () => redis.get('a'))
+    await rig.replica.kill()
+    expect(new Set(await Promise.all(inFlight))).toEqual(new Set(['1']))
+    expect(await redis.get('a')).toBe('1')
+    expect((await rest('get/a')).result).toBe('1')
+    await rig.replica.start()
+    await untilServedNearby(() => redis.get('a'))
+  })
+})
+
+it('a node of another region sends reads to the primary', async () => {
+  const elsewhere = await startRegionRig('us-east-1')
+  const redis = connectTo(elsewhere)
+  await redis.set('a', '1')
+  for (let count = 0; count < 10; count++) expect(await redis.get('a')).toBe('1')
+  expect(await elsewhere.callsOf(elsewhere.replica, 'get')).toBe(0)
+  expect(await elsewhere.callsOf(elsewhere.primary, 'get')).toBe(10)
+})
+
+/** Numbers in [0, 1) that are the same in every run. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}

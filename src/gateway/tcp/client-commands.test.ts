@@ -1,0 +1,88 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+})
+
+const client = (): Promise<RawClient> => new RawClient(rig.port).login()
+
+async function idOf(raw: RawClient): Promise<string> {
+  raw.send('CLIENT ID\r\n')
+  await waitFor(() => /^:\d+\r\n$/.test(raw.received), { what: 'the id' })
+  const id = raw.received.slice(1, -2)
+  raw.received = ''
+  return id
+}
+
+describe('CLIENT KILL', () => {
+  it('ends other clients of the database, by address or by what they have in common', async () => {
+    const [owner, byAddress, byId, subscriber] = await Promise.all([client(), client(), client(), client()])
+    const { localPort } = byAddress.socket
+    await owner.send(`CLIENT KILL 127.0.0.1:${localPort}\r\n`).expect('+OK\r\n')
+    await byAddress.expectClosed()
+    await owner.send(`CLIENT KILL ID ${await idOf(byId)} USER default\r\n`).expect(':1\r\n')
+    await byId.expectClosed()
+    await subscriber.send('SUBSCRIBE a\r\n').expect('*3\r\n')
+    await owner.send('CLIENT KILL TYPE pubsub\r\nPING\r\n').expect(':1\r\n+PONG\r\n')
+    await subscriber.expectClosed()
+  })
+
+  it('of oneself is answered before the connection ends', async () => {
+    const raw = await client()
+    const id = await idOf(raw)
+    await raw.send(`GET a\r\nCLIENT KILL ID ${id}\r\n`).expect('$-1\r\n:0\r\n')
+    await raw.send(`GET a\r\nCLIENT KILL ID ${id} SKIPME no\r\nGET a\r\n`).expect('$-1\r\n:1\r\n')
+    await raw.expectClosed()
+    expect(raw.received).toBe('')
+  })
+
+  it('does not reach clients that are logged in as somebody else, except for the owner', async () => {
+    const owner = await client()
+    const reader = new RawClient(rig.port)
+    await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
+    const id = await idOf(owner)
+    await reader.send(`CLIENT KILL ID ${id}\r\nCLIENT LIST ID ${id}\r\n`).expect(':0\r\n$0\r\n\r\n')
+    await owner.send(`CLIENT KILL ID ${await idOf(reader)}\r\n`).expect(':1\r\n')
+    await reader.expectClosed()
+  })
+})
+
+describe('CLIENT REPLY', () => {
+  it('OFF sends nothing more until ON, and SKIP leaves out one reply', async () => {
+    const raw = await client()
+    raw.send('SET a 1\r\nCLIENT REPLY OFF\r\nINCR a\r\nINCR a\r\nNOSUCH\r\nCLIENT REPLY ON\r\nGET a\r\n')
+    await raw.expect('+OK\r\n+OK\r\n$1\r\n3\r\n')
+    raw.send('CLIENT REPLY SKIP\r\nINCR a\r\nINCR a\r\nCLIENT REPLY SKIP\r\nCLIENT ID\r\nGET a\r\n')
+    await raw.expect(':5\r\n$1\r\n5\r\n')
+    await raw.send('CLIENT REPLY MAYBE\r\nCLIENT REPLY\r\n')
+    await raw.expect("-ERR syntax error\r\n-ERR wrong number of arguments for 'client|reply' command\r\n")
+  })
+
+  it('holds for transactions and blocking commands', async () => {
+    const raw = await client()
+    raw.send('DEL list\r\nCLIENT REPLY OFF\r\nMULTI\r\nRPUSH list x y\r\nEXEC\r\nBLPOP list 1\r\nCLIENT REPLY ON\r\n')
+    await raw.send('LRANGE list 0 -1\r\n').expect(':0\r\n+OK\r\n*1\r\n$1\r\ny\r\n')
+    raw.send('CLIENT REPLY SKIP\r\nBLPOP list 1\r\nEXISTS list\r\n')
+    await raw.expect(':0\r\n')
+  })
+})
+
+it('CLIENT INFO and LIST are verbatim texts in RESP3', async () => {
+  const raw = new RawClient(rig.port)
+  raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password} SETNAME me\r\n`)
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  raw.received = ''
+  raw.send('CLIENT INFO\r\n')
+  await waitFor(() => raw.received.endsWith('\n\r\n'), { what: 'the reply' })
+  expect(raw.received).toMatch(/^=\d+\r\ntxt:id=\d+ addr=127\.0\.0\.1:\d+ .* name=me .* resp=3 /)
+})
+
+it('refuses a name with spaces also in HELLO', async () => {
+  const raw = new RawClient(rig.port)
+  raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password} SETNAME "a b"\r\n`)
+  await raw.expect('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
+})

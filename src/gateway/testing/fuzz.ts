@@ -1,0 +1,191 @@
+import { CommandParser, frameArguments, limitsAfterLogin } from '../resp/command-parser.js'
+import { encodeCommand } from '../resp/encode.js'
+import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
+import { ReplyReader } from '../rest/reply-reader.js'
+import { pick, type Random, randomOf } from './random-commands.js'
+
+const LIMITS = limitsAfterLogin(2_000)
+const DAMAGE = [...Buffer.from('*$:+-_,#(=!~%>|?\r\n 0123456789-\0\xff"\'\\', 'latin1')]
+
+/**
+ * Feeds the codec one input that is made from the seed alone, in both directions, and throws when a promise is broken:
+ * no error but the declared ones, the same outcome wherever the bytes are cut, what is whole is found whole, and no more
+ * memory than the input and the limit allow.
+ */
+export function fuzzOnce(seed: number): void {
+  const random = randomOf(seed)
+  if (random() < 0.5) fuzzCommands(random)
+  else fuzzReplies(random)
+}
+
+function fuzzCommands(random: Random): void {
+  const commands = Array.from({ length: 1 + below(random, 4) }, () => randomArguments(random))
+  const whole = Buffer.concat(commands.map((args) => (random() < 0.15 ? inline(random) : encodeCommand(args))))
+  const bytes = random() < 0.6 ? damaged(random, whole) : whole
+  const once = parse([bytes])
+  const inPieces = parse(pieces(random, bytes))
+  if (JSON.stringify(once) !== JSON.stringify(inPieces)) {
+    throw new Error(`other cuts, other commands: ${JSON.stringify([once, inPieces])}`)
+  }
+}
+
+/** What a parser makes of bytes that come in these pieces; it is held to its promises on the way. */
+function parse(chunks: readonly Buffer[]): unknown[] {
+  const parser = new CommandParser()
+  parser.limits = LIMITS
+  const seen: unknown[] = []
+  for (const chunk of chunks) {
+    parser.push(chunk)
+    for (let outcome = parser.next(); outcome !== 'more'; outcome = parser.next()) {
+      if (outcome === 'broken') return [...seen, parser.problem]
+      seen.push(outcome === 'frame' ? checkedFrame(parser) : parser.actualBytes)
+    }
+    parser.release()
+    // An inline command may be longer than a request, but not longer than its own bound.
+    if (parser.heldBytes > LIMITS.maxRequestBytes + 65_536) throw new Error(`${parser.heldBytes} bytes are held back`)
+  }
+  return seen
+}
+
+/**
+ * A frame that goes on to the engine has to be exactly the command that we take it for. The engine does not look at the
+ * two bytes behind an argument, so they may be any.
+ */
+function checkedFrame(parser: CommandParser): string {
+  const { frameBuffer, frameStart, frameEnd, argumentCount, nameStart, nameEnd } = parser
+  const frame = frameBuffer.subarray(frameStart, frameEnd)
+  const args = frameArguments(frameBuffer, frameStart, argumentCount)
+  if (!withLineEnds(frame, args).equals(encodeCommand(args)))
+    throw new Error(`the engine would read ${JSON.stringify(frame.toString())}`)
+  if (args[0]?.equals(frameBuffer.subarray(nameStart, nameEnd)) !== true) throw new Error('the name is another word')
+  return frame.toString('latin1')
+}
+
+function withLineEnds(frame: Buffer, args: readonly Buffer[]): Buffer {
+  const mended = Buffer.from(frame)
+  for (const arg of args) mended.write('\r\n', arg.byteOffset + arg.length - frame.byteOffset, 'latin1')
+  return mended
+}
+
+function fuzzReplies(random: Random): void {
+  const protocol = random() < 0.5 ? 2 : 3
+  const replies = Array.from({ length: 1 + below(random, 5) }, () => randomReply(random, protocol, 3))
+  const whole = Buffer.from(replies.join(''), 'latin1')
+  if (random() < 0.5) {
+    const bytes = damaged(random, whole)
+    compareEnds(endsOf([bytes]), endsOf(pieces(random, bytes)))
+    return
+  }
+  let end = 0
+  compareEnds(
+    replies.map((reply) => (end += reply.length)),
+    endsOf(pieces(random, whole)),
+  )
+  if (protocol === 2) readAll(whole, replies.length)
+}
+
+/** Where replies end; the last item tells that what follows is none. */
+function endsOf(chunks: readonly Buffer[]): (number | 'broken')[] {
+  const framer = new ReplyFramer()
+  const found: (number | 'broken')[] = []
+  let offset = 0
+  try {
+    for (const chunk of chunks) {
+      for (let at = 0; at < chunk.length; ) {
+        at = framer.scan(chunk, at, 1)
+        if (framer.completed === 1) found.push(offset + at)
+      }
+      offset += chunk.length
+    }
+  } catch (error) {
+    if (!(error instanceof ReplyFormatError)) throw error
+    found.push('broken')
+  }
+  return found
+}
+
+function compareEnds(wanted: readonly unknown[], found: readonly unknown[]): void {
+  if (JSON.stringify(wanted) !== JSON.stringify(found)) {
+    throw new Error(`replies end at ${JSON.stringify(wanted)}, but were found at ${JSON.stringify(found)}`)
+  }
+}
+
+/** Whatever an engine answers is JSON that can be read. */
+function readAll(bytes: Buffer, count: number): void {
+  for (const encoding of ['plain', 'base64'] as const) {
+    const reader = new ReplyReader(bytes, encoding)
+    for (let i = 0; i < count; i++) {
+      const reply = reader.next()
+      if ('json' in reply) JSON.parse(reply.json)
+    }
+    if (reader.position !== bytes.length) throw new Error(`${bytes.length - reader.position} bytes were not read`)
+  }
+}
+
+function randomArguments(random: Random): readonly Buffer[] {
+  return Array.from({ length: 1 + below(random, 5) }, () => randomBytes(random))
+}
+
+function randomBytes(random: Random): Buffer {
+  const length = random() < 0.05 ? below(random, 3_000) : below(random, 24)
+  const bytes = Buffer.allocUnsafe(length)
+  for (let at = 0; at < length; at++) bytes[at] = random() < 0.3 ? pick(random, DAMAGE) : below(random, 256)
+  return bytes
+}
+
+function inline(random: Random): Buffer {
+  const words = Array.from({ length: below(random, 4) }, () =>
+    pick(random, ['GET', '"a\\x41 b"', "'it\\'s'", 'key', '"']),
+  )
+  return Buffer.from(`${words.join(' ')}${random() < 0.5 ? '\r\n' : '\n'}`)
+}
+
+function randomReply(random: Random, protocol: 2 | 3, depth: number): string {
+  const kind = depth === 0 || random() < 0.7 ? scalar(random, protocol) : undefined
+  if (kind !== undefined) return kind
+  const length = below(random, 4)
+  const items = (count: number): string =>
+    Array.from({ length: count }, () => randomReply(random, protocol, depth - 1)).join('')
+  const type = protocol === 2 ? '*' : pick(random, ['*', '~', '>', '%'])
+  return `${type}${length}\r\n${items(type === '%' ? 2 * length : length)}`
+}
+
+function scalar(random: Random, protocol: 2 | 3): string {
+  const line = pick(random, ['OK', 'PONG', '', 'a"b\\c'])
+  const bulk = randomBytes(random).toString('latin1')
+  const both = [`+${line}\r\n`, `-ERR ${line}\r\n`, `:${below(random, 1e9) - 5e8}\r\n`, '$-1\r\n', '*-1\r\n']
+  const newer = ['_\r\n', '#t\r\n', ',1.5\r\n', '(12345678901234567890\r\n', `=${bulk.length + 4}\r\ntxt:${bulk}\r\n`]
+  if (random() < 0.4) return `$${bulk.length}\r\n${bulk}\r\n`
+  return pick(random, protocol === 2 ? both : [...both, ...newer])
+}
+
+/** The same with some bytes changed, lost, doubled or moved. */
+function damaged(random: Random, bytes: Buffer): Buffer {
+  let damage = bytes
+  for (let i = 1 + below(random, 3); i > 0; i--) {
+    const at = below(random, damage.length + 1)
+    const to = Math.min(damage.length, at + 1 + below(random, 6))
+    const [head, middle, tail] = [damage.subarray(0, at), damage.subarray(at, to), damage.subarray(to)]
+    const kind = random()
+    if (kind < 0.5) damage = Buffer.concat([head, Buffer.from([pick(random, DAMAGE)]), middle.subarray(1), tail])
+    else if (kind < 0.7) damage = Buffer.concat([head, tail])
+    else if (kind < 0.9) damage = Buffer.concat([head, middle, middle, tail])
+    else damage = Buffer.concat([tail, head, middle])
+  }
+  return damage
+}
+
+function pieces(random: Random, bytes: Buffer): readonly Buffer[] {
+  const longest = pick(random, [1, 2, 7, 40, 400])
+  const chunks: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const end = Math.min(bytes.length, at + 1 + below(random, longest))
+    chunks.push(bytes.subarray(at, end))
+    at = end
+  }
+  return chunks
+}
+
+function below(random: Random, bound: number): number {
+  return Math.floor(random() * bound)
+}

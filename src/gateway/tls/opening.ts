@@ -1,0 +1,64 @@
+/**
+ * What a connection begins with.
+ *
+ * - `tls`: a greeting of TLS, to the server of this name if the client named one.
+ * - `clear`: anything else.
+ */
+export type Opening = { readonly kind: 'tls'; readonly serverName: string | undefined } | { readonly kind: 'clear' }
+
+const HANDSHAKE_RECORD = 0x16
+const CLIENT_HELLO = 1
+const RECORD_HEADER_BYTES = 5
+/** Type and length of the message, version, random. */
+const BEFORE_SESSION_ID_BYTES = 38
+const SERVER_NAME_EXTENSION = 0
+/** List length, type and length of the only name. */
+const NAME_HEADER_BYTES = 5
+
+/** Whether a connection that begins with this byte speaks TLS. No Redis command begins so. */
+export function beginsTls(firstByte: number | undefined): boolean {
+  return firstByte === HANDSHAKE_RECORD
+}
+
+/** Reads how a connection begins; undefined while more bytes are needed. */
+export function readOpening(bytes: Buffer): Opening | undefined {
+  if (bytes.length === 0) return undefined
+  if (!beginsTls(bytes[0])) return { kind: 'clear' }
+  if (bytes.length < RECORD_HEADER_BYTES) return undefined
+  const end = RECORD_HEADER_BYTES + bytes.readUInt16BE(3)
+  if (bytes.length < end) return undefined
+  return { kind: 'tls', serverName: serverNameOf(bytes.subarray(RECORD_HEADER_BYTES, end))?.toLowerCase() }
+}
+
+/** Undefined as well when the bytes are not what they should be: the handshake then says what is wrong with them. */
+function serverNameOf(hello: Buffer): string | undefined {
+  if (hello[0] !== CLIENT_HELLO) return undefined
+  try {
+    return nameAmong(extensionsOf(hello))
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+/** Skips session id, cipher suites and compression methods. @throws RangeError */
+function extensionsOf(hello: Buffer): Buffer {
+  let at = BEFORE_SESSION_ID_BYTES
+  at += 1 + hello.readUInt8(at)
+  at += 2 + hello.readUInt16BE(at)
+  at += 1 + hello.readUInt8(at)
+  return hello.subarray(at + 2, at + 2 + hello.readUInt16BE(at))
+}
+
+/** @throws RangeError */
+function nameAmong(extensions: Buffer): string | undefined {
+  for (let at = 0; at < extensions.length; ) {
+    const type = extensions.readUInt16BE(at)
+    const body = extensions.subarray(at + 4, at + 4 + extensions.readUInt16BE(at + 2))
+    if (type === SERVER_NAME_EXTENSION) {
+      return body.toString('latin1', NAME_HEADER_BYTES, NAME_HEADER_BYTES + body.readUInt16BE(NAME_HEADER_BYTES - 2))
+    }
+    at += 4 + body.length
+  }
+  return undefined
+}

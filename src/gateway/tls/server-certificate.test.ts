@@ -1,0 +1,107 @@
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
+import { systemClock } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
+import { openServerCertificate, type ServerCertificate } from './server-certificate.js'
+
+const DAY_MS = 86_400_000
+
+let directory: string
+let files: { certificate: string; key: string }
+let complaints: string[]
+
+beforeEach(() => {
+  directory = tempDir()
+  files = { certificate: join(directory, 'own.crt'), key: join(directory, 'own.key') }
+  complaints = []
+})
+
+async function newPair(): Promise<KeyPair> {
+  return makeServerCertificate(await makeAuthority(Date.now()), ['own.test'], Date.now())
+}
+
+/** As careful programs write: nobody ever sees half a file. */
+function replace(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+}
+
+async function open(): Promise<ServerCertificate> {
+  const silent = (): void => {}
+  const logger = {
+    debug: silent,
+    info: silent,
+    warn: silent,
+    error: (fields: object) => void complaints.push(textOf(fields)),
+  }
+  const source = await openServerCertificate({ dataDir: directory, hostNames: [], files, clock: systemClock, logger })
+  await source.start()
+  atCleanup(() => source.stop())
+  return source
+}
+
+const textOf = (fields: object): string => ('err' in fields ? String(fields.err) : '')
+
+describe('a certificate of the operator', () => {
+  it('is read again when its files are replaced', async () => {
+    const [first, second] = [await newPair(), await newPair()]
+    replace(files.certificate, first.certificate)
+    replace(files.key, first.key)
+    const source = await open()
+    expect(source.current).toEqual(first)
+    let changes = 0
+    source.onChange(() => changes++)
+    replace(files.certificate, second.certificate)
+    replace(files.key, second.key)
+    await waitFor(() => changes === 1, { what: 'the new certificate to be noticed' })
+    expect(source.current).toEqual(second)
+  })
+
+  it('stays the old one, with one complaint, until certificate and key belong together again', async () => {
+    const [first, second] = [await newPair(), await newPair()]
+    replace(files.certificate, first.certificate)
+    replace(files.key, first.key)
+    const source = await open()
+    replace(files.certificate, second.certificate)
+    await waitFor(() => complaints.length > 0, { what: 'the pair that does not fit to be noticed' })
+    expect(complaints.join()).toContain('they do not belong together')
+    expect(source.current).toEqual(first)
+    replace(files.key, second.key)
+    await waitFor(() => source.current.key === second.key, { what: 'the pair that fits to be noticed' })
+    expect(complaints).toHaveLength(1)
+  })
+
+  it.each([
+    ['cannot be read', () => {}, /own\.(crt|key)\): it cannot be read \(ENOENT\)/],
+    ['is no certificate', () => replace(files.certificate, 'nothing'), /no certificate and private key in PEM/],
+  ])('that %s is refused at the start, without its path or content', async (_what, spoil, problem) => {
+    if (_what !== 'cannot be read') replace(files.key, (await newPair()).key)
+    spoil()
+    const opened = open()
+    await expect(opened).rejects.toMatchObject({ code: 'tls_files_unusable' })
+    await expect(opened).rejects.toThrow(problem)
+    await expect(opened).rejects.not.toThrow(directory)
+  })
+})
+
+it('the certificate of the local authority is renewed while the server runs', async () => {
+  const clock = new ManualClock(Date.now())
+  const silent = (): void => {}
+  const logger = { debug: silent, info: silent, warn: silent, error: silent }
+  const source = await openServerCertificate({ dataDir: directory, hostNames: ['a.test'], clock, logger })
+  await source.start()
+  const before = source.current.certificate
+  clock.advance(390 * DAY_MS)
+  const isRenewed = (): boolean => {
+    clock.advance(DAY_MS / 2)
+    return source.current.certificate !== before
+  }
+  await waitFor(isRenewed, { what: 'the certificate to be renewed' })
+  expect(
+    isGoodFor(source.current.certificate, ['a.test', 'localhost', '127.0.0.1', '::1'], clock.now(), 300 * DAY_MS),
+  ).toBe(true)
+  await source.stop()
+})
