@@ -1,20 +1,12 @@
+import { remembering } from './remember.js'
 import type { HeaderMap } from './types.js'
 
-const MOST_REMEMBERED = 2_000
-const remembered = new Map<string, string>()
-
 /** Writes a header name the way the reading endpoints show it: `content-type` becomes `Content-Type`. */
-export function titleCase(name: string): string {
-  let title = remembered.get(name)
-  if (title === undefined) {
-    title = name
-      .toLowerCase()
-      .replace(/(^|-)([a-z])/g, (_whole, dash: string, letter: string) => dash + letter.toUpperCase())
-    if (remembered.size >= MOST_REMEMBERED) remembered.clear()
-    remembered.set(name, title)
-  }
-  return title
-}
+export const titleCase = remembering(
+  (name) =>
+    name.toLowerCase().replace(/(^|-)([a-z])/g, (_whole, dash: string, letter: string) => dash + letter.toUpperCase()),
+  { most: 2_000, longest: 200 },
+)
 
 /** The first value of a header, whatever the case of its name. */
 export function headerOf(headers: HeaderMap, name: string): string | undefined {

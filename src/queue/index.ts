@@ -19,8 +19,8 @@
  * writes. Whatever dies between a request and the commit of its outcome is sent again after the next start.
  *
  * Promises: a 2xx of publish is sent after the commit; delivery is at least once; a callback is a message of the same
- * commit as the outcome it reports; a canceled message is not sent again and its request in flight is aborted; one
- * destination that does not answer takes neither the memory nor all the requests in flight.
+ * commit as the outcome it reports; a canceled message is not sent again and its request in flight is aborted; no account,
+ * queue or destination takes the memory or the requests in flight from others (`engine/backlog.ts`, `engine/turns.ts`).
  *
  * What stands between publishing and sending:
  *   - a URL group makes one message for each of its endpoints, in one commit;
@@ -29,13 +29,17 @@
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
  *   - a flow-control key lets a due message go when it has room, in memory, for messages of every kind
  *     (`engine/flow-control.ts`);
- *   - one gate decides which addresses may be contacted (`engine/targets.ts`).
+ *   - one gate decides which addresses may be contacted (`engine/targets.ts`); what it can judge as it stands is refused
+ *     when it is published (`publish/forbidden.ts`).
  *
  * The rooms above use the same engine for messages of their own: a `MessageKind` builds the requests and settles the
  * outcomes, an `Intake` claims items of publish requests. The queue itself knows nothing of what they are for. It
  * never follows a redirect, never looks into a body, and never decides by itself who may see what: every operation
  * stays within the account of its caller.
  */
+
+export { revisionOf } from './api/dead-letter-routes.js'
+export { readSelection, type WireFilters } from './api/filters.js'
 export { type DeadLetterView, deadLetterView, type MessageView, messageView } from './api/message-view.js'
 export { redacted, redactHeaders } from './api/redact.js'
 export { decideNext, defaultBackoffMs } from './engine/decide.js'
@@ -45,6 +49,7 @@ export { type CallbackFacts, callbackBody, callbackMessage } from './plain/callb
 export { attemptRecord, dlqIdOf, nextAttempt } from './plain/kind.js'
 export { parseDestination, parseHttpUrl } from './publish/destination.js'
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
+export { refuseForbidden, refuseForbiddenCallbacks } from './publish/forbidden.js'
 export { forwardedHeaders } from './publish/forward.js'
 export { itemOfRequest } from './publish/request.js'
 export { readSettings, type SettingLimits, type Settings } from './publish/settings.js'

@@ -14,13 +14,14 @@ import { publishRoutes } from './api/publish-routes.js'
 import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { verifyRoutes } from './api/verify-routes.js'
+import { ByteBudget } from './byte-budget.js'
 import { Engine, type EngineDeps } from './engine/engine.js'
 import type { TargetPolicy } from './engine/targets.js'
 import { PlainKind } from './plain/kind.js'
 import { Publishing } from './publish/publishing.js'
 import { Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
-import type { DeadLetterSource, DropSelector, Intake, MessageKind, Queue } from './types.js'
+import type { DeadLetterSource, DropSelector, Intake, LargeCancel, MessageKind, Queue } from './types.js'
 
 /** What a queue is made of. */
 export interface QueueDeps {
@@ -38,6 +39,8 @@ export interface QueueDeps {
   readonly shutdownGraceMs: number
   /** How long finished messages are kept for the logs, and dead letters in their queue. Default 7 days. */
   readonly retentionMs?: number
+  /** Of finished messages, their logs and dead letters the newest are kept, up to this much. Default 4 GiB. */
+  readonly retentionBytes?: number
   /** Which destinations may be contacted; default everything. */
   readonly deliveryTargets?: TargetPolicy
   /** Sent as `Upstash-Region` with every delivery. Default `US-EAST-1`. */
@@ -45,6 +48,7 @@ export interface QueueDeps {
 }
 
 const DEFAULT_RETENTION_MS = 7 * 86_400_000
+const DEFAULT_RETENTION_BYTES = 4 * 2 ** 30
 const DEFAULT_REGION = 'US-EAST-1'
 
 const ROUTES = [
@@ -65,6 +69,8 @@ export function createQueue(deps: QueueDeps): Queue {
   return new StoredQueue(deps)
 }
 
+const targetsOf = (deps: QueueDeps): TargetPolicy => deps.deliveryTargets ?? 'everything'
+
 function engineDeps(deps: QueueDeps): EngineDeps {
   const { store, clock, logger, keys } = deps
   return {
@@ -76,7 +82,7 @@ function engineDeps(deps: QueueDeps): EngineDeps {
     keepBytes: deps.responseKeepBytes,
     graceMs: deps.shutdownGraceMs,
     signingKey: (accountId) => keys.signingKeys(accountId).current,
-    targets: deps.deliveryTargets ?? 'everything',
+    targets: targetsOf(deps),
     region: deps.region ?? DEFAULT_REGION,
   }
 }
@@ -89,6 +95,7 @@ class StoredQueue implements Queue {
   readonly #scheduler: Scheduler
   readonly #deadLetterSources = new Map<string, DeadLetterSource>()
   readonly #api: ApiDeps
+  #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
     const { store, clock, logger, keys } = deps
@@ -96,14 +103,20 @@ class StoredQueue implements Queue {
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#engine = new Engine(engineDeps(deps))
     this.#engine.addKind(new PlainKind({ store, clock, limits }))
-    this.#publishing = new Publishing({ store, clock, limits, offer })
+    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, limits, offer })
+    const budget = new ByteBudget({
+      keepBytes: deps.retentionBytes ?? DEFAULT_RETENTION_BYTES,
+      sizes: (step) => store.run(operations.messagesTrim.sizes, step),
+      trim: (step) => store.run(operations.messagesTrim.trim, step),
+    })
     this.#retention = new Retention({
       name: 'messages',
       clock,
       logger,
       keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
       sweep: (step) => this.#sweep(store, step),
+      afterwards: (goesOn) => budget.enforce(goesOn),
     })
     const drop = (which: DropSelector): void => this.drop(which)
     const deadLetterSources = this.#deadLetterSources
@@ -115,6 +128,7 @@ class StoredQueue implements Queue {
       clock,
       keys,
       limits,
+      targets: targetsOf(deps),
       publishing,
       offer,
       drop,
@@ -122,6 +136,7 @@ class StoredQueue implements Queue {
       limitsChanged: () => engine.limitsChanged(),
       parallelism: () => engine.parallelism,
       schedulesChanged,
+      largeCancel: () => this.#largeCancel,
       deadLetterSources,
     }
   }
@@ -141,10 +156,10 @@ class StoredQueue implements Queue {
     await this.#retention.start()
   }
 
-  async stop(): Promise<void> {
+  async stop(graceMs?: number): Promise<void> {
     await this.#retention.stop()
     await this.#scheduler.stop()
-    await this.#engine.stop()
+    await this.#engine.stop(graceMs)
   }
 
   offer(rows: readonly PendingRow[]): void {
@@ -165,6 +180,10 @@ class StoredQueue implements Queue {
 
   addDeadLetters(source: DeadLetterSource): void {
     this.#deadLetterSources.set(source.name, source)
+  }
+
+  delegateLargeCancels(cancel: LargeCancel): void {
+    this.#largeCancel = cancel
   }
 
   routes(): readonly Route[] {

@@ -25,6 +25,8 @@ export interface RetentionDeps {
   readonly keepMs: number
   /** Takes one step; answers where to go on, or `undefined` when the rest is too young. */
   readonly sweep: (step: SweepStep) => Promise<number | undefined>
+  /** What follows when nothing is too old any more, in small steps as long as `goesOn` says so. */
+  readonly afterwards?: (goesOn: () => boolean) => Promise<void>
 }
 
 /** Deletes what has been finished for long enough, in small steps. */
@@ -58,17 +60,21 @@ export class Retention implements Service {
   }
 
   async #sweep(): Promise<void> {
-    const { clock, keepMs, logger, name, sweep } = this.#deps
-    const now = clock.now()
-    const args = { finishedBefore: now - keepMs, now, limit: CHUNK }
+    const { logger, name } = this.#deps
+    const goesOn = (): boolean => !this.#stopped
     try {
-      for (let after = 0; !this.#stopped; ) {
-        const swept = await sweep({ ...args, after })
-        if (swept === undefined) return
-        after = swept
-      }
+      await this.#sweepOld(goesOn)
+      await this.#deps.afterwards?.(goesOn)
     } catch (error) {
       if (!this.#stopped) logger.warn({ error }, `old ${name} could not be deleted; trying again later`)
     }
+  }
+
+  async #sweepOld(goesOn: () => boolean): Promise<void> {
+    const { clock, keepMs, sweep } = this.#deps
+    const now = clock.now()
+    const args = { finishedBefore: now - keepMs, now, limit: CHUNK }
+    let after: number | undefined = 0
+    while (after !== undefined && goesOn()) after = await sweep({ ...args, after })
   }
 }

@@ -1,6 +1,8 @@
 import type { Service } from '../base/index.js'
+import type { HomeportError } from '../contract/errors.js'
 import type { Caller, Route } from '../http/index.js'
 import type { PendingRow } from '../store/operations/messages.js'
+import type { MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadLetterView } from './api/message-view.js'
 
 /** Header names in Title-Case (`Content-Type`), each with its values in order. */
@@ -175,6 +177,8 @@ export interface Intake {
   claims(item: PublishItem): boolean
   /** All claimed items of one request, in order, in one transaction. Throws `HomeportError` to fail the whole request. */
   submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]>
+  /** How a request is refused that holds this claimed item and cannot be read. Absent: as any other request. */
+  refusal?(item: PublishItem, error: HomeportError): HomeportError
 }
 
 /** Dead letters that another room shows under `GET /v2/dlq?source=<name>`. */
@@ -187,6 +191,15 @@ export interface DeadLetterSource {
     query: Readonly<Record<string, unknown>>,
   ): Promise<{ messages: DeadLetterView[]; cursor?: string }>
 }
+
+/**
+ * Cancels so many messages that it takes its time: in parts, with a record, and on after a crash. Answers how many that
+ * were, or `undefined` when they are so few that the caller can cancel them at once.
+ */
+export type LargeCancel = (
+  caller: Caller,
+  request: { readonly filter: MessageFilter; readonly most: number },
+) => Promise<number | undefined>
 
 /** Which messages to forget. */
 export type DropSelector = { readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }
@@ -204,6 +217,8 @@ export interface Queue extends Service {
   addKind(kind: MessageKind): void
   /** Registers an intake; before `start`. The first one that claims an item gets it. */
   addIntake(intake: Intake): void
+  /** Registers who cancels very many messages; before `start`. */
+  delegateLargeCancels(cancel: LargeCancel): void
   /** Registers dead letters that are not plain messages; before `start`. */
   addDeadLetters(source: DeadLetterSource): void
   /** The HTTP operations of the queue. */

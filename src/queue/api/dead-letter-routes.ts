@@ -15,6 +15,7 @@ import { operations } from '../../store/index.js'
 import type { DeadPage, DeadSelector, Revision } from '../../store/operations/messages-dead.js'
 import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
 import { configOf, firstAttemptAt, labelColumn } from '../publish/draft.js'
+import { refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { readSettings } from '../publish/settings.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type WireFilters } from './filters.js'
@@ -69,13 +70,19 @@ const only = (accountId: string, dlqId: string): DeadSelector => ({
 
 const withCursor = (cursor: string | undefined): { cursor?: string } => (cursor === undefined ? {} : { cursor })
 
-/** Settings in the headers of a retry replace the stored ones (reference queue 2.11). */
-function revisionOf(headers: IncomingHttpHeaders, now: number, deps: ApiDeps): Revision {
+type Revising = Pick<ApiDeps, 'limits'> & Partial<Pick<ApiDeps, 'targets'>>
+
+/**
+ * Settings in the headers of a retry replace the stored ones (reference queue 2.11).
+ * @throws HomeportError with what is wrong with one of them.
+ */
+export function revisionOf(headers: IncomingHttpHeaders, now: number, deps: Revising): Revision {
   const texts: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
     if (name.startsWith('upstash-') && typeof value === 'string') texts[name] = value
   }
   const settings = readSettings(texts, now, deps.limits)
+  refuseForbiddenCallbacks(texts, deps.targets ?? 'everything')
   return {
     nextAt: firstAttemptAt(settings, now),
     maxRetries: settings.retries,

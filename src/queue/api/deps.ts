@@ -3,9 +3,10 @@ import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import type { FlowControl } from '../engine/flow-control.js'
+import type { TargetPolicy } from '../engine/targets.js'
 import type { Publishing } from '../publish/publishing.js'
 import type { SettingLimits } from '../publish/settings.js'
-import type { DeadLetterSource, DropSelector } from '../types.js'
+import type { DeadLetterSource, DropSelector, LargeCancel } from '../types.js'
 
 /** An account's signing keys. */
 export interface SigningKeyring {
@@ -20,6 +21,8 @@ export interface ApiDeps {
   readonly clock: Clock
   readonly keys: SigningKeyring
   readonly limits: SettingLimits
+  /** Which destinations may be contacted. */
+  readonly targets: TargetPolicy
   readonly publishing: Publishing
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (which: DropSelector) => void
@@ -30,6 +33,8 @@ export interface ApiDeps {
   readonly parallelism: () => { readonly sending: number; readonly most: number }
   /** To be called when a schedule was made or changed. */
   readonly schedulesChanged: () => void
+  /** Who cancels very many messages; `undefined` when nobody has registered for it. */
+  readonly largeCancel: () => LargeCancel | undefined
   /** Dead letters of other rooms, by the value of `source`. */
   readonly deadLetterSources: ReadonlyMap<string, DeadLetterSource>
 }

@@ -72,6 +72,22 @@ describeOnEveryStore('flow control', (openStore) => {
     await arrived(5)
   })
 
+  it('begins a new period with a restart: at most the rate once more in what was left of the old one', async () => {
+    const flowControl = { key: 'restart', rate: 2, period: '1h' } as const
+    for (let i = 0; i < 6; i++) await client.publish({ url: sink.url, flowControl })
+    await arrived(2)
+    await service.stop()
+    await start()
+    await arrived(4)
+    await waitFor(async () => (await get('restart')).waitListSize === 2, { what: 'both deliveries to end' })
+    expect(await get('restart')).toMatchObject({ rateCount: 2, ratePeriodStart: T / 1_000 })
+    clock.advance(3_599_999)
+    expect(await get('restart')).toMatchObject({ rateCount: 2 })
+    expect(sink.received).toHaveLength(4)
+    clock.advance(1)
+    await arrived(6)
+  })
+
   it('counts retries too', async () => {
     sink.answer = () => ({ status: 500 })
     const flowControl = { key: 'again', rate: 1, period: '1m' } as const

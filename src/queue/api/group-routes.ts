@@ -12,6 +12,7 @@ import { operations } from '../../store/index.js'
 import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../../store/operations/url-groups.js'
 import { isValidHeader, titleCase } from '../headers.js'
 import { parseHttpUrl } from '../publish/destination.js'
+import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { NAME, readSettings, refuseSetting } from '../publish/settings.js'
 import type { ApiDeps } from './deps.js'
 
@@ -57,16 +58,18 @@ function defaultHeaders(given: Readonly<Record<string, string | readonly string[
     headers[name.toLowerCase()] = text
   }
   readSettings(headers, deps.clock.now(), deps.limits)
+  refuseForbiddenCallbacks(headers, deps.targets)
   return JSON.stringify(headers)
 }
 
 /** What is in a group. */
-function memberRoutes({ store, clock }: ApiDeps): Route[] {
+function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
   return [
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
       const endpoints = body.endpoints.map(endpointOf)
       endpoints.forEach(checkEndpoint)
+      for (const { url } of endpoints) refuseForbidden(url, targets)
       const args = { accountId, name, endpoints, most: MOST_ENDPOINTS, now: clock.now() }
       if ((await store.run(operations.urlGroups.addEndpoints, args)) === 'added') return {}
       const limit = `${MOST_ENDPOINTS} endpoints in a URL group`

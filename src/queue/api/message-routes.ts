@@ -2,7 +2,7 @@ import { HomeportError } from '../../contract/errors.js'
 import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue.js'
 import { type Route, route } from '../../http/index.js'
 import { operations } from '../../store/index.js'
-import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
+import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
 import { cancelAll } from './cancel-all.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type Selection, type WireFilters } from './filters.js'
@@ -17,6 +17,15 @@ function selectionOf(wire: WireCancel): Selection {
   if (wire.messageIds === undefined) return readSelection(wire)
   const messageIds = listOf('messageIds', wire.messageIds)
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
+}
+
+/** So many are cancelled in one transaction. */
+const SMALL = 1_000
+
+/** Whether a cancel may turn out to be a large one. */
+function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boolean {
+  const { length } = filter.messageIds
+  return (length === 0 || length > SMALL) && most > SMALL
 }
 
 type Lists<Body> = { [Name in keyof Body]: Body[Name] extends string | string[] | undefined ? string[] : Body[Name] }
@@ -47,7 +56,9 @@ export function messageRoutes(deps: ApiDeps): Route[] {
       if (selection.kind === 'nothing') return { cancelled: 0 }
       const most = wire.messageIds === undefined ? (wire.count ?? Number.MAX_SAFE_INTEGER) : Number.MAX_SAFE_INTEGER
       const { accountId } = caller
-      return { cancelled: await cancelAll(deps, { accountId, filter: selection.filter, most }) }
+      const request = { filter: selection.filter, most }
+      const large = isLarge(request) ? await deps.largeCancel()?.(caller, request) : undefined
+      return { cancelled: large ?? (await cancelAll(deps, { accountId, ...request })) }
     }),
   ]
 }

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
-import { type Call, type Route, reply, route } from '../../http/index.js'
+import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
 import { isTelemetry } from '../headers.js'
 import { itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
@@ -29,6 +29,37 @@ function itemOfBatch(wire: WireItem): PublishItem {
   }
 }
 
+const checkBatch = compileChecker(publishBatch.body.schema, 'body')
+
+/**
+ * Reads the items of a batch.
+ * @throws HomeportError for a batch that breaks its schema; an item that shows whose it is decides which error.
+ */
+function readBatch({ publishing }: ApiDeps, body: unknown): PublishItem[] {
+  try {
+    checkBatch(body)
+  } catch (error) {
+    if (!(error instanceof HomeportError)) throw error
+    throw publishing.refusal(readableItems(body), error)
+  }
+  // Checked right above.
+  return (body as readonly WireItem[]).map(itemOfBatch)
+}
+
+/** Of items that may hold anything, the headers that can be read. */
+function readableItems(body: unknown): PublishItem[] {
+  const items: readonly unknown[] = Array.isArray(body) ? body : []
+  return items.flatMap((item) => {
+    const headers: unknown = isObject(item) ? item.headers : undefined
+    if (!isObject(headers)) return []
+    const texts = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts) })]
+  })
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
+
 type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers'> & { readonly body: Uint8Array }
 
 /** Publishes one item and answers for it; a list when it went to a URL group. */
@@ -51,7 +82,7 @@ export function publishRoutes(deps: ApiDeps): Route[] {
     route(publishMessage, (call) => publishOne(deps, call, call.params.destination)),
     route(enqueueMessage, (call) => publishOne(deps, call, call.params.destination, call.params.queueName)),
     route(publishBatch, async (call) => {
-      const answers = await deps.publishing.publish({ caller: call.caller, ip: call.ip }, call.body.map(itemOfBatch))
+      const answers = await deps.publishing.publish({ caller: call.caller, ip: call.ip }, readBatch(deps, call.body))
       return answers.map((answer) => {
         if (answer instanceof HomeportError) return { error: answer.message }
         return isGroup(answer) ? [...answer] : answer

@@ -35,7 +35,7 @@ async function setPaused(deps: ApiDeps, accountId: string, scheduleId: string, p
 
 /** Schedules. */
 export function scheduleRoutes(deps: ApiDeps): Route[] {
-  const { store, clock, limits, schedulesChanged } = deps
+  const { store, clock, limits, targets, schedulesChanged } = deps
   return [
     route(createSchedule, async ({ caller, ip, params, headers, body }) => {
       const { accountId } = caller
@@ -43,7 +43,14 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
       if (id !== undefined) return setPaused(deps, accountId, id, action === 'pause' ? 1 : 0)
       const now = clock.now()
       const item = itemOfRequest({ rest: params.destination, headers, body })
-      const schedule = draftSchedule(item, { accountId, callerIp: ip, now, limits, freshId: newId('scd_', now) })
+      const schedule = draftSchedule(item, {
+        accountId,
+        callerIp: ip,
+        now,
+        limits,
+        targets,
+        freshId: newId('scd_', now),
+      })
       await store.run(operations.schedules.put, schedule)
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }

@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PendingRow } from '../../store/operations/messages.js'
-import { Backlog, type BacklogLimits, type Load } from './backlog.js'
-import { type Entry, isBefore, laneOf } from './entry.js'
+import { type DuePage, laneOf } from '../../store/operations/messages-due.js'
+import { Backlog, type BacklogLimits } from './backlog.js'
+import type { Load } from './coverage.js'
+import { type Entry, isBefore } from './entry.js'
 import { FlowControl } from './flow-control.js'
 
 const LIMITS: BacklogLimits = {
@@ -12,16 +14,21 @@ const LIMITS: BacklogLimits = {
   flowLoadLimit: 4,
   mostOfFlow: 8,
   capacity: 40,
-  sendingPerHost: 3,
+  turns: { most: 100, mostOfAccount: 100, mostOfHost: 3, slowAfterMs: 2_000, mostSlow: 0, mostSlowBytes: 0 },
+}
+/** Without limits on requests in flight. */
+const FREE: BacklogLimits = {
+  ...LIMITS,
+  turns: { ...LIMITS.turns, most: 1_000, mostOfAccount: 1_000, mostOfHost: 1_000 },
 }
 
-function row(seq: number, nextAt: number, host = 'a', groupKey: number | null = null): PendingRow {
+function row(seq: number, nextAt: number, host = 'a', more: Partial<PendingRow> = {}): PendingRow {
   return {
     seq,
     message_id: `msg_${seq}`,
     account_id: 'acc',
     kind: 'http',
-    group_key: groupKey,
+    group_key: null,
     url: `http://${host}/`,
     method: 'POST',
     headers: '{}',
@@ -41,43 +48,48 @@ function row(seq: number, nextAt: number, host = 'a', groupKey: number | null = 
     queue: null,
     slot_seq: null,
     schedule_id: null,
+    ...more,
   }
 }
 
-const excepted = (load: Load & { kind: 'all' }): string[] => [
-  ...load.exceptHosts,
-  ...load.exceptFlows.map((flow) => `flow ${flow}`),
-]
+function isMeant(load: Load, row: PendingRow): boolean {
+  switch (load.kind) {
+    case 'all':
+      return !load.exceptAccounts.includes(row.account_id) && !load.exceptLanes.includes(laneOf(row))
+    case 'account':
+      return row.account_id === load.accountId && !load.exceptLanes.includes(laneOf(row))
+    case 'lane':
+      return laneOf(row) === load.lane
+  }
+}
 
 /** What the store would answer to a load. */
-function rowsFor(load: Load, stored: readonly PendingRow[]): PendingRow[] {
+function pageFor(load: Load, stored: readonly PendingRow[]): DuePage {
   const at = (candidate: PendingRow) => ({ nextAt: candidate.next_at, seq: candidate.seq })
-  return stored
-    .filter((candidate) => isBefore(load.after, at(candidate)))
-    .filter((candidate) =>
-      load.kind === 'all'
-        ? candidate.next_at <= load.until && !excepted(load).includes(laneOf(candidate))
-        : laneOf(candidate) === load.lane && !isBefore(load.until, at(candidate)),
-    )
+  const rows = stored
+    .filter((candidate) => isBefore(load.after, at(candidate)) && !isBefore(load.until, at(candidate)))
+    .filter((candidate) => isMeant(load, candidate))
     .sort((a, b) => (isBefore(at(a), at(b)) ? -1 : 1))
     .slice(0, load.limit)
+  const last = rows.length < load.limit ? undefined : rows.at(-1)
+  return { rows, upTo: last ? at(last) : load.until }
 }
 
 function drainLoads(backlog: Backlog, stored: readonly PendingRow[], now: number): void {
   for (let load = backlog.nextLoad(now); load; load = backlog.nextLoad(now)) {
-    backlog.loaded(load, rowsFor(load, stored), now)
+    backlog.loaded(load, pageFor(load, stored), now)
   }
 }
 
-function taken(backlog: Backlog): number[] {
+function taken(backlog: Backlog, now = 0): number[] {
   const seqs: number[] = []
-  for (let entry = backlog.take(); entry; entry = backlog.take()) seqs.push(entry.seq)
+  for (let entry = backlog.take(now); entry; entry = backlog.take(now)) seqs.push(entry.seq)
   return seqs
 }
 
 describe('the backlog', () => {
   it('gives out what is due, in the order of falling due', () => {
-    const backlog = new Backlog({ ...LIMITS, sendingPerHost: 100 }, new FlowControl())
+    const backlog = new Backlog(FREE, new FlowControl())
     drainLoads(backlog, [row(1, 30), row(2, 10), row(3, 20), row(4, 500)], 100)
     expect(taken(backlog)).toEqual([2, 3, 1])
     expect(backlog.wakeAt(100)).toBe(500)
@@ -98,7 +110,7 @@ describe('the backlog', () => {
     const load = backlog.nextLoad(0)
     backlog.offer([row(1, 0)], 0)
     expect(backlog.size).toBe(0)
-    backlog.loaded(load as Load, [], 0)
+    backlog.loaded(load as Load, pageFor(load as Load, []), 0)
     expect(taken(backlog)).toEqual([1])
   })
 
@@ -111,7 +123,7 @@ describe('the backlog', () => {
     )
     backlog.offer([row(6, 0, 'quick'), row(7, 0, 'quick')], 0)
     const entries: Entry[] = []
-    for (let entry = backlog.take(); entry; entry = backlog.take()) entries.push(entry)
+    for (let entry = backlog.take(0); entry; entry = backlog.take(0)) entries.push(entry)
     expect(entries.map((entry) => entry.seq)).toEqual([1, 6, 2, 7, 3])
     backlog.answered(entries[0] as Entry)
     expect(taken(backlog)).toEqual([4])
@@ -126,11 +138,90 @@ describe('the backlog', () => {
     expect(backlog.size).toBeLessThanOrEqual(LIMITS.capacity)
   })
 
+  it('reaches the messages of an account behind a backlog of another that is larger than the memory', () => {
+    const backlog = new Backlog(LIMITS, new FlowControl())
+    const stored = Array.from({ length: 10_000 }, (_, index) => row(index + 1, 0, `h${index % 50}`))
+    stored.push(row(10_001, 1, 'a', { account_id: 'other' }))
+    let loads = 0
+    for (let load = backlog.nextLoad(10); load && loads++ < 1_000; load = backlog.nextLoad(10)) {
+      backlog.loaded(load, pageFor(load, stored), 10)
+    }
+    expect(loads).toBeLessThan(100)
+    expect(backlog.size).toBeLessThanOrEqual(LIMITS.capacity)
+    expect(taken(backlog, 10).slice(0, 2)).toContain(10_001)
+  })
+
+  it('takes in what others publish although one account fills the memory and nothing of it moves', () => {
+    const backlog = new Backlog(LIMITS, new FlowControl())
+    const stored = Array.from({ length: 500 }, (_, index) => row(index + 1, 0, `h${index % 50}`))
+    drainLoads(backlog, stored, 0)
+    expect(backlog.size).toBe(LIMITS.capacity)
+    const others = ['b', 'c', 'd'].map((account_id, index) => row(1_000 + index, 0, 'x', { account_id }))
+    backlog.offer(others, 0)
+    expect(backlog.size).toBeLessThanOrEqual(LIMITS.capacity)
+    expect(taken(backlog).slice(0, 4)).toEqual([1, 1_000, 1_001, 1_002])
+  })
+
+  it('loads what left the memory again when there is room', () => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    const stored = Array.from({ length: 200 }, (_, index) => row(index + 1, 0, `h${index % 50}`))
+    drainLoads(backlog, stored, 0)
+    const other = row(1_000, 0, 'x', { account_id: 'other' })
+    stored.push(other)
+    backlog.offer([other], 0)
+    const seqs = new Set<number>()
+    for (let round = 0; round < 100; round++) {
+      for (let entry = backlog.take(0); entry; entry = backlog.take(0)) {
+        seqs.add(entry.seq)
+        stored.splice(
+          stored.findIndex(({ seq }) => seq === entry.seq),
+          1,
+        )
+        backlog.answered(entry)
+        backlog.release(entry)
+      }
+      drainLoads(backlog, stored, 0)
+    }
+    expect(seqs.size).toBe(201)
+  })
+
+  it('does not take in again what a load has read as pending and what has ended since', () => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    drainLoads(backlog, [], 0)
+    const later = Array.from({ length: LIMITS.mostOfHost }, (_, index) => row(index + 1, 100))
+    backlog.offer(later, 0)
+    const sooner = row(100, 50)
+    backlog.offer([sooner], 0)
+    backlog.drop({ seqs: later.slice(2).map(({ seq }) => seq) })
+    const load = backlog.nextLoad(0) as Load
+    expect(load.kind).toBe('lane')
+    const page = pageFor(load, [sooner, ...later.slice(0, 2)])
+    backlog.advance(100)
+    const ended = backlog.take(100) as Entry
+    expect(ended.seq).toBe(1)
+    backlog.answered(ended)
+    backlog.release(ended)
+    backlog.loaded(load, page, 100)
+    expect(taken(backlog, 100).sort()).toEqual([100, 2])
+  })
+
+  it('does not take in what was canceled while a load that has read it was under way', () => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    const rows = [row(1, 0), row(2, 0, 'a', { group_key: 7 }), row(3, 0)]
+    const load = backlog.nextLoad(0) as Load
+    const page = pageFor(load, rows)
+    backlog.drop({ seqs: [1] })
+    backlog.drop({ groupKeys: [7] })
+    backlog.loaded(load, page, 0)
+    expect(taken(backlog)).toEqual([3])
+  })
+
   it('forgets dropped groups, also those that a load is about to bring, and names what is in flight', () => {
+    const seven = { group_key: 7 }
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)
-    backlog.offer([row(1, 0, 'a', 7), row(2, 0, 'a', 7), row(3, 500, 'a', 7), row(4, 0, 'a', 8)], 0)
-    const inFlight = backlog.take()
+    backlog.offer([row(1, 0, 'a', seven), row(2, 0, 'a', seven), row(3, 500, 'a', seven), row(4, 0)], 0)
+    const inFlight = backlog.take(0)
     expect(backlog.drop({ groupKeys: [7] })).toEqual([inFlight])
     expect(inFlight?.state).toBe('dropped')
     backlog.advance(500)
@@ -142,6 +233,8 @@ describe('the backlog', () => {
     const message = fc.record({
       nextAt: fc.integer({ min: 0, max: 3_000 }),
       host: fc.constantFrom('a', 'b', 'c'),
+      account_id: fc.constantFrom('acc', 'acc', 'other'),
+      flow_key: fc.constantFrom(null, null, 'key'),
       offered: fc.boolean(),
     })
     fc.assert(
@@ -149,13 +242,16 @@ describe('the backlog', () => {
         const choose = (most: number): number => (choices.next().value as number) % most
         const backlog = new Backlog(LIMITS, new FlowControl())
         const stored: PendingRow[] = []
-        const waiting = messages.map((each, index) => ({ ...each, row: row(index + 1, each.nextAt, each.host) }))
+        const waiting = messages.map((each, index) => ({
+          ...each,
+          row: row(index + 1, each.nextAt, each.host, { account_id: each.account_id, flow_key: each.flow_key }),
+        }))
         // What was there before the start is in the store and never offered.
         for (const each of waiting) if (!each.offered) stored.push(each.row)
         const fresh = waiting.filter((each) => each.offered)
         const given: number[] = []
         const retried = new Set<number>()
-        let load: { load: Load; rows: PendingRow[] } | undefined
+        let load: { load: Load; page: DuePage } | undefined
         for (let now = 0; now < 40_000; now += 50) {
           const next = fresh[0]
           if (next && choose(2) === 0) {
@@ -164,13 +260,13 @@ describe('the backlog', () => {
             backlog.offer([next.row], now)
           }
           if (load && choose(2) === 0) {
-            backlog.loaded(load.load, load.rows, now)
+            backlog.loaded(load.load, load.page, now)
             load = undefined
           }
           const due = load ? undefined : backlog.nextLoad(now)
-          if (due) load = { load: due, rows: rowsFor(due, stored) }
+          if (due) load = { load: due, page: pageFor(due, stored) }
           backlog.advance(now)
-          for (let entry = backlog.take(); entry; entry = backlog.take()) {
+          for (let entry = backlog.take(now); entry; entry = backlog.take(now)) {
             backlog.answered(entry)
             const at = stored.findIndex((candidate) => candidate.seq === entry.seq)
             expect(at).toBeGreaterThanOrEqual(0)

@@ -1,81 +1,71 @@
 import type { PendingRow } from '../../store/operations/messages.js'
+import { type DuePage, laneOf } from '../../store/operations/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
-import { type Entry, flowOfLane, isBefore, laneOf, type Place, toEntry } from './entry.js'
+import { Coverage, type Load } from './coverage.js'
+import { type Entry, isBefore, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Heap } from './heap.js'
-import { HostQueues } from './host-queues.js'
+import { Holdings } from './holdings.js'
+import { type TurnLimits, Turns } from './turns.js'
 
 /**
  * Which pending messages are in memory.
  *
- * All pending messages stand in the store in the order in which they fall due. Memory covers that order up to a place,
- * the horizon: every pending message up to it is held, later ones may or may not be. New messages up to the horizon are
- * therefore taken in when they are offered, and later ones are left to the next load, which goes on at the horizon.
+ * All pending messages stand in the store in the order in which they fall due. Memory covers that order up to a place
+ * (`Coverage`). New messages that it covers are taken in when they are offered, and later ones are left to a load.
  *
- * Messages share lanes: those that name a flow-control key the lane of the key, the others that of their host. A lane of
- * which too many messages are held is parked: it has a horizon of its own, which only moves on when most of what is held
- * has gone. So neither a great backlog nor one dead destination nor one slow key fills the memory.
- *
- * A horizon may always be moved back: messages beyond it that are held already are simply met again by the next load.
+ * Messages of an account share lanes: those that name a flow-control key the lane of the key, the others that of their
+ * host. A lane of which too many messages are held is parked, and so is, when memory is full, whatever holds the most:
+ * its later messages leave, and are loaded again when most of the others have gone. So neither a great backlog nor a dead
+ * destination nor a slow key keeps others out of memory, whoever they belong to.
  */
 
 /** How much is held. */
 export interface BacklogLimits {
   /** Messages due later than this from now are left in the store. */
   readonly windowMs: number
-  /** A load brings at most this many. A parked host gets another one when half of it is left. */
+  /** A load brings at most this many. */
   readonly loadLimit: number
-  /** A host is parked when this many of its messages are held; more than `loadLimit`, less than `capacity`. */
+  /** The lane of a host is parked when this many of its messages are held; less than `capacity`. */
   readonly mostOfHost: number
   /** The same for the lane of a flow-control key, of which there may be very many: a load, and the most of a lane. */
   readonly flowLoadLimit: number
   readonly mostOfFlow: number
   /** No more than this many are held in all. */
   readonly capacity: number
-  /** Requests in flight to one host. */
-  readonly sendingPerHost: number
+  /** Requests in flight. */
+  readonly turns: TurnLimits
 }
 
-/** What to load next from the store. */
-export type Load =
-  | {
-      readonly kind: 'all'
-      readonly after: Place
-      readonly until: number
-      readonly limit: number
-      readonly exceptHosts: readonly string[]
-      readonly exceptFlows: readonly string[]
-    }
-  | {
-      readonly kind: 'lane'
-      readonly lane: string
-      readonly after: Place
-      readonly until: Place
-      readonly limit: number
-    }
-
-const START: Place = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
-const justBefore = (place: Place): Place => ({ nextAt: place.nextAt, seq: place.seq - 1 })
-const placeOf = (row: PendingRow): Place => ({ nextAt: row.next_at, seq: row.seq })
+/**
+ * What happens while a load is under way, whose rows tell how things stood when it was read.
+ */
+interface Meanwhile {
+  /** Messages that came and may lie between the old horizon and the new one. */
+  came: Entry[]
+  /** Messages, and groups of them, that have ended or have another attempt ahead: what the load says of them is over. */
+  readonly left: Set<number>
+  readonly leftGroups: Set<number>
+}
 
 /** The part of the pending messages that is in memory. Pure: time comes in, nothing is awaited. */
 export class Backlog {
   readonly #limits: BacklogLimits
-  readonly #held = new Map<number, Entry>()
-  readonly #heldOfLane = new Map<string, number>()
-  readonly #groups = new Map<number, Set<Entry>>()
+  readonly #held = new Holdings()
+  readonly #coverage = new Coverage()
   readonly #waiting = new Heap<Entry>(isBefore)
-  readonly #ready: HostQueues
+  readonly #ready: Turns
   readonly #flow: FlowControl
-  readonly #parked = new Map<string, Place>()
-  #horizon: Place = START
-  /** While a load is under way: what came meanwhile and may lie between the old horizon and the new one. */
-  #aside: Entry[] | undefined
+  /** Parked lanes with few messages left in memory, and the account of each. */
+  readonly #hungry = new Map<string, string>()
+  /** Set while a load is under way. */
+  #meanwhile: Meanwhile | undefined
+  #lastLoad: Load['kind'] = 'all'
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
     this.#limits = limits
     this.#flow = flow
-    this.#ready = new HostQueues(limits.sendingPerHost)
+    this.#ready = new Turns(limits.turns)
   }
 
   /** How many messages are held. */
@@ -83,10 +73,16 @@ export class Backlog {
     return this.#held.size
   }
 
+  /** Requests in flight that count against the limit. */
+  get sending(): number {
+    return this.#ready.quick
+  }
+
   /** Takes in committed messages, as far as memory covers their places. */
   offer(rows: readonly PendingRow[], now: number): void {
     for (const row of rows) {
-      if (this.#aside || this.#covers(laneOf(row), placeOf(row))) this.#admit(toEntry(row), now)
+      const place = { nextAt: row.next_at, seq: row.seq }
+      if (this.#meanwhile || this.#coverage.covers(row.account_id, laneOf(row), place)) this.#admit(toEntry(row), now)
     }
   }
 
@@ -100,109 +96,128 @@ export class Backlog {
   }
 
   /** Takes the next message to send. `release` or `again` has to follow, and `answered` as soon as its request is over. */
-  take(): Entry | undefined {
-    return this.#ready.take()
+  take(now: number): Entry | undefined {
+    return this.#ready.take(now)
   }
 
-  /** The request of a taken message is over: its host may have another. */
+  /** The request of a taken message is over: others may have its place. */
   answered(entry: Entry): void {
     this.#flow.release(entry)
-    this.#ready.done(entry.host)
+    this.#ready.done(entry)
   }
 
   /** Forgets a message that is finished or gone. */
   release(entry: Entry): void {
-    if (this.#held.get(entry.seq) !== entry) return
-    this.#held.delete(entry.seq)
-    const left = (this.#heldOfLane.get(entry.lane) ?? 1) - 1
-    if (left > 0) this.#heldOfLane.set(entry.lane, left)
-    else this.#heldOfLane.delete(entry.lane)
-    this.#leaveGroup(entry)
+    if (!this.#held.holds(entry)) return
+    this.#meanwhile?.left.add(entry.seq)
+    this.#held.remove(entry)
+    this.#noteHunger(entry.lane, entry.message.accountId)
   }
 
   /** Puts a message that was taken back, with the next attempt that has been committed for it. */
   again(entry: Entry, message: PendingMessage, now: number): void {
     this.release(entry)
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
-    const { nextAt, seq } = message
-    this.#admit({ ...entry, message: kept, nextAt, seq, hasPlace: false, state: 'waiting', abort: undefined }, now)
+    this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
   }
 
   /** Forgets messages that a committed transaction has ended. Answers those whose requests are in flight. */
   drop(which: DropSelector): Entry[] {
-    const entries = 'seqs' in which ? which.seqs.map((seq) => this.#held.get(seq)) : this.#ofGroups(which.groupKeys)
     const inFlight: Entry[] = []
-    for (const entry of entries) {
-      if (!entry) continue
+    for (const entry of this.#held.select(which)) {
       if (entry.state === 'sending') inFlight.push(entry)
-      else this.#flow.release(entry)
-      entry.state = 'dropped'
-      this.release(entry)
+      this.#leave(entry)
     }
-    if (this.#aside) this.#aside = this.#aside.filter((entry) => !isSelected(entry, which))
+    if (this.#meanwhile) dropFrom(this.#meanwhile, which)
     return inFlight
   }
 
-  /** When `advance` or `nextLoad` has something to do again, if nothing else happens before. */
+  /** When `advance`, `take` or `nextLoad` has something to do again, if nothing else happens before. */
   wakeAt(now: number): number {
-    const loadAt = this.#horizon.nextAt - this.#limits.windowMs / 2
-    // A load that is due but has not begun waits for messages to leave, not for time.
-    const nextLoadAt = loadAt > now && !this.#aside ? loadAt : Number.POSITIVE_INFINITY
-    return Math.min(this.#waiting.peek()?.nextAt ?? Number.POSITIVE_INFINITY, nextLoadAt, this.#flow.wakeAt())
+    const loadAt = this.#coverage.horizon.nextAt - this.#limits.windowMs / 2
+    const nextLoadAt = loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY
+    const dueAt = this.#waiting.peek()?.nextAt ?? Number.POSITIVE_INFINITY
+    return Math.min(dueAt, nextLoadAt, this.#flow.wakeAt(), this.#ready.wakeAt())
   }
 
   /** The load that is due now, if any; `loaded` or `loadFailed` has to follow. */
   nextLoad(now: number): Load | undefined {
-    // Without room for a whole load, messages have to leave first.
-    if (this.#aside || this.#held.size + this.#limits.loadLimit > this.#limits.capacity) return undefined
-    const load = this.#loadOfLane() ?? this.#loadOfAll(now)
-    if (load) this.#aside = []
+    if (this.#meanwhile) return undefined
+    // In turns: lanes that are always hungry must not keep the rest in the store, nor the rest them.
+    const parked = () => this.#loadOfLane() ?? this.#loadOfAccount()
+    const load = this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
+    if (!load) return undefined
+    this.#lastLoad = load.kind
+    this.#meanwhile = { came: [], left: new Set(), leftGroups: new Set() }
     return load
   }
 
   /** Takes in what a load brought. */
-  loaded(load: Load, rows: readonly PendingRow[], now: number): void {
-    const aside = this.#aside ?? []
-    this.#aside = undefined
-    if (load.kind === 'all') this.#loadedAll(load, rows)
-    else this.#loadedLane(load, rows)
-    for (const row of rows) this.#admit(toEntry(row), now)
-    for (const entry of aside) this.#admit(entry, now)
+  loaded(load: Load, { rows, upTo }: DuePage, now: number): void {
+    const meanwhile = this.#meanwhile
+    this.#meanwhile = undefined
+    this.#coverage.loaded(load, upTo)
+    for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row), now)
+    for (const entry of meanwhile?.came ?? []) this.#admit(entry, now)
+    if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
   }
 
   /** A load failed: it is due again. */
-  loadFailed(): void {
-    this.#aside = undefined
-  }
-
-  #covers(lane: string, place: Place): boolean {
-    return !isBefore(this.#parked.get(lane) ?? this.#horizon, place)
+  loadFailed(load: Load): void {
+    this.#meanwhile = undefined
+    if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
   }
 
   /** Holds a message whose place memory covers, or moves a horizon back when there is no room for it. */
   #admit(entry: Entry, now: number): void {
     if (this.#held.has(entry.seq)) return
-    if (this.#covers(entry.lane, entry)) {
-      if (this.#hasRoomFor(entry)) {
-        this.#hold(entry, now)
-        return
-      }
-      const parks = this.#parked.has(entry.lane) || this.#held.size < this.#limits.capacity
-      if (parks) this.#parked.set(entry.lane, justBefore(entry))
-      else this.#horizon = justBefore(entry)
-    }
-    this.#aside?.push(entry)
+    const isCovered = this.#coverage.covers(entry.message.accountId, entry.lane, entry)
+    if (isCovered && this.#hasRoomFor(entry)) this.#hold(entry, now)
+    else this.#meanwhile?.came.push(entry)
   }
 
   #hasRoomFor(entry: Entry): boolean {
-    const { most } = this.#limitsOf(entry.lane)
-    return this.#held.size < this.#limits.capacity && (this.#heldOfLane.get(entry.lane) ?? 0) < most
+    const { accountId } = entry.message
+    if (this.#held.ofLane(accountId, entry.lane) >= this.#mostOf(entry)) {
+      this.#parkLane(entry)
+      return false
+    }
+    return this.#held.size < this.#limits.capacity || this.#makeRoom(entry)
+  }
+
+  /** Memory is full: whatever holds the most gives some of it up, or, when the message is of that, it stays outside. */
+  #makeRoom(entry: Entry): boolean {
+    const excess = this.#held.excess()
+    const first = excess?.entries[0]
+    if (!excess || !first) {
+      this.#parkLane(entry)
+      return false
+    }
+    const isOwn = excess.of === 'lane' ? first.lane === entry.lane : first.message.accountId === entry.message.accountId
+    const from = isOwn ? entry : first
+    if (excess.of === 'lane') this.#parkLane(from)
+    else this.#coverage.parkAccount(from)
+    if (isOwn) return false
+    for (const each of excess.entries) {
+      this.#leave(each)
+      this.#meanwhile?.came.push(fresh(each))
+    }
+    return true
+  }
+
+  #parkLane(from: Entry): void {
+    this.#coverage.parkLane(from)
+    this.#noteHunger(from.lane, from.message.accountId)
+  }
+
+  #leave(entry: Entry): void {
+    if (entry.state !== 'sending') this.#flow.release(entry)
+    entry.state = 'dropped'
+    this.release(entry)
   }
 
   #hold(entry: Entry, now: number): void {
-    this.#held.set(entry.seq, entry)
-    this.#heldOfLane.set(entry.lane, (this.#heldOfLane.get(entry.lane) ?? 0) + 1)
-    this.#joinGroup(entry)
+    this.#held.add(entry)
     if (entry.nextAt <= now) this.#fallsDue(entry, now)
     else this.#waiting.push(entry)
   }
@@ -211,61 +226,72 @@ export class Backlog {
     if (this.#flow.admit(entry, now)) this.#ready.push(entry)
   }
 
-  #limitsOf(lane: string): { readonly most: number; readonly load: number } {
-    const { flowLoadLimit, mostOfFlow, loadLimit, mostOfHost } = this.#limits
-    return flowOfLane(lane) === undefined
-      ? { most: mostOfHost, load: loadLimit }
-      : { most: mostOfFlow, load: flowLoadLimit }
+  #mostOf(entry: Entry): number {
+    return entry.flow === undefined ? this.#limits.mostOfHost : this.#limits.mostOfFlow
+  }
+
+  /** The part of the memory that each account may count on, however many there are. */
+  get #fairShare(): number {
+    return this.#limits.capacity / Math.max(1, this.#held.accounts)
+  }
+
+  /**
+   * What a load of a lane may bring. Together with what is left when it is due this is less than the lane's fair share,
+   * so that loads alone never fill the memory, and what has left it to make room does not come back at once.
+   */
+  #loadLimitOf(lane: string, accountId: string): number {
+    const { flowLoadLimit, loadLimit } = this.#limits
+    const limit = lane.startsWith(`${accountId} flow `) ? flowLoadLimit : loadLimit
+    const fair = this.#fairShare / Math.max(1, this.#held.lanesOf(accountId))
+    return Math.max(1, Math.min(limit, Math.floor(fair / 2)))
+  }
+
+  #isHungry(lane: string, accountId: string): boolean {
+    return this.#held.ofLane(accountId, lane) <= this.#loadLimitOf(lane, accountId) / 2
+  }
+
+  #noteHunger(lane: string, accountId: string): void {
+    if (this.#coverage.isParked(lane) && this.#isHungry(lane, accountId)) this.#hungry.set(lane, accountId)
   }
 
   #loadOfLane(): Load | undefined {
-    for (const [lane, after] of this.#parked) {
-      const limit = this.#limitsOf(lane).load
-      if ((this.#heldOfLane.get(lane) ?? 0) > limit / 2) continue
-      return { kind: 'lane', lane, after, until: this.#horizon, limit }
+    for (const [lane, accountId] of this.#hungry) {
+      this.#hungry.delete(lane)
+      const isHungry = this.#isHungry(lane, accountId)
+      const load = isHungry ? this.#coverage.loadOfLane(lane, this.#loadLimitOf(lane, accountId)) : undefined
+      if (load) return load
+    }
+    return undefined
+  }
+
+  #loadOfAccount(): Load | undefined {
+    const limit = Math.max(1, Math.min(this.#limits.loadLimit, Math.floor(this.#fairShare / 4)))
+    for (const accountId of this.#coverage.parkedAccounts) {
+      if (this.#held.ofAccount(accountId) <= this.#fairShare / 2) return this.#coverage.loadOfAccount(accountId, limit)
     }
     return undefined
   }
 
   #loadOfAll(now: number): Load | undefined {
     const { windowMs, loadLimit } = this.#limits
-    if (this.#horizon.nextAt > now + windowMs / 2) return undefined
-    const lanes = [...this.#parked.keys()]
-    const exceptFlows = lanes.map(flowOfLane).filter((flow) => flow !== undefined)
-    const exceptHosts = lanes.filter((lane) => flowOfLane(lane) === undefined)
-    return { kind: 'all', after: this.#horizon, until: now + windowMs, limit: loadLimit, exceptHosts, exceptFlows }
+    if (this.#coverage.horizon.nextAt > now + windowMs / 2) return undefined
+    return this.#coverage.loadOfAll(now + windowMs, loadLimit)
   }
+}
 
-  #loadedAll(load: Load & { kind: 'all' }, rows: readonly PendingRow[]): void {
-    const last = rows.length < load.limit ? undefined : rows.at(-1)
-    this.#horizon = last ? placeOf(last) : { nextAt: load.until, seq: Number.MAX_SAFE_INTEGER }
-  }
+/** The same message as one that has just come into memory. */
+function fresh(entry: Entry): Entry {
+  return { ...entry, hasPlace: false, state: 'waiting', abort: undefined }
+}
 
-  #loadedLane(load: Load & { kind: 'lane' }, rows: readonly PendingRow[]): void {
-    const last = rows.length < load.limit ? undefined : rows.at(-1)
-    if (last) this.#parked.set(load.lane, placeOf(last))
-    else this.#parked.delete(load.lane)
-  }
+function hasLeft({ left, leftGroups }: Meanwhile, row: PendingRow): boolean {
+  return left.has(row.seq) || (row.group_key !== null && leftGroups.has(row.group_key))
+}
 
-  #joinGroup(entry: Entry): void {
-    const key = entry.message.groupKey
-    if (key === undefined) return
-    const group = this.#groups.get(key)
-    if (group) group.add(entry)
-    else this.#groups.set(key, new Set([entry]))
-  }
-
-  #leaveGroup(entry: Entry): void {
-    const key = entry.message.groupKey
-    const group = key === undefined ? undefined : this.#groups.get(key)
-    if (key === undefined || !group) return
-    group.delete(entry)
-    if (group.size === 0) this.#groups.delete(key)
-  }
-
-  #ofGroups(keys: readonly number[]): Entry[] {
-    return keys.flatMap((key) => [...(this.#groups.get(key) ?? [])])
-  }
+function dropFrom(meanwhile: Meanwhile, which: DropSelector): void {
+  if ('seqs' in which) for (const seq of which.seqs) meanwhile.left.add(seq)
+  else for (const key of which.groupKeys) meanwhile.leftGroups.add(key)
+  meanwhile.came = meanwhile.came.filter((entry) => !isSelected(entry, which))
 }
 
 function isSelected(entry: Entry, which: DropSelector): boolean {

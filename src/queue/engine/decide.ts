@@ -1,5 +1,6 @@
 import { headerOf } from '../headers.js'
 import { parseRetryDelay, type RetryDelay } from '../publish/retry-delay.js'
+import { remembering } from '../remember.js'
 import type { AttemptOutcome, Decision, DeliveryResponse, PendingMessage } from '../types.js'
 import { retryAfterMs } from './retry-after.js'
 
@@ -12,17 +13,13 @@ export function defaultBackoffMs(retried: number): number {
   return Math.min(LONGEST_BACKOFF_MS, Math.round(Math.exp(2.5 * (retried + 1)) * 1_000))
 }
 
-const MOST_REMEMBERED = 1_000
-const remembered = new Map<string, RetryDelay | undefined>()
-
-function compiled(expression: string): RetryDelay | undefined {
-  if (!remembered.has(expression)) {
+const compiled = remembering(
+  (expression): RetryDelay | undefined => {
     const parsed = parseRetryDelay(expression)
-    if (remembered.size >= MOST_REMEMBERED) remembered.clear()
-    remembered.set(expression, 'delay' in parsed ? parsed.delay : undefined)
-  }
-  return remembered.get(expression)
-}
+    return 'delay' in parsed ? parsed.delay : undefined
+  },
+  { most: 1_000, longest: 1_000 },
+)
 
 /** The wait before the next attempt: by the message's expression, else by default. What is not a number counts as none. */
 export function backoffMs(expression: string | undefined, retried: number): number {

@@ -1,9 +1,11 @@
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
+import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { operations, type Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../testing/harness.js'
+import { JumpingClock } from '../testing/jumping-clock.js'
 import { type Sink, startSink } from '../testing/sink.js'
 
 describeOnEveryStore('the delivery engine', (openStore) => {
@@ -97,6 +99,24 @@ describeOnEveryStore('the delivery engine', (openStore) => {
     await passTimeUntil(() => sink.received.length === 1, 'the delivery')
   })
 
+  it('delivers what has fallen due when the clock was set ahead, and waits again when it was set back', async () => {
+    const timeOfDay = new JumpingClock(clock)
+    const service = await start({ clock: timeOfDay })
+    await publish(service, { 'Upstash-Delay': '1h' }, '/hour')
+    await publish(service, { 'Upstash-Delay': '2h' }, '/two')
+    timeOfDay.jump(3_600_000)
+    const before = clock.now()
+    await passTimeUntil(() => sink.received.length === 1, 'the delivery')
+    expect(clock.now() - before).toBeLessThan(120_000)
+    timeOfDay.jump(-3_600_000)
+    clock.advance(3_600_000)
+    await publish(service, {}, '/probe')
+    await arrived(2)
+    expect(sink.received.map(({ target }) => target)).toEqual(['/hour', '/probe'])
+    clock.advance(3_600_000)
+    await arrived(3)
+  })
+
   it('waits 12 seconds before the first retry by default', async () => {
     sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
     const service = await start()
@@ -182,6 +202,49 @@ describeOnEveryStore('the delivery engine', (openStore) => {
     await waitFor(() => quick.received.length === 5, { what: 'the deliveries to the other host' })
     expect(sink.received).toHaveLength(2)
     await quick.close()
+  })
+
+  it('delivers for others while one account has a backlog of thousands and two destinations do not answer', async () => {
+    const backlogOf = (url: string, count: number) =>
+      Array.from({ length: count }, () => ({
+        message_id: newId('msg_', clock.now()),
+        account_id: `acc_${accounts}_busy`,
+        kind: 'http',
+        group_key: null,
+        url,
+        method: 'POST',
+        headers: '{}',
+        body: null,
+        config: '{}',
+        max_retries: 0,
+        next_at: 0,
+        created_at: 0,
+        labels: '',
+        flow_key: null,
+        caller_ip: null,
+        host: new URL(url).host,
+        path: '/',
+      }))
+    const dead = [await startSink(), await startSink()]
+    for (const one of dead) one.answer = () => ({ silent: true })
+    const rows = [...dead, sink].flatMap(({ url }) => backlogOf(`${url}/backlog`, 3_000))
+    const seqs = await store.run(operations.messages.insert, rows)
+    const service = await start({ deliveryConcurrency: 4 })
+    await waitFor(() => dead.every((one) => one.received.length > 0), { what: 'the deliveries without an answer' })
+    const before = sink.received.length
+    await publish(service, {}, '/mine')
+    await waitFor(
+      () => {
+        clock.advance(100)
+        return sink.received.some(({ target }) => target === '/mine')
+      },
+      { what: 'the delivery of the other account' },
+    )
+    const after = sink.received.slice(before).findIndex(({ target }) => target === '/mine')
+    expect(after).toBeLessThan(500)
+    await store.run(operations.messagesCancel.cancel, { seqs, at: clock.now() })
+    service.queue.drop({ seqs })
+    await Promise.all(dead.map((one) => one.close()))
   })
 
   it('commits an outcome although the store fails at first', async () => {

@@ -1,28 +1,52 @@
 import type { Clock, Service, Timer } from '../../base/index.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
+import { type DuePage, partOf } from '../../store/operations/messages-due.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
-import { Backlog, type BacklogLimits, type Load } from './backlog.js'
+import { Backlog, type BacklogLimits } from './backlog.js'
+import type { Load } from './coverage.js'
 import { deliveryHeaders } from './delivery-headers.js'
-import { type Entry, flowOfLane, LARGEST_HELD_BODY } from './entry.js'
+import { type Entry, LARGEST_HELD_BODY } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { Sender } from './sender.js'
 import { signDelivery } from './signature.js'
 import type { TargetPolicy } from './targets.js'
+import type { TurnLimits } from './turns.js'
 
 /** After the store or a kind has failed, the same is tried again this much later. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
-/** So many outcomes may wait for their commit for each request that may be in flight. */
-const UNSETTLED_PER_SENDING = 10
+/** Of slow requests, and of outcomes that wait for their commit, there are at most this many of each. */
+const MOST_LINGERING = 5_000
+/** So many of each there may be for each request that may be in flight. */
+const LINGERING_PER_REQUEST = 10
 
-const BACKLOG: Omit<BacklogLimits, 'sendingPerHost'> = {
-  windowMs: 60_000,
-  loadLimit: 1_000,
-  mostOfHost: 2_500,
-  flowLoadLimit: 40,
-  mostOfFlow: 100,
-  capacity: 20_000,
+const lingering = (concurrency: number): number => Math.min(MOST_LINGERING, concurrency * LINGERING_PER_REQUEST)
+
+function backlogLimits(concurrency: number): BacklogLimits {
+  return {
+    windowMs: 60_000,
+    loadLimit: 1_000,
+    mostOfHost: 2_500,
+    flowLoadLimit: 40,
+    mostOfFlow: 100,
+    // More than can be in flight and linger together, so that something can always leave.
+    capacity: Math.max(20_000, 4 * concurrency),
+    turns: turnLimits(concurrency),
+  }
+}
+
+/** How the requests in flight are shared; see `Turns`. */
+function turnLimits(concurrency: number): TurnLimits {
+  return {
+    most: concurrency,
+    mostOfAccount: Math.ceil((concurrency * 3) / 4),
+    // Half of all: one host that does not answer leaves the other half to the rest.
+    mostOfHost: Math.ceil(concurrency / 2),
+    slowAfterMs: 2_000,
+    mostSlow: lingering(concurrency),
+    mostSlowBytes: 256 * 2 ** 20,
+  }
 }
 
 /** What the engine works with. */
@@ -62,7 +86,8 @@ export class Engine implements Service {
   readonly #backlog: Backlog
   readonly #sender: Sender
   readonly #unsettled = new Set<Entry>()
-  #sending = 0
+  /** Messages whose request is over and whose outcome is not yet committed. */
+  #settling = 0
   #phase: 'idle' | 'running' | 'stopping' | 'stopped' = 'idle'
   #wake: Timer | undefined
   #wakeAt = Number.POSITIVE_INFINITY
@@ -71,12 +96,11 @@ export class Engine implements Service {
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
-    // Half of all: one host that does not answer leaves the other half to the rest.
-    const sendingPerHost = Math.max(1, Math.ceil(deps.concurrency / 2))
-    this.#backlog = new Backlog({ ...BACKLOG, sendingPerHost }, this.flow)
+    const limits = backlogLimits(deps.concurrency)
+    this.#backlog = new Backlog(limits, this.flow)
     this.#sender = new Sender({
       clock: deps.clock,
-      connectionsPerHost: sendingPerHost,
+      connectionsPerHost: limits.turns.mostOfHost,
       keepBytes: deps.keepBytes,
       targets: deps.targets,
     })
@@ -93,11 +117,11 @@ export class Engine implements Service {
     this.#planPump()
   }
 
-  async stop(): Promise<void> {
+  async stop(graceMs = this.#deps.graceMs): Promise<void> {
     if (this.#phase === 'running' || this.#phase === 'idle') {
       this.#phase = 'stopping'
       this.#wake?.cancel()
-      await this.#quiet(this.#deps.graceMs)
+      await this.#quiet(graceMs)
       for (const entry of this.#unsettled) entry.abort?.()
       await this.#quiet(PAUSE_AFTER_FAILURE_MS)
     }
@@ -112,9 +136,9 @@ export class Engine implements Service {
     this.#planPump()
   }
 
-  /** Requests in flight, of at most `most`. */
+  /** Requests in flight, not counting slow ones, of at most `most`. */
   get parallelism(): { readonly sending: number; readonly most: number } {
-    return { sending: this.#sending, most: this.#deps.concurrency }
+    return { sending: this.#backlog.sending, most: this.#deps.concurrency }
   }
 
   /** Looks again at what waits; to be called after the limits of a flow-control key were changed. */
@@ -153,11 +177,9 @@ export class Engine implements Service {
   #pump(): void {
     const now = this.#deps.clock.now()
     this.#backlog.advance(now)
-    const { concurrency } = this.#deps
-    while (this.#sending < concurrency && this.#unsettled.size < concurrency * UNSETTLED_PER_SENDING) {
-      const entry = this.#backlog.take()
+    while (this.#settling < lingering(this.#deps.concurrency)) {
+      const entry = this.#backlog.take(now)
       if (!entry) break
-      this.#sending++
       this.#unsettled.add(entry)
       void this.#deliver(entry)
     }
@@ -180,30 +202,35 @@ export class Engine implements Service {
 
   async #load(load: Load): Promise<void> {
     try {
-      const rows = await this.#read(load)
-      this.#backlog.loaded(load, rows, this.#deps.clock.now())
+      const page = await this.#read(load)
+      this.#backlog.loaded(load, page, this.#deps.clock.now())
       this.#planPump()
     } catch (error) {
-      this.#backlog.loadFailed()
+      this.#backlog.loadFailed(load)
       if (this.#phase !== 'running') return
       this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
       this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => this.#planPump())
     }
   }
 
-  #read(load: Load): Promise<PendingRow[]> {
-    const { pending, pendingOfFlow, pendingOfHost } = operations.messages
+  #read(load: Load): Promise<DuePage> {
+    const { ofAccount, ofAll, ofFlow, ofHost } = operations.messagesDue
     const { store } = this.#deps
-    const largestBody = LARGEST_HELD_BODY
-    if (load.kind === 'all') {
-      const { kind: _, ...place } = load
-      return store.run(pending, { ...place, largestBody })
+    const { after, until, limit } = load
+    const range = { after, until, limit, largestBody: LARGEST_HELD_BODY }
+    switch (load.kind) {
+      case 'all':
+        return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })
+      case 'account':
+        return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
+      case 'lane': {
+        const { accountId } = load
+        const part = partOf(load.lane, accountId)
+        return 'host' in part
+          ? store.run(ofHost, { ...range, accountId, ...part })
+          : store.run(ofFlow, { ...range, accountId, ...part })
+      }
     }
-    const { kind: _, lane, ...place } = load
-    const flow = flowOfLane(lane)
-    if (flow === undefined) return store.run(pendingOfHost, { ...place, host: lane, largestBody })
-    const [accountId = '', ...key] = flow.split('/')
-    return store.run(pendingOfFlow, { ...place, accountId, flowKey: key.join('/'), largestBody })
   }
 
   /** One attempt, from request to committed outcome. Never rejects. */
@@ -220,6 +247,7 @@ export class Engine implements Service {
         this.#backlog.again(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
       }
     }
+    this.#settling--
     this.#unsettled.delete(entry)
     if (this.#unsettled.size === 0) this.#onQuiet?.()
     this.#planPump()
@@ -234,7 +262,7 @@ export class Engine implements Service {
       message = await this.#whole(entry)
       outcome = message && (await this.#send(entry, kind, message))
     } finally {
-      this.#sending--
+      this.#settling++
       this.#backlog.answered(entry)
       entry.abort = undefined
     }
@@ -254,11 +282,10 @@ export class Engine implements Service {
   async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<AttemptOutcome | undefined> {
     const prepared = kind.prepare(message)
     const outbound = prepared instanceof Promise ? await prepared : prepared
-    if (!outbound) return undefined
+    if (!outbound || entry.state === 'dropped') return undefined
     const { clock, region } = this.#deps
     const key = this.#deps.signingKey(message.accountId)
-    const signature = await signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })
-    if (entry.state === 'dropped') return undefined
+    const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })
     const headers = deliveryHeaders({ message, outbound, signature, region })
     const timeoutMs = Math.min(message.config.timeoutMs ?? this.#deps.timeoutMs, this.#deps.timeoutMs)
     const sending = this.#sender.send({

@@ -1,4 +1,5 @@
 import type { PendingRow } from '../../store/operations/messages.js'
+import { laneOf } from '../../store/operations/messages-due.js'
 import type { HeaderMap, MessageConfig, PendingMessage } from '../types.js'
 
 /** Bodies above this size are read from the store when they are sent, so that what waits in memory stays small. */
@@ -30,9 +31,13 @@ export interface Entry extends Place {
   readonly message: PendingMessage
   /** The body is in the store only and has to be read before the message is sent. */
   readonly bodyInStore: boolean
+  /** How long the body is, in memory or not. */
+  readonly bodyBytes: number
   readonly host: string
-  /** What it shares its part of the memory with: its flow-control key, else its host. */
+  /** What it shares its part of the memory with: messages of its account with the same flow-control key, else host. */
   readonly lane: string
+  /** Account and flow-control key, joined by a slash; `undefined` without a key. */
+  readonly flow: string | undefined
   /** Whether it counts among the calls that its flow-control key has open. */
   hasPlace: boolean
   state: EntryState
@@ -89,19 +94,6 @@ export function toPending(row: PendingRow): PendingMessage {
   }
 }
 
-/** No host begins like this. */
-const FLOW = 'flow '
-
-/** The lane of a row: `flow <account>/<key>`, or the host. */
-export function laneOf(row: Pick<PendingRow, 'account_id' | 'flow_key' | 'host'>): string {
-  return row.flow_key === null ? row.host : `${FLOW}${row.account_id}/${row.flow_key}`
-}
-
-/** The account and the key, joined by a slash, of a lane that is one of a key. */
-export function flowOfLane(lane: string): string | undefined {
-  return lane.startsWith(FLOW) ? lane.slice(FLOW.length) : undefined
-}
-
 /** Makes an entry of a row, without its body when that is large. */
 export function toEntry(row: PendingRow): Entry {
   const bodyInStore = row.body_bytes > LARGEST_HELD_BODY
@@ -109,8 +101,10 @@ export function toEntry(row: PendingRow): Entry {
   return {
     message,
     bodyInStore,
+    bodyBytes: row.body_bytes,
     host: row.host,
     lane: laneOf(row),
+    flow: row.flow_key === null ? undefined : `${row.account_id}/${row.flow_key}`,
     nextAt: row.next_at,
     seq: row.seq,
     hasPlace: false,

@@ -1,7 +1,7 @@
 import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import type { FlowValue, MessageConfig } from '../types.js'
-import { type Entry, flowOfLane } from './entry.js'
+import type { Entry } from './entry.js'
 import { Fifo } from './fifo.js'
 
 /** The limits of a flow-control key. */
@@ -35,7 +35,7 @@ const UNLIMITED: FlowLimits = {
 /** A key: its limits, its use, and the messages that wait for room under it. */
 class Key {
   limits: FlowLimits = UNLIMITED
-  readonly waiting = new Fifo()
+  readonly waiting = new Fifo<Entry>()
   #open = 0
   #begun = 0
   #periodStart = Number.NEGATIVE_INFINITY
@@ -140,9 +140,8 @@ export class FlowControl {
 
   /** Whether a due message may go out now. Otherwise it waits, and `advance` will answer it. */
   admit(entry: Entry, now: number): boolean {
-    const flow = flowOfLane(entry.lane)
-    if (flow === undefined) return true
-    const key = this.#key(flow)
+    if (entry.flow === undefined) return true
+    const key = this.#key(entry.flow)
     if (!this.#withWaiting.has(key) && key.take(now)) {
       entry.hasPlace = true
       return true
@@ -155,10 +154,9 @@ export class FlowControl {
 
   /** The request of a message is over, or it will not be sent. */
   release(entry: Entry): void {
-    const flow = entry.hasPlace ? flowOfLane(entry.lane) : undefined
-    if (flow === undefined) return
+    if (entry.flow === undefined || !entry.hasPlace) return
     entry.hasPlace = false
-    this.#key(flow).release()
+    this.#key(entry.flow).release()
   }
 
   /** Messages that waited and may go out now. */

@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { Clock } from '../../base/index.js'
 import { toHeaderMap } from '../headers.js'
+import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
 import { TargetGate, type TargetPolicy, TargetRefused } from './targets.js'
 
@@ -36,6 +37,11 @@ export interface SenderSettings {
   readonly targets?: TargetPolicy
 }
 
+interface Address {
+  readonly origin: string
+  readonly path: string
+}
+
 /** Sends requests over kept-alive connections. Follows no redirect: a 3xx is an answer like any other. */
 export class Sender {
   readonly #agent: Agent
@@ -55,16 +61,25 @@ export class Sender {
     })
   }
 
+  /** Where a URL leads, judged by the gate as it stands. */
+  readonly #addressOf = remembering(
+    (text): Address => {
+      const url = new URL(text)
+      this.#gate.check(url)
+      return { origin: url.origin, path: url.pathname + url.search }
+    },
+    { most: 1_000, longest: 500 },
+  )
+
   /** Starts a request. */
   send(request: SendRequest): Sending {
     const attempt = new Attempt(request, this.#settings)
     try {
-      const url = new URL(request.url)
-      this.#gate.check(url)
+      const { origin, path } = this.#addressOf(request.url)
       this.#agent.dispatch(
         {
-          origin: url.origin,
-          path: url.pathname + url.search,
+          origin,
+          path,
           method: request.method,
           headers: request.headers,
           body: request.body ?? null,

@@ -100,6 +100,20 @@ function embeddedV4(groups: readonly number[]): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
+/** Names that lead to the machine itself, whatever a resolver says. */
+const LOCAL_NAME = /^(?:.*\.)?localhost\.?$/
+
+/**
+ * Why a policy forbids the host of a URL, in words, as far as that can be told without a look-up: of literal addresses
+ * and of the name `localhost`.
+ */
+export function targetProblem(url: URL, policy: TargetPolicy): string | undefined {
+  if (policy === 'everything') return undefined
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (LOCAL_NAME.test(host)) return 'a loopback address'
+  return isIP(host) === 0 ? undefined : addressProblem(host)
+}
+
 /** Resolves a name to all its addresses, as `dns.lookup` does. */
 export type Resolve = (
   name: string,
@@ -127,13 +141,12 @@ export class TargetGate {
   }
 
   /**
-   * Judges the host of a URL as far as it is a literal address; names are judged when they are resolved.
+   * Judges the host of a URL as far as it can be judged as it stands; other names are judged when they are resolved.
    * @throws TargetRefused
    */
   check(url: URL): void {
-    if (this.#policy === 'everything') return
-    const host = url.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0) refuseUnlessPublic(host, host)
+    const problem = targetProblem(url, this.#policy)
+    if (problem !== undefined) throw new TargetRefused(url.hostname.replace(/^\[|\]$/g, ''), problem)
   }
 
   /** To be used by whatever makes connections: answers only addresses that were judged. */

@@ -1,4 +1,5 @@
 import { HomeportError } from '../../contract/errors.js'
+import { remembering } from '../remember.js'
 
 /** Where a message goes. */
 export interface Destination {
@@ -12,7 +13,9 @@ export interface Destination {
 const LONGEST_URL = 8_192
 
 /** Checks that a text is a URL that messages can be delivered to. Answers the reason in words when it is not. */
-export function parseHttpUrl(text: string): Destination | { readonly problem: string } {
+export const parseHttpUrl = remembering(checkHttpUrl, { most: 1_000, longest: 500 })
+
+function checkHttpUrl(text: string): Destination | { readonly problem: string } {
   if (text.length > LONGEST_URL) return { problem: `it is longer than ${LONGEST_URL} characters` }
   if (!/^https?:\/\//i.test(text)) return { problem: 'send a URL that begins with http:// or https://' }
   const url = tryUrl(text)

@@ -71,30 +71,31 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   const settings = readSettings(item.headers, now, drafting.limits)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
-  const message: NewMessage = {
+  const message: { -readonly [Column in keyof NewMessage]: NewMessage[Column] } = {
     message_id: newId('msg_', now),
     account_id: accountId,
     kind: 'http',
-    group_key: null,
     url: destination.url,
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    body: ownBytes(item.body),
     config: JSON.stringify(configOf(settings)),
     max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
     next_at: firstAttemptAt(settings, now),
     created_at: now,
     labels: labelColumn(settings.labels),
-    flow_key: settings.flowKey ?? null,
     caller_ip: drafting.callerIp,
     host: destination.host,
     path: destination.path,
-    topic: topic ?? null,
-    endpoint: endpoint ?? null,
-    queue: queueNameOf(item) ?? null,
-    slot_seq: null,
-    schedule_id: drafting.scheduleId ?? null,
   }
+  // Only what is there: everything that is named has to be copied on its way to the store.
+  const body = ownBytes(item.body)
+  const queue = queueNameOf(item)
+  if (body) message.body = body
+  if (queue !== undefined) message.queue = queue
+  if (settings.flowKey !== undefined) message.flow_key = settings.flowKey
+  if (topic !== undefined) message.topic = topic
+  if (endpoint !== undefined) message.endpoint = endpoint
+  if (drafting.scheduleId !== undefined) message.schedule_id = drafting.scheduleId
   const key = dedupKey(settings, message, headers)
   return { message, dedup: key === undefined ? null : { key, expiresAt: now + DEDUP_WINDOW_MS } }
 }

@@ -16,13 +16,19 @@ export interface UrlGroup {
 /** Groups by name; those that do not exist are absent. */
 export type UrlGroups = ReadonlyMap<string, UrlGroup>
 
-/** Reads the URL groups that destinations name. */
-export async function readGroups(
+const NO_GROUPS: UrlGroups = new Map()
+
+/** Reads the URL groups that destinations name; answers at once when they name none. */
+export function readGroups(
   store: Store,
   accountId: string,
   items: readonly Pick<PublishItem, 'destination'>[],
-): Promise<UrlGroups> {
+): Promise<UrlGroups> | UrlGroups {
   const names = new Set(items.map((item) => groupNameOf(item.destination)).filter((name) => name !== undefined))
+  return names.size === 0 ? NO_GROUPS : readNamed(store, accountId, names)
+}
+
+async function readNamed(store: Store, accountId: string, names: ReadonlySet<string>): Promise<UrlGroups> {
   const groups = new Map<string, UrlGroup>()
   for (const name of names) {
     const row = await store.run(operations.urlGroups.get, { accountId, name })

@@ -4,7 +4,9 @@ import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import { freshOf, type PublishEntry } from '../../store/operations/messages-publish.js'
 import { offersOf } from '../../store/operations/queue-turns.js'
+import type { TargetPolicy } from '../engine/targets.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
+import { refuseForbiddenItem } from './forbidden.js'
 import { draftItem, readGroups } from './groups.js'
 import type { SettingLimits } from './settings.js'
 
@@ -13,6 +15,8 @@ export interface PublishingDeps {
   readonly store: Store
   readonly clock: Clock
   readonly limits: SettingLimits
+  /** What is published to a forbidden destination is refused, as far as it can be told then. */
+  readonly targets: TargetPolicy
   /** Takes messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
 }
@@ -54,6 +58,15 @@ export class Publishing {
     return answers
   }
 
+  /** The error that a request ends with which cannot be read, although some of its items show whom they belong to. */
+  refusal(items: readonly PublishItem[], error: HomeportError): HomeportError {
+    for (const item of items) {
+      const own = this.#intakes.find((intake) => intake.claims(item))?.refusal?.(item, error)
+      if (own) return own
+    }
+    return error
+  }
+
   /** Which items belong to whom; the plain ones, under `undefined`, come last. */
   #shares(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
     const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
@@ -65,11 +78,17 @@ export class Publishing {
   }
 
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
-    const { clock, limits, store } = this.#deps
+    const { clock, limits, store, targets } = this.#deps
     const now = clock.now()
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
     const groups = await readGroups(store, drafting.accountId, items)
-    const drafts = items.map((item) => attempt(() => draftItem(item, drafting, groups)))
+    const drafts = items.map((item) =>
+      attempt(() => {
+        const draft = draftItem(item, drafting, groups)
+        refuseForbiddenItem(item, draft, targets)
+        return draft
+      }),
+    )
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
     const duplicateOf = entries.length > 0 ? await this.#store(entries, now) : []
     let next = 0

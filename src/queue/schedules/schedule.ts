@@ -1,7 +1,9 @@
 import { HomeportError } from '../../contract/errors.js'
 import type { NewSchedule, ScheduleRow } from '../../store/operations/schedules.js'
+import type { TargetPolicy } from '../engine/targets.js'
 import { groupNameOf, parseDestination } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
+import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { forwardedHeaders } from '../publish/forward.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits } from '../publish/settings.js'
 import type { PublishItem } from '../types.js'
@@ -16,6 +18,7 @@ export interface Scheduling {
   readonly callerIp: string
   readonly now: number
   readonly limits: SettingLimits
+  readonly targets: TargetPolicy
   /** For a schedule that names none. */
   readonly freshId: string
 }
@@ -26,7 +29,7 @@ export interface Scheduling {
  */
 export function draftSchedule(
   item: PublishItem,
-  { accountId, callerIp, now, limits, freshId }: Scheduling,
+  { accountId, callerIp, now, limits, targets, freshId }: Scheduling,
 ): NewSchedule {
   const cron = item.headers['upstash-cron']?.trim() ?? ''
   const times = readCron(cron)
@@ -35,7 +38,8 @@ export function draftSchedule(
     refuseSetting('Upstash-Not-Before', headers['upstash-not-before'], 'a schedule has Upstash-Delay instead')
   readSettings(headers, now, limits)
   forwardedHeaders(headers, true)
-  checkDestination(item.destination)
+  refuseForbiddenCallbacks(headers, targets)
+  checkDestination(item.destination, targets)
   return {
     account_id: accountId,
     schedule_id: scheduleIdOf(item) ?? freshId,
@@ -71,9 +75,9 @@ function scheduleIdOf({ headers }: PublishItem): string | undefined {
   return NAME.test(id) ? id : refuseSetting('Upstash-Schedule-Id', id, 'use letters, digits, - _ and . only')
 }
 
-function checkDestination(destination: string): void {
+function checkDestination(destination: string, targets: TargetPolicy): void {
   const name = groupNameOf(destination)
-  if (name === undefined) parseDestination(destination)
+  if (name === undefined) refuseForbidden(parseDestination(destination).url, targets)
   else if (!NAME.test(name)) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
 }
 

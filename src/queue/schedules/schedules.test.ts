@@ -5,21 +5,25 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import { operations, type Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { type QueueUnderTest, startQueue } from '../testing/harness.js'
+import { JumpingClock } from '../testing/jumping-clock.js'
 import { type Sink, startSink } from '../testing/sink.js'
 
 const MINUTE = 60_000
+/** Of what is only to be counted. */
+const LATE = { delay: '7d' } as const
 const T = Date.parse('2026-01-01T00:00:30Z')
 
 describeOnEveryStore('schedules', (openStore) => {
   let store: Store
   let sink: Sink
   let clock: ManualClock
+  let timeOfDay: JumpingClock
   let service: QueueUnderTest
   let client: Client
   let accounts = 0
 
   const start = async (): Promise<void> => {
-    service = await startQueue({ store, clock, accountId: `acc_sc_${accounts}` })
+    service = await startQueue({ store, clock: timeOfDay, accountId: `acc_sc_${accounts}` })
     client = new Client({ baseUrl: service.url, token: service.token, retry: false })
   }
   beforeAll(async () => {
@@ -29,6 +33,7 @@ describeOnEveryStore('schedules', (openStore) => {
     accounts++
     sink = await startSink()
     clock = new ManualClock(T)
+    timeOfDay = new JumpingClock(clock)
     await start()
   })
   afterEach(async () => {
@@ -119,6 +124,38 @@ describeOnEveryStore('schedules', (openStore) => {
     await start()
     await nextIs(scheduleId, T + 30_000 + 70 * MINUTE)
     expect(await fires()).toBe(2)
+  })
+
+  it('fires on time after its clock was set ahead, once for what that skipped', async () => {
+    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '0 * * * *', ...LATE })
+    timeOfDay.jump(10 * 60 * MINUTE)
+    // Sooner than the time of day says, because timers know nothing of it: the clock is looked at often enough.
+    await waitFor(
+      async () => {
+        clock.advance(15_000)
+        return (await fires()) === 1
+      },
+      { what: 'the fire' },
+    )
+    expect(clock.now() - T).toBeLessThan(5 * MINUTE)
+    await nextIs(scheduleId, Date.parse('2026-01-01T11:00:00Z'))
+  })
+
+  it('fires nothing twice when its clock is set back, and goes on when the time has come again', async () => {
+    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *', ...LATE })
+    clock.advance(30_000)
+    await nextIs(scheduleId, T + 90_000)
+    timeOfDay.jump(-30 * MINUTE)
+    for (let quarter = 0; quarter < 29 * 4; quarter++) clock.advance(15_000)
+    expect(await fires()).toBe(1)
+    await nextIs(scheduleId, T + 90_000)
+    await waitFor(
+      async () => {
+        clock.advance(15_000)
+        return (await fires()) === 2
+      },
+      { what: 'the fire after the first one' },
+    )
   })
 
   it('fires once however often the same fire is tried', async () => {

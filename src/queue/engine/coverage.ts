@@ -1,0 +1,134 @@
+import { type Entry, isBefore, type Place } from './entry.js'
+
+/** What to load next from the store: messages after one place in the order of falling due, up to another. */
+export type Load = LoadRange &
+  (
+    | { readonly kind: 'all'; readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] }
+    | { readonly kind: 'account'; readonly accountId: string; readonly exceptLanes: readonly string[] }
+    | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
+  )
+
+/** Where a load begins and ends, and how much it may bring. */
+export interface LoadRange {
+  readonly after: Place
+  readonly until: Place
+  readonly limit: number
+}
+
+const START: Place = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
+const LAST_SEQ = Number.MAX_SAFE_INTEGER
+const justBefore = (place: Place): Place => ({ nextAt: place.nextAt, seq: place.seq - 1 })
+const earlier = (a: Place, b: Place): Place => (isBefore(a, b) ? a : b)
+
+interface ParkedLane {
+  readonly accountId: string
+  horizon: Place
+}
+
+/**
+ * Up to which place memory covers the pending messages: every pending message up to its horizon is held, later ones may
+ * or may not be. There is one horizon for all; accounts and lanes of which too much is held are parked, with an earlier
+ * horizon of their own, until a load has brought them up to the common one.
+ *
+ * A horizon may always be moved back: messages beyond it that are held already are simply met again by a load.
+ */
+export class Coverage {
+  #horizon = START
+  readonly #accounts = new Map<string, Place>()
+  readonly #lanes = new Map<string, ParkedLane>()
+
+  /** Up to where messages are covered that are not parked. */
+  get horizon(): Place {
+    return this.#horizon
+  }
+
+  get parkedAccounts(): Iterable<string> {
+    return this.#accounts.keys()
+  }
+
+  isParked(lane: string): boolean {
+    return this.#lanes.has(lane)
+  }
+
+  /** Whether memory covers the place of a message. */
+  covers(accountId: string, lane: string, place: Place): boolean {
+    return !isBefore(this.#lanes.get(lane)?.horizon ?? this.#horizonOf(accountId), place)
+  }
+
+  /** Of the lane of a message only what comes before it is covered. */
+  parkLane(from: Entry): void {
+    const { lane } = from
+    const { accountId } = from.message
+    const covered = this.#lanes.get(lane)?.horizon ?? this.#horizonOf(accountId)
+    this.#lanes.set(lane, { accountId, horizon: earlier(covered, justBefore(from)) })
+  }
+
+  /** Of the account of a message only what comes before it is covered. */
+  parkAccount(from: Entry): void {
+    const { accountId } = from.message
+    const horizon = earlier(this.#horizonOf(accountId), justBefore(from))
+    this.#accounts.set(accountId, horizon)
+    for (const [lane, parked] of this.#lanes) {
+      if (parked.accountId === accountId && !isBefore(parked.horizon, horizon)) this.#lanes.delete(lane)
+    }
+  }
+
+  /** The load of everything that is not parked, up to a time. */
+  loadOfAll(until: number, limit: number): Load {
+    const exceptAccounts = [...this.#accounts.keys()]
+    const exceptLanes = [...this.#lanes.keys()]
+    return {
+      kind: 'all',
+      after: this.#horizon,
+      until: { nextAt: until, seq: LAST_SEQ },
+      limit,
+      exceptAccounts,
+      exceptLanes,
+    }
+  }
+
+  /** The load of a parked account, without its parked lanes. */
+  loadOfAccount(accountId: string, limit: number): Load {
+    const lanes = [...this.#lanes].filter(([, parked]) => parked.accountId === accountId)
+    const after = this.#horizonOf(accountId)
+    return {
+      kind: 'account',
+      accountId,
+      after,
+      until: this.#horizon,
+      limit,
+      exceptLanes: lanes.map(([lane]) => lane),
+    }
+  }
+
+  /** The load of a parked lane; `undefined` when it is not parked. */
+  loadOfLane(lane: string, limit: number): Load | undefined {
+    const parked = this.#lanes.get(lane)
+    if (!parked) return undefined
+    const { accountId, horizon } = parked
+    return { kind: 'lane', lane, accountId, after: horizon, until: this.#horizonOf(accountId), limit }
+  }
+
+  /** A load has brought everything up to a place. What was moved back while it was under way stays where it is. */
+  loaded(load: Load, upTo: Place): void {
+    const isWhole = !isBefore(upTo, load.until)
+    switch (load.kind) {
+      case 'all':
+        this.#horizon = upTo
+        return
+      case 'account':
+        if (isWhole) this.#accounts.delete(load.accountId)
+        else if (this.#accounts.has(load.accountId)) this.#accounts.set(load.accountId, upTo)
+        return
+      case 'lane': {
+        const parked = this.#lanes.get(load.lane)
+        if (isWhole) this.#lanes.delete(load.lane)
+        else if (parked) parked.horizon = upTo
+      }
+    }
+  }
+
+  #horizonOf(accountId: string): Place {
+    return earlier(this.#accounts.get(accountId) ?? this.#horizon, this.#horizon)
+  }
+}

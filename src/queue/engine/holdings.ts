@@ -1,0 +1,124 @@
+import type { DropSelector } from '../types.js'
+import { type Entry, isBefore } from './entry.js'
+
+/** A lane with this few messages is not worth taking some from. */
+const SMALL_LANE = 8
+
+interface Account {
+  held: number
+  readonly lanes: Map<string, number>
+}
+
+/** What has to leave memory so that others have room: the later half of what a lane holds, or an account. */
+export interface Excess {
+  readonly of: 'lane' | 'account'
+  /** In the order of falling due; never empty. */
+  readonly entries: readonly Entry[]
+}
+
+/** The messages in memory, found by number, by group, and counted by account and lane. */
+export class Holdings {
+  readonly #entries = new Map<number, Entry>()
+  readonly #groups = new Map<number, Set<Entry>>()
+  readonly #accounts = new Map<string, Account>()
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** How many accounts have messages in memory. */
+  get accounts(): number {
+    return this.#accounts.size
+  }
+
+  has(seq: number): boolean {
+    return this.#entries.has(seq)
+  }
+
+  holds(entry: Entry): boolean {
+    return this.#entries.get(entry.seq) === entry
+  }
+
+  ofAccount(accountId: string): number {
+    return this.#accounts.get(accountId)?.held ?? 0
+  }
+
+  ofLane(accountId: string, lane: string): number {
+    return this.#accounts.get(accountId)?.lanes.get(lane) ?? 0
+  }
+
+  /** How many lanes of an account have messages in memory. */
+  lanesOf(accountId: string): number {
+    return this.#accounts.get(accountId)?.lanes.size ?? 0
+  }
+
+  add(entry: Entry): void {
+    const { accountId, groupKey } = entry.message
+    this.#entries.set(entry.seq, entry)
+    const account = this.#account(accountId)
+    account.held++
+    account.lanes.set(entry.lane, (account.lanes.get(entry.lane) ?? 0) + 1)
+    if (groupKey === undefined) return
+    const group = this.#groups.get(groupKey)
+    if (group) group.add(entry)
+    else this.#groups.set(groupKey, new Set([entry]))
+  }
+
+  remove(entry: Entry): void {
+    if (!this.#entries.delete(entry.seq)) return
+    this.#count(entry)
+    const { groupKey } = entry.message
+    const group = groupKey === undefined ? undefined : this.#groups.get(groupKey)
+    if (groupKey === undefined || !group) return
+    group.delete(entry)
+    if (group.size === 0) this.#groups.delete(groupKey)
+  }
+
+  /** Those that a selector means. */
+  select(which: DropSelector): Entry[] {
+    if ('groupKeys' in which) return which.groupKeys.flatMap((key) => [...(this.#groups.get(key) ?? [])])
+    return which.seqs.map((seq) => this.#entries.get(seq)).filter((entry) => entry !== undefined)
+  }
+
+  /**
+   * What to give up when memory is full: of the account that holds the most, the later half of its largest lane, or when
+   * all its lanes are small, of everything. What is being sent stays. `undefined` when nothing of that can leave.
+   */
+  excess(): Excess | undefined {
+    const [accountId, account] = largest(this.#accounts, ({ held }) => held) ?? []
+    if (accountId === undefined || !account) return undefined
+    const [lane, count = 0] = largest(account.lanes, (held) => held) ?? []
+    const of = count > SMALL_LANE ? 'lane' : 'account'
+    const all = [...this.#entries.values()].filter((entry) =>
+      of === 'lane' ? entry.lane === lane : entry.message.accountId === accountId,
+    )
+    const movable = all.filter((entry) => entry.state !== 'sending').sort((a, b) => (isBefore(a, b) ? -1 : 1))
+    const entries = movable.slice(Math.floor(movable.length / 2))
+    return entries.length > 0 ? { of, entries } : undefined
+  }
+
+  #account(accountId: string): Account {
+    let account = this.#accounts.get(accountId)
+    if (!account) {
+      account = { held: 0, lanes: new Map() }
+      this.#accounts.set(accountId, account)
+    }
+    return account
+  }
+
+  #count({ lane, message: { accountId } }: Entry): void {
+    const account = this.#accounts.get(accountId)
+    if (!account) return
+    account.held--
+    const left = (account.lanes.get(lane) ?? 1) - 1
+    if (left > 0) account.lanes.set(lane, left)
+    else account.lanes.delete(lane)
+    if (account.held === 0) this.#accounts.delete(accountId)
+  }
+}
+
+function largest<Key, Value>(map: ReadonlyMap<Key, Value>, size: (value: Value) => number): [Key, Value] | undefined {
+  let found: [Key, Value] | undefined
+  for (const each of map) if (!found || size(each[1]) > size(found[1])) found = each
+  return found
+}

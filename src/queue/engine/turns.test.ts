@@ -1,0 +1,159 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Entry, toEntry } from './entry.js'
+import { type TurnLimits, Turns } from './turns.js'
+
+const LIMITS: TurnLimits = {
+  most: 8,
+  mostOfAccount: 6,
+  mostOfHost: 4,
+  slowAfterMs: 100,
+  mostSlow: 16,
+  mostSlowBytes: 1_000,
+}
+
+let seqs = 0
+
+interface Going {
+  readonly account?: string
+  readonly host?: string
+  readonly queue?: string
+  readonly bytes?: number
+}
+
+function going({ account = 'a', host = 'h', queue, bytes = 0 }: Going): Entry {
+  const seq = ++seqs
+  const sent = { message_id: `msg_${seq}`, url: `http://${host}/`, method: 'POST', headers: '{}', config: '{}' }
+  const none = { group_key: null, flow_key: null, caller_ip: null, topic: null, endpoint: null, slot_seq: null }
+  const counts = { max_retries: 3, retried: 0, next_at: 0, created_at: 0, body: null, body_bytes: bytes }
+  const whose = { seq, account_id: account, kind: 'http', labels: '', host, queue: queue ?? null, schedule_id: null }
+  return toEntry({ ...sent, ...none, ...counts, ...whose })
+}
+
+function takeAll(turns: Turns, now = 0): Entry[] {
+  const taken: Entry[] = []
+  for (let entry = turns.take(now); entry; entry = turns.take(now)) taken.push(entry)
+  return taken
+}
+
+const pushMany = (turns: Turns, count: number, where: Going): void => {
+  for (let n = 0; n < count; n++) turns.push(going(where))
+}
+const accounts = (entries: readonly Entry[]) => entries.map((entry) => entry.message.accountId).join('')
+
+describe('turns', () => {
+  it('lets accounts take turns, whatever the number of their messages and hosts', () => {
+    const turns = new Turns(LIMITS)
+    for (let host = 0; host < 100; host++) pushMany(turns, 100, { account: 'a', host: `h${host}` })
+    pushMany(turns, 3, { account: 'b', host: 'h1' })
+    expect(accounts(takeAll(turns))).toBe('abababaa')
+  })
+
+  it('leaves room for others although one account could fill all places', () => {
+    const turns = new Turns(LIMITS)
+    for (let host = 0; host < 10; host++) pushMany(turns, 10, { account: 'a', host: `h${host}` })
+    expect(takeAll(turns)).toHaveLength(LIMITS.mostOfAccount)
+    pushMany(turns, 5, { account: 'b' })
+    expect(accounts(takeAll(turns))).toBe('bb')
+  })
+
+  it('lets the queues and hosts of an account take turns', () => {
+    const turns = new Turns({ ...LIMITS, mostOfHost: 8 })
+    pushMany(turns, 1_000, { queue: 'long' })
+    turns.push(going({ queue: 'short' }))
+    turns.push(going({}))
+    const taken = takeAll(turns)
+    expect(taken.slice(0, 3).map((entry) => entry.message.queue)).toEqual(['long', 'short', undefined])
+    expect(taken).toHaveLength(LIMITS.mostOfAccount)
+  })
+
+  it('lets accounts share a host that has no room for all of them', () => {
+    const turns = new Turns(LIMITS)
+    pushMany(turns, 100, { account: 'a' })
+    const first = takeAll(turns)
+    expect(accounts(first)).toBe('aaaa')
+    pushMany(turns, 2, { account: 'b' })
+    expect(takeAll(turns)).toEqual([])
+    for (const entry of first) turns.done(entry)
+    expect(accounts(takeAll(turns))).toBe('abab')
+  })
+
+  it('makes room for others when requests stay open, and tells when', () => {
+    const turns = new Turns(LIMITS)
+    for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host })
+    expect(takeAll(turns)).toHaveLength(8)
+    pushMany(turns, 3, { account: 'b' })
+    expect(takeAll(turns, 99)).toEqual([])
+    expect(turns.wakeAt()).toBe(100)
+    expect(accounts(takeAll(turns, 100))).toBe('bbb')
+    expect(turns.quick).toBe(3)
+  })
+
+  it('counts requests as long as they are open when their bodies are large', () => {
+    const turns = new Turns(LIMITS)
+    for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host, bytes: 300 })
+    takeAll(turns)
+    pushMany(turns, 8, { account: 'b', host: 'c' })
+    expect(takeAll(turns, 100)).toHaveLength(3)
+  })
+
+  it('sends nothing more to hosts that hold open requests when very many do', () => {
+    const turns = new Turns(LIMITS)
+    for (let host = 0; host < 20; host++) pushMany(turns, 10, { host: `dead${host}` })
+    let inFlight = 0
+    for (let now = 0; now <= 5_000; now += 100) inFlight += takeAll(turns, now).length
+    expect(inFlight).toBeLessThanOrEqual(LIMITS.mostSlow + LIMITS.mostOfAccount)
+    pushMany(turns, 2, { account: 'b', host: 'alive' })
+    expect(accounts(takeAll(turns, 5_100))).toBe('bb')
+  })
+
+  it('never exceeds a limit and sends everything, whatever ends when and whatever is dropped', () => {
+    const step = fc.record({
+      account: fc.constantFrom('a', 'b', 'c'),
+      host: fc.constantFrom('x', 'y', 'z'),
+      queue: fc.constantFrom(undefined, 'q', 'r'),
+      drops: fc.boolean(),
+      ends: fc.nat(7),
+      passes: fc.nat(80),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+        const limits = { ...LIMITS, mostSlow: 4 }
+        const turns = new Turns(limits)
+        const flying: Entry[] = []
+        const waiting = new Set<Entry>()
+        let now = 0
+        const take = () => {
+          for (const entry of takeAll(turns, now)) {
+            expect(waiting.delete(entry)).toBe(true)
+            flying.push(entry)
+          }
+          expect(turns.quick).toBeLessThanOrEqual(limits.most)
+          expect(flying.length).toBeLessThanOrEqual(limits.most + limits.mostSlow)
+          for (const host of ['x', 'y', 'z']) {
+            expect(flying.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.mostOfHost)
+          }
+        }
+        const end = (index: number) => {
+          const [ended] = flying.splice(index % flying.length, 1)
+          if (ended) turns.done(ended)
+        }
+        for (const { account, host, queue, drops, ends, passes } of steps) {
+          const entry = going({ account, host, ...(queue && { queue }) })
+          turns.push(entry)
+          if (drops) entry.state = 'dropped'
+          else waiting.add(entry)
+          now += passes
+          take()
+          if (flying.length > 0 && ends > 3) end(ends)
+        }
+        while (flying.length > 0) {
+          end(0)
+          take()
+        }
+        expect(waiting.size).toBe(0)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

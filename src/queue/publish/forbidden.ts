@@ -1,0 +1,35 @@
+import { HomeportError } from '../../contract/errors.js'
+import { type TargetPolicy, targetProblem } from '../engine/targets.js'
+import type { PublishItem } from '../types.js'
+import type { ItemDraft } from './groups.js'
+
+/** `upstash-callback`, `upstash-failure-callback`, and those of callbacks. */
+const CALLBACK = /^upstash(?:-failure)?-callback(?:(?:-failure)?-callback)*$/
+
+/**
+ * Refuses a URL whose host can be judged as it stands, without a look-up. Names are judged when a message is delivered.
+ * @throws HomeportError `destination_forbidden`.
+ */
+export function refuseForbidden(url: string, policy: TargetPolicy): void {
+  if (!URL.canParse(url)) return
+  const problem = targetProblem(new URL(url), policy)
+  if (problem !== undefined) throw new HomeportError('destination_forbidden', { url: url.slice(0, 200), problem })
+}
+
+/**
+ * Refuses headers that name a forbidden callback, however deep.
+ * @throws HomeportError `destination_forbidden`.
+ */
+export function refuseForbiddenCallbacks(headers: PublishItem['headers'], policy: TargetPolicy): void {
+  for (const [name, value] of Object.entries(headers)) if (CALLBACK.test(name)) refuseForbidden(value.trim(), policy)
+}
+
+/**
+ * Refuses an item that would be delivered to a forbidden destination, or has such a callback.
+ * @throws HomeportError `destination_forbidden`.
+ */
+export function refuseForbiddenItem(item: PublishItem, draft: ItemDraft, policy: TargetPolicy): void {
+  if (policy === 'everything') return
+  refuseForbiddenCallbacks(item.headers, policy)
+  for (const { message } of draft.entries) refuseForbidden(message.url, policy)
+}
