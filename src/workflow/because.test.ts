@@ -15,6 +15,8 @@ const STILL: Standing = {
   waits: [],
   invoked: [],
   flowKeys: [],
+  flowPlaces: [],
+  openBranches: [],
   inFlightSince: () => undefined,
 }
 const message = (more: object = {}) => ({
@@ -52,6 +54,13 @@ describe('why a run waits', () => {
     ])
     expect(say({ pending: [message({ flow_key: 'k' })], flowKeys: [{ flow_key: 'k', paused: 1 }] })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',
+    ])
+    const place = { flowPlaces: [{ message_seq: 1, place: 3 }] }
+    expect(say({ pending: [message({ flow_key: 'k' })], ...place })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line',
+    ])
+    expect(say({ openBranches: ['a', 'b'] })).toEqual([
+      'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered',
     ])
     expect(say({})).toHaveLength(1)
     expect(say({})[0]).toContain('without sending a further step')

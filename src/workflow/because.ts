@@ -1,5 +1,12 @@
 import { unreachable } from '../base/index.js'
-import type { FlowKeyState, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
+import type {
+  FlowKeyState,
+  FlowPlace,
+  InvokedRun,
+  PendingAttempt,
+  PendingStep,
+  WaitRow,
+} from '../store/operations/runs.js'
 
 /** Why a run that has not ended stands where it does. Times are Unix milliseconds. */
 export type Because =
@@ -30,8 +37,12 @@ export type Because =
       readonly messageId: string
       readonly since: number
       readonly paused: boolean
+      /** In the line of the key, from 1, counting what is under way; absent when it was not counted. */
+      readonly place?: number
     }
   | { readonly kind: 'queued'; readonly url: string; readonly messageId: string; readonly since: number }
+  /** Nothing is to come: the program has answered the deliveries of these branches without a result. */
+  | { readonly kind: 'discarded-branch'; readonly branches: readonly string[]; readonly since: number }
   /** Nothing is to come: the program has answered the last delivery without a step, or ended a parallel branch. */
   | { readonly kind: 'no-step'; readonly since: number }
 
@@ -52,6 +63,9 @@ export interface Standing {
   /** Runs that this one has invoked and that have not ended. */
   readonly invoked: readonly InvokedRun[]
   readonly flowKeys: readonly FlowKeyState[]
+  readonly flowPlaces: readonly FlowPlace[]
+  /** Parallel branches that were planned and have no result. */
+  readonly openBranches: readonly string[]
   readonly inFlightSince: (seq: number) => number | undefined
 }
 
@@ -75,8 +89,9 @@ function invokedReason({ run_id, url, created_at }: InvokedRun): Because {
   return { kind: 'invoked-run', workflowRunId: run_id, workflowUrl: url, since: created_at }
 }
 
-function silence({ lastElementAt, createdAt }: Standing): Because {
-  return { kind: 'no-step', since: lastElementAt ?? createdAt }
+function silence({ lastElementAt, createdAt, openBranches: branches }: Standing): Because {
+  const since = lastElementAt ?? createdAt
+  return branches.length > 0 ? { kind: 'discarded-branch', branches, since } : { kind: 'no-step', since }
 }
 
 function pendingReason(run: Standing, message: PendingStep): Because {
@@ -87,7 +102,9 @@ function pendingReason(run: Standing, message: PendingStep): Because {
   if (at > run.now) return { kind: messageId === run.firstMessageId ? 'delayed' : 'sleeping', until: at, messageId }
   if (message.flow_key === null) return { kind: 'queued', url, messageId, since: at }
   const paused = run.flowKeys.some(({ flow_key, paused }) => flow_key === message.flow_key && paused === 1)
-  return { kind: 'flow-control', flowControlKey: message.flow_key, messageId, since: at, paused }
+  const place = run.flowPlaces.find(({ message_seq }) => message_seq === message.seq)?.place
+  const held = { kind: 'flow-control' as const, flowControlKey: message.flow_key, messageId, since: at, paused }
+  return place === undefined ? held : { ...held, place }
 }
 
 function retryReason(run: Standing, message: PendingStep): Because {
@@ -122,14 +139,27 @@ function inWords(because: Because, now: number): string {
     case 'in-flight':
       return `${because.url} has had the request for ${seconds(now - because.since)}`
     case 'flow-control':
-      return `held by the flow-control key "${because.flowControlKey}" for ${seconds(now - because.since)}${because.paused ? ', which is paused' : ''}`
+      return flowInWords(because, now)
     case 'queued':
       return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}`
+    case 'discarded-branch':
+      return `the program has answered the delivery of ${branchesInWords(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered`
     case 'no-step':
       return `the program has answered every delivery, the last one after ${time(because.since)}, without sending a further step; nothing more will be delivered`
     default:
       return unreachable(because)
   }
+}
+
+function flowInWords(held: Extract<Because, { kind: 'flow-control' }>, now: number): string {
+  const place = held.place === undefined ? '' : `, place ${held.place} in its line`
+  const paused = held.paused ? ', which is paused' : ''
+  return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${paused}`
+}
+
+function branchesInWords(branches: readonly string[]): string {
+  const names = branches.map((name) => `"${name}"`).join(', ')
+  return branches.length === 1 ? `the parallel branch ${names}` : `the parallel branches ${names}`
 }
 
 function failureInWords({ status, error }: { readonly status: number; readonly error?: string }): string {

@@ -1,7 +1,7 @@
 import { type Clock, newId, parseDuration } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../contract/workflow-events.js'
-import { type Call, type Route, reply, route } from '../http/index.js'
+import { type Call, compileChecker, type Route, reply, route } from '../http/index.js'
 import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { NotifyArgs, NotifyResult, Released, WaitRecord, WaitRow } from '../store/operations/runs.js'
@@ -27,9 +27,10 @@ const LONGEST_WAIT_MS = 366 * 86_400_000
 /** Waits, notifications and webhooks (reference workflow 4.9). */
 export function eventRoutes(deps: EventDeps): Route[] {
   return [
-    route(waitForEvent, ({ params, body, headers, caller, ip }) =>
-      wait(deps, caller.accountId, decodedEvent(params.eventId), body, { headers: singleValues(headers), ip }),
-    ),
+    route(waitForEvent, ({ params, body, headers, caller, ip }) => {
+      const origin = { headers: singleValues(headers), ip }
+      return wait(deps, caller.accountId, understandWait(deps, params.eventId, body, origin))
+    }),
     route(notifyEvent, async ({ params, body, caller }) => {
       const result = await notify(
         deps,
@@ -60,13 +61,32 @@ interface WaitOrigin {
   readonly ip: string
 }
 
-async function wait(deps: EventDeps, accountId: string, eventId: string, body: WaitBody, origin: WaitOrigin) {
+const checkWait = compileChecker(waitForEvent.body.schema, 'body')
+
+/**
+ * Reads what a run wants to wait for.
+ * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, which would hang.
+ */
+function understandWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
+  try {
+    checkWait(body)
+    return readWait(deps, decodedEvent(event), body as WaitBody, origin)
+  } catch (error) {
+    throw error instanceof HomeportError ? new HomeportError('step_refused', { problem: error.message }) : error
+  }
+}
+
+function readWait(deps: EventDeps, eventId: string, body: WaitBody, origin: WaitOrigin) {
   const now = deps.clock.now()
   const messageId = newId('msg_', now)
   const runId = runIdOf({ destination: body.url, headers: origin.headers, body: undefined })
   const record = recordOf(deps, body, origin, now)
-  const args = { accountId, runId, eventId, messageId, record, deadline: now + timeoutMs(body.timeout), at: now }
-  const result = await deps.store.run(operations.runs.wait, args)
+  return { runId, eventId, messageId, record, deadline: now + timeoutMs(body.timeout), at: now }
+}
+
+async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof readWait>) {
+  const { runId, messageId } = asked
+  const result = await deps.store.run(operations.runs.wait, { accountId, ...asked })
   switch (result.kind) {
     case 'missing':
       throw new HomeportError('run_unknown', { runId })

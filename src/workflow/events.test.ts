@@ -33,29 +33,6 @@ describe('waiting for events', () => {
     expect(await suite.service.client.notify({ eventId: 'order 1/paid', eventData: 'again' })).toEqual([])
   })
 
-  it('gives up at the deadline', async () => {
-    const app = await host({
-      '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout: '1s' })).timeout },
-    })
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait` })
-    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: 'true' })
-    expect(await suite.service.client.getWaiters({ eventId: 'never' })).toEqual([])
-  })
-
-  it('keeps an event for a named run until it waits', async () => {
-    const app = await host({
-      '/late': {
-        route: async (context) => {
-          await context.sleep('first', 1)
-          return (await context.waitForEvent('wait', 'early', { timeout: '1h' })).eventData
-        },
-      },
-    })
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/late` })
-    await suite.service.client.notify({ eventId: 'early', eventData: 'bird', workflowRunId })
-    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"bird"' })
-  })
-
   it('waits beside other branches', async () => {
     const app = await host({
       '/both': {

@@ -28,9 +28,14 @@
  * of its list and of that; restarting makes one of its payload. Either takes the letter out in the same transaction.
  * Every run that has not ended can say why it waits (`because.ts`).
  *
+ * Who is above may guard the starts of runs (`gate.ts`): what it refuses is not made.
+ *
  * What this room never does: it makes no HTTP request itself (the queue's engine does), keeps no state in memory but
  * since when a delivery is under way, and cancels nothing in bulk (the room `bulk` does, through the same operation of the
  * store).
  */
+export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letter-filter.js'
+export type { Starting, TriggerGate } from './gate.js'
+export { type Overrides, overridesOf, type RevivalKind, revivalOf } from './revival.js'
 export { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

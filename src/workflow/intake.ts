@@ -24,6 +24,7 @@ import type {
   Submitted,
 } from '../store/operations/runs.js'
 import { ownBytes } from './bytes.js'
+import type { TriggerGate } from './gate.js'
 import { parseInvocation } from './invoke.js'
 import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
@@ -53,9 +54,15 @@ export interface Accepted {
 export class RunIntake implements Intake {
   readonly name = 'workflow'
   readonly #deps: IntakeDeps
+  #gate: TriggerGate | undefined
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps
+  }
+
+  /** Lets a gate decide which runs may start. */
+  guard(gate: TriggerGate): void {
+    this.#gate = gate
   }
 
   claims(item: PublishItem): boolean {
@@ -74,11 +81,14 @@ export class RunIntake implements Intake {
 
   /**
    * Submits what has been read already.
-   * @throws HomeportError `run_ended` or `run_unknown`; then nothing of the request has happened.
+   * @throws HomeportError `run_ended`, `run_unknown` or what the gate says; then nothing of the request has happened.
    */
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
-    const result = await this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
+    const submit = () => this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
+    const starting = submissions.flatMap((submission) => (submission.kind === 'start' ? [submission.run] : []))
+    const gate = starting.length > 0 ? this.#gate : undefined
+    const result = await (gate ? gate.pass(accountId, starting, now, submit) : submit())
     switch (result.kind) {
       case 'ended':
         throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
@@ -109,10 +119,15 @@ export class RunIntake implements Intake {
     try {
       return this.#read(item, kind, runId, publisher, now)
     } catch (error) {
-      const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
-      if (!ofGoingRun || !(error instanceof HomeportError)) throw error
-      throw new HomeportError('step_refused', { problem: error.message })
+      throw error instanceof HomeportError ? this.refusal(item, error) : error
     }
+  }
+
+  /** A program must not take what is wrong with its step for the end of its run. */
+  refusal(item: PublishItem, error: HomeportError): HomeportError {
+    const kind = classify(item.headers)
+    const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
+    return ofGoingRun ? new HomeportError('step_refused', { problem: error.message }) : error
   }
 
   #read(item: PublishItem, kind: ItemKind, runId: string, publisher: Publisher, now: number): Submission {

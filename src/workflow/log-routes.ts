@@ -40,10 +40,11 @@ export function logRoutes(deps: LogDeps): Route[] {
 async function page({ store, clock, flights }: LogDeps, accountId: string, query: LogQuery) {
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
-  const found = await store.run(operations.runs.logPage, { accountId, filter: filterOf(query), before, limit })
+  const now = clock.now()
+  const found = await store.run(operations.runs.logPage, { accountId, filter: filterOf(query), before, limit, now })
   const view = {
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
-    now: clock.now(),
+    now,
     inFlightSince: (seq: number) => flights.since(seq),
   }
   const runs = runLogs(found, view)

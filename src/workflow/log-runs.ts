@@ -3,7 +3,14 @@ import type { ParentLink, RunLogPage, RunRow } from '../store/operations/runs.js
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { asObject, parseJson } from './invoke.js'
-import { type AttemptError, type RunMaterial, type StepView, stepGroups, trim } from './log-steps.js'
+import {
+  type AttemptError,
+  branchesWithoutResult,
+  type RunMaterial,
+  type StepView,
+  stepGroups,
+  trim,
+} from './log-steps.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -39,8 +46,15 @@ export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown
   return page.runs.map((run) => {
     const material = materialOf(run, page, view)
     const because = run.state === 'RUN_STARTED' && { because: becauseOf(standingOf(run, material, page, view)) }
-    return { ...runLog(run, material), ...because }
+    return { ...runLog(run, material), ...canceledBy(run, page), ...because }
   })
+}
+
+function canceledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
+  const action = cancels.find(({ seq }) => seq === canceled_by)
+  if (!action) return {}
+  const { action_id: actionId, actor, reason } = action
+  return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
 }
 
 function standingOf(run: RunRow, material: RunMaterial, page: RunLogPage, { inFlightSince }: LogView): Standing {
@@ -50,6 +64,8 @@ function standingOf(run: RunRow, material: RunMaterial, page: RunLogPage, { inFl
     inFlightSince,
     invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
     flowKeys: page.flowKeys,
+    flowPlaces: page.flowPlaces,
+    openBranches: branchesWithoutResult(material),
     createdAt: run.created_at,
     firstMessageId: elements[0]?.message_id,
     lastElementAt: elements.at(-1)?.created_at,

@@ -112,6 +112,14 @@ function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
   return groups
 }
 
+/** The names of parallel branches that were planned and have no result, in the order of their plans. */
+export function branchesWithoutResult({ elements }: Pick<RunMaterial, 'elements'>): string[] {
+  const sent = distinct(elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
+  const done = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => step.stepId))
+  const open = sent.filter(({ step }) => isPlan(step) && !done.has(step.targetStep))
+  return open.map(({ step }) => String(step.stepName ?? step.targetStep))
+}
+
 function branchView(run: RunMaterial, plan: Sent, results: ReadonlyMap<number, Sent>): StepView {
   const result = results.get(Number(plan.step.targetStep))
   if (result) return stepView(run, result)

@@ -41,25 +41,6 @@ describe('the step protocol with the real SDK', () => {
     ])
   })
 
-  it('delivers nothing before a sleep is over', async () => {
-    const app = await host({
-      '/sleep': {
-        route: async (context) => {
-          await context.sleep('short', 1)
-          await context.sleepUntil('until', Date.now() / 1_000 + 1)
-          return 'awake'
-        },
-      },
-    })
-    const startedAt = Date.now()
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/sleep` })
-    const run = await suite.service.ended(workflowRunId)
-    expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '"awake"' })
-    // The second time is sent in whole seconds, so it may be half a second early.
-    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_450)
-    expect(run.steps.map(({ steps }) => steps[0]?.stepType)).toEqual(['Initial', 'SleepFor', 'SleepUntil'])
-  })
-
   it('calls a third party once and brings its answer, whatever that is', async () => {
     const seen: Record<string, string | null>[] = []
     const app = await host({
@@ -258,13 +239,5 @@ describe('the step protocol with the real SDK', () => {
     const triggered = await suite.service.client.trigger(items)
     const runs = await Promise.all(triggered.map(({ workflowRunId }) => suite.service.ended(workflowRunId)))
     expect(runs.map((run) => run.workflowRunResponse)).toEqual(items.map(({ body }) => JSON.stringify(body)))
-  })
-
-  it('delays a run', async () => {
-    const app = await host({ '/later': { route: async (context) => context.run('one', () => 1) } })
-    const startedAt = Date.now()
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/later`, delay: 1 })
-    await suite.service.ended(workflowRunId)
-    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
   })
 })

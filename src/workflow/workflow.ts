@@ -7,6 +7,7 @@ import { deadLetterRoutes } from './dead-letter-routes.js'
 import { RunDeadLetters } from './dead-letters.js'
 import { eventRoutes } from './event-routes.js'
 import { Flights } from './flights.js'
+import type { TriggerGate } from './gate.js'
 import { RunIntake } from './intake.js'
 import { RunMessages } from './kind.js'
 import { logRoutes } from './log-routes.js'
@@ -37,6 +38,8 @@ const DEFAULT_RETENTION_MS = 7 * 86_400_000
 export interface Workflow extends Service {
   /** The HTTP operations on runs. Steps and SDK triggers come through the queue's. */
   routes(): readonly Route[]
+  /** Registers who decides which runs may start; before the first request. */
+  guard(gate: TriggerGate): void
 }
 
 /** Builds the workflow room and registers it with the queue, which must not have started yet. */
@@ -59,6 +62,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     name: 'workflow',
     start: () => retention.start(),
     stop: () => retention.stop(),
+    guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock }),
       ...runRoutes({ store, queue, clock }),

@@ -11,6 +11,7 @@ import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { runLogs } from '../../log-runs.js'
 import { revivalOf } from '../../revival.js'
+import { BulkActions } from './bulk-actions.js'
 import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
 import { firstResults, type ListedStep, randomProgram } from './program.js'
 import { type Random, seeded } from './random.js'
@@ -45,6 +46,7 @@ export class World {
   readonly #kind: RunMessages
   readonly #endpoint: EndpointDeps
   readonly #runs = new Map<string, KnownRun>()
+  readonly #bulk: BulkActions
   readonly #flights = new Flights(LIMITS.timeoutMs)
   #memory = new Map<number, PendingMessage>()
   #inFlight = new Map<number, Flight>()
@@ -59,6 +61,14 @@ export class World {
     const intake = new RunIntake({ store, queue: { offer }, clock, limits: LIMITS })
     const publisher = publisherOf(newId('acc_', clock.now()))
     this.#endpoint = { store, intake, publisher, random, offer, ...this.#witness() }
+    this.#bulk = new BulkActions({
+      ...{ store, random, offer },
+      accountId: publisher.caller.accountId,
+      now: () => clock.now(),
+      rows: () => this.#rows(),
+      canceled: (runs) => this.#canceled(runs),
+      resumed: (dead, runId) => this.#livesOn(dead.run_id, runId),
+    })
   }
 
   /** Plays some moves at random. */
@@ -68,6 +78,7 @@ export class World {
 
   /** Lets everything come to its end, without further mishaps, and checks all of it. */
   async finish(): Promise<void> {
+    await this.#bulk.finish()
     for (let round = 0; this.#memory.size + this.#inFlight.size > 0; round++) {
       if (round > MOST_ROUNDS) throw new Error('the world does not come to rest')
       await this.#goOn()
@@ -120,6 +131,9 @@ export class World {
     if (dice < 90) return this.#notify()
     if (dice < 93) return this.#revive()
     if (dice < 95) return this.#crash()
+    if (dice < 96) return this.#bulk.start()
+    if (dice < 98) return this.#bulk.work()
+    if (dice < 99 && this.#random.chance(0.2)) return this.#bulk.abort()
     if (this.#inFlight.size === 0) return this.#checkReasons()
     return undefined
   }
@@ -199,9 +213,22 @@ export class World {
     const { canceled, offers } = await this.#store.run(operations.runs.cancelRuns, args)
     const same = canceled.length === expected.length && expected.every((seq) => canceled.includes(seq))
     if (!same) throw new Error(`canceled ${[...canceled]} instead of ${expected}`)
-    for (const run of chosen.filter(({ seq }) => expected.includes(seq))) this.#moveTo(run.run_id, 'RUN_CANCELED')
-    for (const group of canceled) this.#drop(group)
+    this.#canceled(chosen.filter(({ seq }) => expected.includes(seq)))
     this.#offer(offers)
+  }
+
+  #canceled(runs: readonly RunRow[]): void {
+    for (const { run_id, seq } of runs) {
+      this.#moveTo(run_id, 'RUN_CANCELED')
+      this.#drop(seq)
+    }
+  }
+
+  /** What was acknowledged for a dead run holds for the one that takes its place. */
+  #livesOn(deadId: string, runId: string): void {
+    const [before, known] = [this.#known(deadId), this.#known(runId)]
+    for (const messageId of before.accepted) known.accepted.add(messageId)
+    for (const messageId of before.waits) known.waits.add(messageId)
   }
 
   async #notify(): Promise<void> {
@@ -225,10 +252,8 @@ export class World {
     const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
     const revival = revivalOf(this.#random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
     const result = await this.#store.run(operations.runs.revive, { accountId, revivals: [revival], dueAt: at, at })
-    const [before, known] = [this.#known(dead.run_id), this.#known(revival.run.run_id)]
-    if (revival.kind === 'restart') known.accepted.add(revival.messageId)
-    else for (const messageId of before.accepted) known.accepted.add(messageId)
-    if (revival.kind === 'resume') for (const messageId of before.waits) known.waits.add(messageId)
+    if (revival.kind === 'restart') this.#known(revival.run.run_id).accepted.add(revival.messageId)
+    else this.#livesOn(dead.run_id, revival.run.run_id)
     this.#offer(result.offers)
   }
 
@@ -269,7 +294,7 @@ export class World {
     const view = { trimTo: 0, now: this.#clock.now(), inFlightSince: () => undefined }
     for (const run of runLogs(page, view)) {
       const reasons = run.because as readonly { readonly kind: string }[]
-      if (reasons.length === 0 || reasons.some(({ kind }) => kind === 'no-step')) {
+      if (reasons.length === 0 || reasons.some(({ kind }) => kind === 'no-step' || kind === 'discarded-branch')) {
         throw new Error(`${run.workflowRunId} goes on, and nothing will ever happen to it`)
       }
     }

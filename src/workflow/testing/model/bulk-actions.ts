@@ -1,0 +1,172 @@
+import { newId } from '../../../base/index.js'
+import { operations, type Store } from '../../../store/index.js'
+import type { PendingRow } from '../../../store/operations/messages.js'
+import type { RunRow } from '../../../store/operations/runs.js'
+import type { BulkKindName } from '../../../store/schema/bulk.js'
+import { revivalOf } from '../../revival.js'
+import type { Random } from './random.js'
+
+const CHUNK_ITEMS = 4
+/** What an action does to a run, and which runs it can be done to. */
+const KINDS = ['cancelRuns', 'deleteDeadRuns', 'resumeRuns'] as const satisfies readonly BulkKindName[]
+type Kind = (typeof KINDS)[number]
+
+interface Part {
+  readonly chunk: number
+  readonly from: number
+  readonly to: number
+}
+
+interface Action {
+  readonly seq: number
+  readonly actionId: string
+  readonly kind: Kind
+  /** The fixed set, in the order of its items. */
+  readonly set: readonly number[]
+  readonly parts: Part[]
+  succeeded: number
+}
+
+/** What actions see and change of the world. */
+export interface BulkWorld {
+  readonly store: Store
+  readonly accountId: string
+  readonly random: Random
+  now(): number
+  rows(): Promise<readonly RunRow[]>
+  /** Runs have just been canceled. */
+  canceled(runs: readonly RunRow[]): void
+  /** A dead run lives on as another one. */
+  resumed(dead: RunRow, runId: string): void
+  offer(rows: readonly PendingRow[]): void
+}
+
+/**
+ * Bulk actions over the runs of a world, worked on part by part while everything else goes on. Each part must have been
+ * done to exactly those of its runs that it could be done to at that moment, and each action must come to exactly one
+ * outcome for each run of its set.
+ */
+export class BulkActions {
+  readonly #world: BulkWorld
+  #going: Action[] = []
+
+  constructor(world: BulkWorld) {
+    this.#world = world
+  }
+
+  /** Fixes a set of runs in any state and stores an action over it. */
+  async start(): Promise<void> {
+    const { random, store, accountId } = this.#world
+    const set = (await this.#world.rows()).filter(() => random.chance(0.2)).map(({ seq }) => seq)
+    set.sort((a, b) => a - b)
+    const kind = KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
+    const at = this.#world.now()
+    const chunks = operations.bulkSelect.packChunks(set, CHUNK_ITEMS)
+    const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
+    const who = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', selector: '{}' }
+    const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
+    const { seq } = await store.run(operations.bulk.createAction, args)
+    const parts = chunks.flatMap(({ items }, chunk) => halves(chunk, items))
+    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, succeeded: 0 })
+  }
+
+  /** Works on the next part of some action; sometimes again on the same, as after an answer that got lost. */
+  async work(): Promise<void> {
+    const { random } = this.#world
+    const action = random.pick(this.#going)
+    if (!action) return
+    const part = action.parts.shift()
+    if (part) await this.#decide(action, part)
+    if (part && random.chance(0.1)) await this.#decide(action, part)
+    if (action.parts.length === 0) await this.#check(action, 'finished')
+  }
+
+  /** Ends some action before its time. */
+  async abort(): Promise<void> {
+    const { random, store, accountId } = this.#world
+    const action = random.pick(this.#going)
+    if (!action || action.parts.length === 0) return
+    const at = this.#world.now()
+    const by = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', logId: newId('log_', at) }
+    await store.run(operations.bulk.abort, { accountId, actionId: action.actionId, by, reason: null, at })
+    const [part] = action.parts
+    if (part) await this.#expectNothing(action, part)
+    await this.#check(action, 'aborted')
+  }
+
+  /** Works on everything that is left. */
+  async finish(): Promise<void> {
+    while (this.#going.length > 0) await this.work()
+  }
+
+  async #decide(action: Action, part: Part): Promise<void> {
+    const items = action.set.slice(part.chunk * CHUNK_ITEMS + part.from, part.chunk * CHUNK_ITEMS + part.to)
+    const before = (await this.#world.rows()).filter(({ seq }) => items.includes(seq))
+    const possible = before.filter((run) => isPossible(action.kind, run))
+    const { action: row, offers } = await this.#run(action, part)
+    const succeeded = row.succeeded - action.succeeded
+    if (succeeded !== possible.length) {
+      throw new Error(`a part of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
+    }
+    action.succeeded = row.succeeded
+    if (action.kind === 'cancelRuns') this.#world.canceled(possible)
+    this.#world.offer(offers)
+  }
+
+  async #expectNothing(action: Action, part: Part): Promise<void> {
+    const { succeeded } = await this.#run(action, part)
+    if (succeeded.length > 0) throw new Error(`${action.actionId} went on after it was aborted`)
+  }
+
+  #run(action: Action, part: Part): Promise<operations.bulk.DecidedPart> {
+    const { store } = this.#world
+    const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
+    switch (action.kind) {
+      case 'cancelRuns':
+        return store.run(operations.bulk.cancelRunsPart, args)
+      case 'deleteDeadRuns':
+        return store.run(operations.bulk.deleteDeadRunsPart, args)
+      case 'resumeRuns':
+        return this.#resume(args)
+    }
+  }
+
+  async #resume(args: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+    const { store, accountId } = this.#world
+    const dead = await store.run(operations.bulk.revivablePart, { ...args, accountId })
+    const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
+    const revivals = dead.map((run) => revivalOf('resume', run, overrides, args.at))
+    const decided = await store.run(operations.bulk.reviveRunsPart, { ...args, revivals, dueAt: args.at })
+    const done = new Set(decided.succeeded)
+    for (const [index, run] of dead.entries()) {
+      if (done.has(run.seq)) this.#world.resumed(run, revivals[index]?.run.run_id ?? '')
+    }
+    return decided
+  }
+
+  /** Every run of the set has exactly one outcome. */
+  async #check(action: Action, state: 'finished' | 'aborted'): Promise<void> {
+    this.#going = this.#going.filter((going) => going !== action)
+    const { store, accountId } = this.#world
+    const row = await store.run(operations.bulkRead.action, { accountId, actionId: action.actionId })
+    if (row?.state !== state) throw new Error(`${action.actionId} is ${row?.state} instead of ${state}`)
+    const decided = operations.bulk.decidedItems(row)
+    if (decided !== action.set.length) {
+      throw new Error(`${action.actionId} has ${decided} outcomes for ${action.set.length} runs`)
+    }
+  }
+}
+
+function isPossible(kind: Kind, run: RunRow): boolean {
+  return kind === 'cancelRuns' ? run.state === 'RUN_STARTED' : run.dlq_id !== null
+}
+
+/** Parts do not have to be whole chunks. */
+function halves(chunk: number, items: number): Part[] {
+  const middle = Math.floor(items / 2)
+  const cuts = [
+    { chunk, from: 0, to: middle },
+    { chunk, from: middle, to: items },
+  ]
+  return cuts.filter(({ from, to }) => from < to)
+}

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { pendingOf } from './testing/harness.js'
+import { useWorkflows } from './testing/suite.js'
+
+const HOUR_MS = 3_600_000
+
+describe('runs and time', () => {
+  const clock = new ManualClock(Date.now())
+  const suite = useWorkflows({ clock })
+  const { host } = suite
+
+  /** Waits until all that a run has still to do is due later, and answers when that is. */
+  const dueAt = (runId: string): Promise<number> =>
+    waitFor(
+      async () => {
+        const times = (await pendingOf(suite.store, runId)).map((message) => message.next_at)
+        return times.length > 0 && times.every((time) => time > clock.now()) && Math.min(...times)
+      },
+      { what: `run ${runId} to wait` },
+    )
+  const advanceTo = (time: number) => clock.advance(time - clock.now())
+
+  it('delivers nothing before a sleep is over', async () => {
+    const app = await host({
+      '/sleep': {
+        route: async (context) => {
+          await context.sleep('short', '1h')
+          await context.sleepUntil('until', context.workflowRunCreatedAt / 1_000 + 3 * 3_600)
+          return 'awake'
+        },
+      },
+    })
+    const started = clock.now()
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/sleep` })
+    expect((await dueAt(workflowRunId)) - started).toBe(HOUR_MS)
+    advanceTo(started + HOUR_MS - 1)
+    expect(app.delivered).toHaveLength(1)
+    clock.advance(1)
+    const second = await waitFor(
+      async () => {
+        const time = await dueAt(workflowRunId)
+        return time > clock.now() + HOUR_MS && time
+      },
+      { what: 'the second sleep' },
+    )
+    // It is sent in whole seconds.
+    expect(Math.abs(second - started - 3 * HOUR_MS)).toBeLessThanOrEqual(1_000)
+    expect(app.delivered).toHaveLength(2)
+    advanceTo(second)
+    const run = await suite.service.ended(workflowRunId)
+    expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '"awake"' })
+    expect(run.steps.map(({ steps }) => steps[0]?.stepType)).toEqual(['Initial', 'SleepFor', 'SleepUntil'])
+  })
+
+  it('delays a run', async () => {
+    const app = await host({ '/later': { route: async (context) => context.run('one', () => 'done') } })
+    const started = clock.now()
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/later`, delay: '2h' })
+    expect((await dueAt(workflowRunId)) - started).toBe(2 * HOUR_MS)
+    expect(app.delivered).toHaveLength(0)
+    clock.advance(2 * HOUR_MS)
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"done"' })
+  })
+
+  it('gives up waiting for an event at the deadline', async () => {
+    const app = await host({
+      '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout: '3d' })).timeout },
+    })
+    const started = clock.now()
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait` })
+    const deadline = await dueAt(workflowRunId)
+    expect(deadline - started).toBe(72 * HOUR_MS)
+    advanceTo(deadline)
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: 'true' })
+    expect(await suite.service.client.getWaiters({ eventId: 'never' })).toEqual([])
+  })
+
+  it('keeps an event for a named run until it waits', async () => {
+    const app = await host({
+      '/late': {
+        route: async (context) => {
+          await context.sleep('first', '1h')
+          return (await context.waitForEvent('wait', 'early', { timeout: '1h' })).eventData
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/late` })
+    await suite.service.client.notify({ eventId: 'early', eventData: 'bird', workflowRunId })
+    advanceTo(await dueAt(workflowRunId))
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"bird"' })
+  })
+
+  it('delivers no faster than the flow control of the trigger lets it', async () => {
+    const app = await host({ '/limited': { route: async (context) => context.run('one', () => 'ran') } })
+    const flowControl = { key: 'rate', rate: 2, period: '1h' } as const
+    const trigger = () => suite.service.client.trigger({ url: `${app.url}/limited`, flowControl })
+    const { workflowRunId: first } = await trigger()
+    // Both deliveries of a period are those of the first run: its start, and the list with its step.
+    await suite.service.ended(first)
+    const { workflowRunId: second } = await trigger()
+    const held = await suite.service.when(
+      second,
+      'flow control',
+      ({ because }) => because?.[0]?.kind === 'flow-control',
+    )
+    expect(held.because).toMatchObject([{ flowControlKey: 'rate', place: 1, paused: false }])
+    expect(app.delivered).toHaveLength(2)
+    clock.advance(HOUR_MS)
+    expect(await suite.service.ended(second)).toMatchObject({ workflowRunResponse: '"ran"' })
+  })
+
+  it('has no more deliveries open at once than the flow control of the trigger lets it', async () => {
+    const open: (() => void)[] = []
+    const app = await host({
+      '/narrow': {
+        route: async (context) => context.run('one', () => new Promise<string>((done) => open.push(() => done('ran')))),
+      },
+    })
+    const flowControl = { key: 'narrow', parallelism: 1 }
+    const runs = await suite.service.client.trigger([1, 2, 3].map(() => ({ url: `${app.url}/narrow`, flowControl })))
+    await waitFor(() => open.length === 1, { what: 'the first step' })
+    const [, , third] = runs
+    const held = await suite.service.when(
+      third?.workflowRunId ?? '',
+      'its place',
+      ({ because }) => because?.some(({ kind }) => kind === 'flow-control') ?? false,
+    )
+    expect(held.because).toMatchObject([{ place: 3 }])
+    expect(open).toHaveLength(1)
+    for (let step = 0; step < 3; step++) {
+      await waitFor(() => open.length === 1, { what: 'the next step' })
+      open.shift()?.()
+    }
+    for (const { workflowRunId } of runs) await suite.service.ended(workflowRunId)
+  })
+})
