@@ -41,6 +41,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     const action = await finished(account, actionId)
     expect(action).toEqual({
       actionId,
+      kind: 'cancelRuns',
       state: 'finished',
       selector: { async: true, label: ['a'] },
       createdBy: `${account}@example.test`,

@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import { unreachable } from '../base/index.js'
 import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../contract/bulk.js'
 import { operations, type Store } from '../store/index.js'
+import { KINDS } from './kinds.js'
 
 /** Stored actions and outcomes in the words of the wire. */
 
@@ -20,42 +21,53 @@ const MOST_IDS_SHOWN = 100
 /** The counts by outcome; their sum is the number of decided items. */
 export function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
   return {
-    cancelled: row.cancelled,
+    [KINDS[row.kind].done]: row.succeeded,
     alreadyFinished: row.already_finished + row.already_cancelled,
     notFound: row.not_found,
     failed: row.failed,
+    ...(row.skipped > 0 && { skipped: row.skipped }),
   }
 }
 
 /**
  * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that somebody else had cancelled
- * before is no error: it is what the caller wants, and a repeated request must not complain of its own success.
+ * before is no error: it is what the caller wants, and a repeated request must not complain of its own success. When
+ * somebody has aborted the action meanwhile, the answer tells.
  */
 export async function cancelAnswer(store: Store, row: BulkActionRow, report: boolean): Promise<CancelAnswer> {
-  const failed = operations.bulk.uncancelledItems(row)
+  const failed = operations.bulk.missedItems(row)
+  const aborted = row.state === 'aborted'
   return {
-    cancelled: row.cancelled,
-    ...(failed > 0 ? { failed, errors: await firstErrors(store, row.seq) } : {}),
-    ...(report ? { outcomes: outcomeCounts(row), actionId: row.action_id } : {}),
+    cancelled: row.succeeded,
+    ...(failed > 0 ? { failed, errors: await firstErrors(store, row) } : {}),
+    ...(report ? { outcomes: cancelCounts(row) } : {}),
+    ...(report || aborted ? { actionId: row.action_id } : {}),
+    ...(aborted ? { state: 'aborted' as const, skipped: row.skipped } : {}),
   }
 }
 
-async function firstErrors(store: Store, actionSeq: number): Promise<NonNullable<CancelAnswer['errors']>> {
-  const from = { chunk: 0, position: 0 }
-  const { items } = await pageOf(store, {
-    actionSeq,
-    from,
+function cancelCounts(row: BulkActionRow): CancelAnswer['outcomes'] {
+  return { ...outcomeCounts(row), cancelled: row.succeeded }
+}
+
+async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullable<CancelAnswer['errors']>> {
+  const wanted = {
+    from: { chunk: 0, position: 0 },
     limit: MOST_ERRORS,
-    outcomes: ['alreadyFinished', 'failed'],
-  })
-  return items.map((item) => ({ workflowRunId: item.runId ?? '', error: errorOf(item) ?? '' }))
+    outcomes: ['alreadyFinished', 'failed'] as const,
+  }
+  const { items } = await pageOf(store, row, wanted)
+  return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
 }
 
 /** A full page of items, as far as there are enough; the store hands them out a chunk at a time. */
 export async function pageOf(
   store: Store,
-  args: operations.bulkRead.ItemPageArgs,
+  row: BulkActionRow,
+  wanted: Pick<operations.bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
 ): Promise<operations.bulkRead.ItemPage> {
+  const undecided = row.state === 'aborted' ? ('skipped' as const) : ('pending' as const)
+  const args = { ...wanted, actionSeq: row.seq, of: KINDS[row.kind].of, undecided }
   const items: ItemRow[] = []
   let next: operations.bulkRead.ItemPlace | undefined = args.from
   while (next !== undefined && items.length < args.limit) {
@@ -78,51 +90,85 @@ export function selectorForRecords(given: object): string {
 export function bulkAction(row: BulkActionRow): BulkAction {
   return {
     actionId: row.action_id,
+    kind: row.kind,
     state: row.state,
     selector: JSON.parse(row.selector),
+    ...(row.reason !== null && { reason: row.reason }),
+    ...(row.rate_per_second !== null && { ratePerSecond: row.rate_per_second }),
+    ...(row.fence_until !== null && { fenceUntil: row.fence_until }),
     createdBy: row.actor,
     matched: row.matched,
     done: operations.bulk.decidedItems(row),
-    cancelled: row.cancelled,
-    failed: operations.bulk.uncancelledItems(row),
+    ...(KINDS[row.kind].done === 'cancelled' && { cancelled: row.succeeded }),
+    failed: operations.bulk.missedItems(row),
     outcomes: outcomeCounts(row),
     createdAt: row.created_at,
-    ...(row.finished_at === null ? {} : { finishedAt: row.finished_at }),
+    ...(row.finished_at !== null && { finishedAt: row.finished_at }),
   }
 }
 
 /** One outcome. */
-export function outcomeEntry(item: ItemRow): OutcomeEntry {
-  const error = errorOf(item)
+export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
+  const { of } = KINDS[row.kind]
+  const error = errorOf(row, item)
   return {
-    ...(item.runId === undefined ? {} : { workflowRunId: item.runId }),
-    outcome: item.outcome === 'alreadyCancelled' ? 'alreadyFinished' : item.outcome,
-    ...(error === undefined ? {} : { error }),
+    ...(item.id !== undefined && { [of === 'runs' ? 'workflowRunId' : 'messageId']: item.id }),
+    outcome: onWire(row, item.outcome),
+    ...(error !== undefined && { error }),
+  }
+}
+
+type WireOutcome = OutcomeEntry['outcome']
+
+function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
+  switch (outcome) {
+    case 'succeeded':
+      return KINDS[row.kind].done
+    case 'alreadyCancelled':
+      return 'alreadyFinished'
+    case 'pending':
+    case 'alreadyFinished':
+    case 'notFound':
+    case 'failed':
+    case 'skipped':
+      return outcome
+    default:
+      return unreachable(outcome)
   }
 }
 
 /** The stored outcomes that the outcomes of the wire stand for. */
 export function storedOutcomes(
-  wire: readonly OutcomeEntry['outcome'][] | undefined,
+  row: BulkActionRow,
+  wire: readonly WireOutcome[] | undefined,
 ): readonly operations.bulkPack.ItemOutcome[] {
   if (wire === undefined) return operations.bulkPack.OUTCOMES
-  return wire.flatMap((outcome) => (outcome === 'alreadyFinished' ? [outcome, 'alreadyCancelled' as const] : [outcome]))
+  return operations.bulkPack.OUTCOMES.filter((outcome) => wire.includes(onWire(row, outcome)))
 }
 
-function errorOf(item: ItemRow): string | undefined {
+function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
   switch (item.outcome) {
     case 'pending':
-    case 'cancelled':
+    case 'succeeded':
       return undefined
     case 'alreadyFinished':
-      return `The run has already ended${item.state ? ` (${item.state})` : ''} and cannot be cancelled.`
+      return finishedInWords(row, item)
     case 'alreadyCancelled':
-      return 'The run had been cancelled before.'
+      return `The ${nounOf(row)} had been cancelled before.`
     case 'notFound':
-      return 'No run of this account has this id.'
+      return `No ${nounOf(row)} of this account has this id.`
+    case 'skipped':
+      return `The action was aborted before the turn of this ${nounOf(row)} came.`
     case 'failed':
-      return "The run could not be cancelled because of a fault on our side. Repeat the request; the server's log has the details."
+      return `The ${nounOf(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
     default:
       return unreachable(item.outcome)
   }
+}
+
+const nounOf = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
+
+function finishedInWords(row: BulkActionRow, { state }: ItemRow): string {
+  if (KINDS[row.kind].done !== 'cancelled') return `The ${nounOf(row)} is no longer among the dead letters.`
+  return `The ${nounOf(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
 }

@@ -4,10 +4,10 @@ import type { Target } from './selector.js'
 
 /**
  * Fixing the set of an action. Selecting reads page by page, so that it holds nobody up; what bounds the set is the
- * newest run at the moment the request arrived, so a run that is triggered while the pages are read is not in it.
+ * newest run, or the time, at the moment the request arrived, so nothing that comes while the pages are read is in it.
  */
 
-/** Items of a chunk. One chunk is one transaction: this is what every other writer waits for at most. */
+/** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
 export const CHUNK_ITEMS = 1_000
 /** Runs that one page of selecting looks at. */
 const PAGE_SCAN = 20_000
@@ -27,15 +27,15 @@ export interface Selection {
 /** A fixed set. */
 export interface FixedSet {
   readonly chunks: readonly operations.bulkSelect.PackedSeqs[]
-  /** Ids that name no run. */
+  /** Ids that name nothing. */
   readonly absent: readonly (readonly string[])[]
-  /** How many of the set can still be cancelled. */
-  readonly unfinished: number
+  /** How many of the set the action can still be done to. */
+  readonly matched: number
   /** The first ids of those. */
   readonly sample: readonly string[]
 }
 
-/** Selects the runs that an action is about. */
+/** Selects the runs that a cancel is about. */
 export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
   const { target } = selection
   switch (target.kind) {
@@ -55,10 +55,10 @@ async function fixMatching(
 ): Promise<FixedSet> {
   const chunks: operations.bulkSelect.PackedSeqs[] = []
   const sample: string[] = []
-  let unfinished = 0
+  let matched = 0
   let after: number | undefined = 0
   while (after !== undefined) {
-    const most = Math.min((selection.most ?? Number.POSITIVE_INFINITY) - unfinished, PAGE_SCAN)
+    const most = Math.min((selection.most ?? Number.POSITIVE_INFINITY) - matched, PAGE_SCAN)
     if (most <= 0) break
     const page: operations.bulkSelect.SelectedPage = await store.run(operations.bulkSelect.selectPage, {
       accountId: selection.accountId,
@@ -72,10 +72,10 @@ async function fixMatching(
     })
     chunks.push(...page.chunks)
     sample.push(...page.sample)
-    unfinished += page.matched
+    matched += page.matched
     after = page.next
   }
-  return { chunks, absent: [], unfinished, sample }
+  return { chunks, absent: [], matched, sample }
 }
 
 async function fixNamed(store: Store, selection: Selection, ids: readonly string[]): Promise<FixedSet> {
@@ -87,17 +87,25 @@ async function fixNamed(store: Store, selection: Selection, ids: readonly string
   found.sort((a, b) => a.seq - b.seq)
   const unfinished = found.filter((run) => run.state === 'RUN_STARTED').slice(0, selection.most)
   const finished = found.filter((run) => run.state !== 'RUN_STARTED')
-  const seqs = [...unfinished, ...finished].map((run) => run.seq).sort((a, b) => a - b)
   const known = new Set(found.map((run) => run.run_id))
   return {
-    chunks: operations.bulkSelect.packChunks(seqs, CHUNK_ITEMS),
+    chunks: chunksOf([...unfinished, ...finished].map((run) => run.seq)),
     absent: parts(ids.filter((id) => !known.has(id))),
-    unfinished: unfinished.length,
+    matched: unfinished.length,
     sample: unfinished.slice(0, selection.sample).map((run) => run.run_id),
   }
 }
 
-function parts<Item>(list: readonly Item[]): Item[][] {
+/** Packs the numbers of items, in any order, into chunks. */
+export function chunksOf(seqs: readonly number[]): operations.bulkSelect.PackedSeqs[] {
+  return operations.bulkSelect.packChunks(
+    [...seqs].sort((a, b) => a - b),
+    CHUNK_ITEMS,
+  )
+}
+
+/** Cuts a list into parts of the size of a chunk. */
+export function parts<Item>(list: readonly Item[]): Item[][] {
   const all: Item[][] = []
   for (let start = 0; start < list.length; start += CHUNK_ITEMS) all.push(list.slice(start, start + CHUNK_ITEMS))
   return all

@@ -1,33 +1,49 @@
 /**
- * Bulk actions over workflow runs: one request cancels any number of them.
+ * Bulk actions: one request does something to any number of runs, messages or dead letters.
  *
  *   selector ── parse, strictly ── fix the set ── store action + set ── parts, one transaction each ── finished
  *                   │                  │                  │                        │
- *                  400            read only,          202 for async,     runs cancelled, deliveries gone,
- *               (nothing is       in pages            and durable        outcomes, counters; the last one
- *                cancelled)                           from here on       also ends the action and writes
- *                                                                        the audit entry
+ *                  400            read only,          202 for async,     effects, outcomes, counters;
+ *              (nothing is         in pages            and durable       the last one also ends the action
+ *                 done)                                from here on      and writes the audit entry
  *
- * - `selector.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must not turn into
- *   "cancel everything".
- * - `freeze.ts`: which runs that is. The set is fixed once; runs that are triggered later are never touched.
- * - `worker.ts`: works on it, a part of one action at a time, every action in its turn, other writers in between.
- *   It takes up again what an earlier life of the server left, and isolates a run that cannot be cancelled.
- * - `routes.ts`, `answers.ts`: the wire.
+ * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
+ *   not turn into "cancel everything".
+ * - `freeze.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later is never touched.
+ * - `worker.ts`: works on it, a part of one action at a time, every action in its turn and no faster than its rate,
+ *   other writers in between. `part-size.ts` keeps each transaction to a few milliseconds. It takes up again what an
+ *   earlier life of the server left, and isolates an item that cannot be worked on.
+ * - `kinds.ts`: what is done to the items; the rooms whose items these are say how.
+ * - `fences.ts`: keeps runs like those that a cancel is about from starting, for a while.
+ * - `routes.ts`, `control-routes.ts`, `progress.ts`, `answers.ts`: the wire.
  *
- * An action is `running` or `finished`; the transactions of both arrows are in `store/operations/bulk.ts`.
+ * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in `store/operations/bulk.ts`.
  *
- * Promises: an action that was stored is finished, whatever is killed and whoever disconnects; every item of its set
- * gets exactly one outcome; of all actions that hold a run, at most one counts its cancellation; nothing of a cancelled
- * run is delivered after the answer. This room never decides what cancelling a run means: that is the workflow room's.
+ * Promises: an action that was stored is finished unless somebody aborts it, whatever is killed and whoever
+ * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its
+ * cancellation; nothing of a cancelled run is delivered after the answer; nothing is done for an action after the answer
+ * to its pause or abort. This room never decides what cancelling or resuming a run means: that is the workflow room's.
  */
 import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
+import { type LargeCancel, Retention } from '../queue/index.js'
+import { operations } from '../store/index.js'
+import type { TriggerGate } from '../workflow/index.js'
+import { cancelManyMessages } from './cancel-messages.js'
+import { Fences } from './fences.js'
 import { bulkRoutes } from './routes.js'
 import { BulkWorker, type WorkerDeps } from './worker.js'
 
 /** What the room needs. */
-export type BulkDeps = WorkerDeps
+export interface BulkDeps extends WorkerDeps {
+  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. Default 15 minutes. */
+  readonly deliveryTimeoutMs?: number
+  /** How long ended actions are kept. Default 7 days. */
+  readonly retentionMs?: number
+}
+
+const DEFAULT_DELIVERY_TIMEOUT_MS = 900_000
+const DEFAULT_RETENTION_MS = 7 * 86_400_000
 
 /**
  * The room: a service and its HTTP operations. It starts after the queue and stops before the listener, whose callers
@@ -35,11 +51,39 @@ export type BulkDeps = WorkerDeps
  */
 export interface Bulk extends Service {
   routes(): readonly Route[]
+  /** For the workflow room: which runs may start. Triggers that come before `start` wait for it. */
+  readonly gate: TriggerGate
+  /** For the queue: canceling very many messages is an action too. */
+  readonly cancelMessages: LargeCancel
 }
 
 /** Builds the room. */
 export function createBulk(deps: BulkDeps): Bulk {
+  const { store, clock, logger, deliveryTimeoutMs = DEFAULT_DELIVERY_TIMEOUT_MS } = deps
   const worker = new BulkWorker(deps)
-  const routes = bulkRoutes({ ...deps, worker })
-  return { name: 'bulk', start: () => worker.start(), stop: () => worker.stop(), routes: () => routes }
+  const fences = new Fences()
+  const retention = new Retention({
+    name: 'bulk actions',
+    clock,
+    logger,
+    keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
+    sweep: (step) => store.run(operations.bulk.sweepActions, step),
+  })
+  const rooms = { ...deps, worker, fences, deliveryTimeoutMs }
+  const routes = bulkRoutes(rooms)
+  return {
+    name: 'bulk',
+    gate: fences,
+    cancelMessages: (caller, request) => cancelManyMessages(rooms, caller, request),
+    start: async () => {
+      await fences.load(store, clock.now())
+      await worker.start()
+      await retention.start()
+    },
+    stop: async () => {
+      await retention.stop()
+      await worker.stop()
+    },
+    routes: () => routes,
+  }
 }

@@ -2,6 +2,8 @@ import { operations, type Store } from '../store/index.js'
 
 /** How many open chunks are looked up at once. */
 const CHUNKS_AHEAD = 64
+/** A limited action works in portions of this time. */
+const PORTIONS_A_SECOND = 10
 
 /** Items of one chunk that are worked on together. */
 export interface Part {
@@ -16,29 +18,59 @@ export interface Waiter {
   readonly reject: (error: Error) => void
 }
 
-/** A running action as the worker holds it: which parts come next, and who waits for its end. */
+/** A running action as the worker holds it: which parts come next, when they may, and who waits for its end. */
 export class Job {
-  readonly seq: number
-  readonly actionId: string
   readonly #store: Store
+  #action: operations.bulk.BulkActionRow
   #parts: Part[] = []
   #nextChunk = 0
   #waiters: Waiter[] = []
+  #readyAt = 0
 
   constructor(store: Store, action: operations.bulk.BulkActionRow) {
     this.#store = store
-    this.seq = action.seq
-    this.actionId = action.action_id
+    this.#action = action
   }
 
-  /** The next part; `undefined` when every chunk has been handed out. */
-  async next(): Promise<Part | undefined> {
+  /** The action as it was seen last. */
+  get action(): operations.bulk.BulkActionRow {
+    return this.#action
+  }
+
+  /** Takes over what has become of the action. An older state does not replace a newer one. */
+  saw(action: operations.bulk.BulkActionRow): void {
+    const isNewer = operations.bulk.decidedItems(action) >= operations.bulk.decidedItems(this.#action)
+    if (action.rate_per_second !== this.#action.rate_per_second) this.#readyAt = 0
+    if (isNewer) this.#action = action
+  }
+
+  /** When the next part may be worked on, Unix milliseconds: an action may have a limit of items a second. */
+  get readyAt(): number {
+    return this.#readyAt
+  }
+
+  /** Makes the next part wait for as long as the limit allots to the items of this one. */
+  pace(part: Part, now: number): void {
+    const { rate_per_second: rate } = this.#action
+    if (rate === null) return
+    this.#readyAt = Math.max(this.#readyAt, now) + ((part.to - part.from) * 1_000) / rate
+  }
+
+  /** The next part, of at most so many items; `undefined` when every chunk has been handed out. */
+  async next(most: number): Promise<Part | undefined> {
     if (this.#parts.length === 0) await this.#lookAhead()
-    return this.#parts.shift()
+    const part = this.#parts.shift()
+    if (!part) return undefined
+    const { rate_per_second: rate } = this.#action
+    const items = rate === null ? most : Math.min(most, Math.ceil(rate / PORTIONS_A_SECOND))
+    if (part.to - part.from <= items) return part
+    const cut = part.from + items
+    this.putBack({ ...part, from: cut })
+    return { ...part, to: cut }
   }
 
   async #lookAhead(): Promise<void> {
-    const args = { actionSeq: this.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
+    const args = { actionSeq: this.#action.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
     const chunks = await this.#store.run(operations.bulkRead.openChunks, args)
     this.#parts = chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items }))
     const last = chunks.at(-1)
@@ -50,8 +82,8 @@ export class Job {
     this.#parts.unshift(...parts)
   }
 
-  /** Resolves with the finished action. */
-  finished(): Promise<operations.bulk.BulkActionRow> {
+  /** Resolves with the action when it is no longer running. */
+  ended(): Promise<operations.bulk.BulkActionRow> {
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))
   }
 

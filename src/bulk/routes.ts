@@ -1,7 +1,6 @@
-import { newId } from '../base/index.js'
 import * as contract from '../contract/bulk.js'
 import { HomeportError } from '../contract/errors.js'
-import { type Caller, type Reply, type Route, reply, route } from '../http/index.js'
+import { type Call, type Caller, type Reply, type Route, reply, route } from '../http/index.js'
 import { operations } from '../store/index.js'
 import {
   bulkAction,
@@ -12,94 +11,93 @@ import {
   selectorForRecords,
   storedOutcomes,
 } from './answers.js'
+import { controlRoutes } from './control-routes.js'
+import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { actionsCursor, itemCursor, readActionsCursor, readItemCursor } from './cursors.js'
 import { type FixedSet, fixSet } from './freeze.js'
+import { progressOf } from './progress.js'
 import { parseSelector, type Selector } from './selector.js'
-import type { BulkWorker, WorkerDeps } from './worker.js'
+import { startRoutes } from './start-routes.js'
 
 const DEFAULT_PAGE = 100
 const SAMPLE_IDS = 20
 
-/** What the handlers work with. */
-export interface RouteDeps extends WorkerDeps {
-  readonly worker: BulkWorker
-}
-
 /** The HTTP operations of this room. */
 export function bulkRoutes(deps: RouteDeps): Route[] {
   return [
-    route(contract.cancelWorkflowRuns, (call) => cancelRuns(deps, call.caller, call.body, call.target)),
+    route(contract.cancelWorkflowRuns, (call) => cancelRuns(deps, call)),
     route(contract.listBulkActions, (call) => listActions(deps, call.caller, call.query)),
-    route(contract.getBulkAction, async (call) =>
-      bulkAction(await findAction(deps, call.caller, call.params.actionId)),
-    ),
+    route(contract.getBulkAction, async (call) => {
+      const action = await findAction(deps, call.caller, call.params.actionId)
+      return wantsEvents(call) ? progressOf(deps, action, call.signal) : bulkAction(action)
+    }),
     route(contract.listBulkOutcomes, async (call) => {
       const action = await findAction(deps, call.caller, call.params.actionId)
       return listOutcomes(deps, action, call.query)
     }),
+    ...controlRoutes(deps),
+    ...startRoutes(deps, (caller, selector) => startCancel(deps, caller, selector)),
   ]
 }
+
+const wantsEvents = ({ headers }: Pick<Call, 'headers'>): boolean =>
+  headers.accept?.includes('text/event-stream') ?? false
 
 /** The work does not look at whether the caller is still there: what was asked for is done. */
 async function cancelRuns(
   deps: RouteDeps,
-  caller: Caller,
-  body: unknown,
-  target: string,
+  call: Pick<Call, 'caller' | 'body' | 'target'>,
 ): Promise<CancelAnswer | Reply> {
-  const selector = understand(body, target)
-  const bound = await deps.store.run(operations.bulkSelect.newest, {})
-  const set = await fixSet(deps.store, {
-    accountId: caller.accountId,
-    target: selector.target,
-    most: selector.most,
-    bound,
-    sample: selector.mode === 'dryRun' ? SAMPLE_IDS : 0,
-  })
-  if (selector.mode === 'dryRun') return { cancelled: 0, matched: set.unfinished, sample: [...set.sample] }
-  const action = await createAction(deps, caller, selector, set)
+  const question = call.target.indexOf('?')
+  const selector = understandCancel(deps, call.body, question < 0 ? '' : call.target.slice(question + 1))
+  if (selector.mode === 'dryRun') {
+    const { matched, sample } = await selectRuns(deps, call.caller, selector)
+    return { cancelled: 0, matched, sample: [...sample] }
+  }
+  const action = await storeCancel(deps, call.caller, selector)
   return selector.mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, selector.report)
 }
 
-function understand(body: unknown, target: string): Selector {
-  const question = target.indexOf('?')
-  const parsed = parseSelector(body, question < 0 ? '' : target.slice(question + 1))
+/** A cancel of runs that is started like an action of any kind. */
+async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
+  const selector = understandCancel(deps, given, '')
+  if (selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, caller, selector))
+  const { matched, sample } = await selectRuns(deps, caller, selector)
+  return reply(200, { matched, sample })
+}
+
+function understandCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
+  const parsed = parseSelector(body, query)
   if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
-  return parsed.selector
+  const { fenceUntil } = parsed.selector
+  if (fenceUntil === undefined || fenceUntil > clock.now()) return parsed.selector
+  const problem = `\`fenceUntil\` must lie in the future; found ${fenceUntil}. Nothing was cancelled.`
+  throw new HomeportError('invalid_request', { problem })
 }
 
-function createAction(
-  { store, clock }: RouteDeps,
-  caller: Caller,
-  selector: Selector,
-  set: FixedSet,
-): Promise<operations.bulk.BulkActionRow> {
-  const at = clock.now()
-  return store.run(operations.bulk.createAction, {
-    actionId: newId('bulk_', at),
-    accountId: caller.accountId,
-    selector: selectorForRecords(selector.given),
-    actor: caller.email,
-    source: caller.source,
-    ip: caller.ip,
-    chunks: set.chunks,
-    absent: set.absent,
-    at,
-  })
+async function selectRuns({ store }: RouteDeps, caller: Caller, selector: Selector): Promise<FixedSet> {
+  const bound = await store.run(operations.bulkSelect.newest, {})
+  const { target, most } = selector
+  const sample = selector.mode === 'dryRun' ? SAMPLE_IDS : 0
+  return fixSet(store, { accountId: caller.accountId, target, most, bound, sample })
 }
 
-function answerLater({ worker }: RouteDeps, action: operations.bulk.BulkActionRow): Reply {
-  // Nobody waits for this promise; progress is asked for, and an interruption is already in the log.
-  worker.finish(action).catch(() => undefined)
-  return reply(202, { actionId: action.action_id, matched: action.matched })
+function storeCancel(deps: RouteDeps, caller: Caller, selector: Selector): Promise<operations.bulk.BulkActionRow> {
+  const { target, given, reason, ratePerSecond, fenceUntil: until } = selector
+  const fence = until === undefined ? undefined : { target, until }
+  const wanted = { kind: 'cancelRuns' as const, selector: selectorForRecords(given), reason, ratePerSecond, fence }
+  return createAction(deps, caller, wanted, () => selectRuns(deps, caller, selector))
 }
 
 async function answerNow(
   { store, worker }: RouteDeps,
   action: operations.bulk.BulkActionRow,
   report: boolean,
-): Promise<CancelAnswer> {
-  return cancelAnswer(store, await worker.finish(action), report)
+): Promise<CancelAnswer | Reply> {
+  const ended = await worker.finish(action)
+  if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
+  // Whoever has paused it may leave it so for days: the caller is told where to look instead of waiting.
+  return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
 }
 
 async function findAction(
@@ -129,17 +127,16 @@ async function listActions({ store }: RouteDeps, caller: Caller, query: PageQuer
   }
 }
 
-type OutcomesQuery = PageQuery & { readonly outcome?: Parameters<typeof storedOutcomes>[0] }
+type OutcomesQuery = PageQuery & { readonly outcome?: Parameters<typeof storedOutcomes>[1] }
 
 async function listOutcomes({ store }: RouteDeps, action: operations.bulk.BulkActionRow, query: OutcomesQuery) {
-  const page = await pageOf(store, {
-    actionSeq: action.seq,
+  const page = await pageOf(store, action, {
     from: readItemCursor(query.cursor),
     limit: query.count ?? DEFAULT_PAGE,
-    outcomes: storedOutcomes(query.outcome),
+    outcomes: storedOutcomes(action, query.outcome),
   })
   return {
-    outcomes: page.items.map(outcomeEntry),
+    outcomes: page.items.map((item) => outcomeEntry(action, item)),
     ...(page.next === undefined ? {} : { cursor: itemCursor(page.next) }),
   }
 }

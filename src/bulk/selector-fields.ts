@@ -11,7 +11,9 @@ type FieldKind =
   | { readonly kind: 'texts'; readonly mayBeEmpty?: true; readonly apart?: RegExp; readonly without?: string }
   | { readonly kind: 'flag' }
   | { readonly kind: 'instant' }
-  | { readonly kind: 'count' }
+  | { readonly kind: 'count'; readonly least: 0 | 1 }
+  /** One text in the caller's own words. */
+  | { readonly kind: 'words' }
 
 /** Every field of a selector. */
 export const FIELDS = {
@@ -25,7 +27,10 @@ export const FIELDS = {
   flowControlKey: { kind: 'texts' },
   fromDate: { kind: 'instant' },
   toDate: { kind: 'instant' },
-  count: { kind: 'count' },
+  count: { kind: 'count', least: 0 },
+  reason: { kind: 'words' },
+  ratePerSecond: { kind: 'count', least: 1 },
+  fenceUntil: { kind: 'instant' },
   dryRun: { kind: 'flag' },
   async: { kind: 'flag' },
   report: { kind: 'flag' },
@@ -34,7 +39,13 @@ export const FIELDS = {
 /** The name of a field. */
 export type FieldName = keyof typeof FIELDS
 
-type ValueOf<Kind> = Kind extends 'texts' ? readonly string[] : Kind extends 'flag' ? boolean : number
+type ValueOf<Kind> = Kind extends 'texts'
+  ? readonly string[]
+  : Kind extends 'flag'
+    ? boolean
+    : Kind extends 'words'
+      ? string
+      : number
 
 /** Fields that were given, with their values. Lists hold each element once. */
 export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Name]['kind']> }
@@ -43,6 +54,8 @@ export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Na
 export type Read = { readonly value: unknown } | { readonly problem: string }
 
 const LONGEST_FOUND = 60
+/** Characters of a reason: it goes into every log. */
+export const LONGEST_REASON = 500
 /** The last millisecond that a JavaScript date can hold. */
 const LATEST_MS = 8.64e15
 /** Present times lie between these when they are given in seconds; as milliseconds they would all be in early 1970. */
@@ -60,7 +73,9 @@ export function readBody(name: FieldName, raw: unknown): Read {
     case 'instant':
       return readInstant(name, raw, raw)
     case 'count':
-      return readCount(name, raw, raw)
+      return readCount(name, field.least, raw, raw)
+    case 'words':
+      return readWords(name, raw)
     default:
       return unreachable(field)
   }
@@ -85,7 +100,9 @@ export function readQuery(name: FieldName, raw: readonly string[]): Read {
     case 'instant':
       return readInstant(name, toNumber(text), text)
     case 'count':
-      return readCount(name, toNumber(text), text)
+      return readCount(name, field.least, toNumber(text), text)
+    case 'words':
+      return readWords(name, text)
     default:
       return unreachable(field)
   }
@@ -139,9 +156,16 @@ function readInstant(name: FieldName, value: unknown, found: unknown): Read {
   return { value }
 }
 
-function readCount(name: FieldName, value: unknown, found: unknown): Read {
-  const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-  return isCount ? { value } : mustBe(name, 'a whole number, 0 or more', found)
+function readCount(name: FieldName, least: number, value: unknown, found: unknown): Read {
+  const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value >= least
+  return isCount ? { value } : mustBe(name, `a whole number, ${least} or more`, found)
+}
+
+function readWords(name: FieldName, value: unknown): Read {
+  const isText = typeof value === 'string' && value.trim() !== '' && !value.includes('\0')
+  if (!isText || value.length > LONGEST_REASON)
+    return mustBe(name, `a text of 1 to ${LONGEST_REASON} characters`, value)
+  return { value }
 }
 
 function mustBe(name: FieldName, what: string, found: unknown): Read {

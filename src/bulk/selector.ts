@@ -17,6 +17,11 @@ export interface Selector {
   readonly most: number | undefined
   readonly mode: Mode
   readonly report: boolean
+  readonly reason: string | undefined
+  /** At most so many items a second. */
+  readonly ratePerSecond: number | undefined
+  /** Until then, Unix milliseconds, no run that matches may start. */
+  readonly fenceUntil: number | undefined
   /** The fields as they were given, for the records. */
   readonly given: Values
 }
@@ -119,6 +124,9 @@ function toSelector(given: Values): Selector {
     most: given.count,
     mode: given.dryRun ? 'dryRun' : given.async ? 'async' : 'sync',
     report: given.report ?? false,
+    reason: given.reason,
+    ratePerSecond: given.ratePerSecond,
+    fenceUntil: given.fenceUntil,
     given,
   }
 }

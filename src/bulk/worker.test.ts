@@ -30,11 +30,13 @@ function holding(operation: string) {
 const countCancelled = async (store: Store, account: string, ids: readonly string[]) =>
   (await statesOf(store, account, ids)).filter((state) => state === 'RUN_CANCELED').length
 
-describeOnEveryStore('the set of a bulk action', (openStore) => {
-  it('is fixed when the request arrives: 10,000 runs are cancelled and none of those triggered meanwhile', async () => {
+describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
+  const many = kind === 'sqlite' ? 10_000 : 3_000
+
+  it('is fixed when the request arrives: thousands of runs are cancelled and none of those triggered meanwhile', async () => {
     const store = await openStore()
     const service = await startBulk(store)
-    const old = await startRuns(store, 'acc', 10_000)
+    const old = await startRuns(store, 'acc', many)
     const younger: string[] = []
     let done = false
     const cancelled = service.cancel('acc', {}).finally(() => (done = true))
@@ -43,8 +45,8 @@ describeOnEveryStore('the set of a bulk action', (openStore) => {
     while (!done) younger.push(...(await startRuns(store, 'acc', 20)))
     const answer = await cancelled
     const [hit, total] = [await countCancelled(store, 'acc', younger), answer.cancelled]
-    expect(await countCancelled(store, 'acc', old)).toBe(10_000)
-    expect(total).toBe(10_000 + hit)
+    expect(await countCancelled(store, 'acc', old)).toBe(many)
+    expect(total).toBe(many + hit)
     expect(await countCancelled(store, 'other', early)).toBe(0)
     expect((await statesOf(store, 'acc', younger.slice(-20))).every((state) => state === 'RUN_STARTED')).toBe(true)
   })
@@ -124,7 +126,8 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     await small
     hold.open()
     await large
-    expect(order).toEqual([1, 2, 1, 1, 1, 1])
+    expect(order.slice(0, 3)).toEqual([1, 2, 1])
+    expect(order.slice(2).every((seq) => seq === 1)).toBe(true)
   })
 
   it('goes on when the caller has gone', async () => {
@@ -180,7 +183,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
       body: { error: expect.stringMatching(/bulk_\w+ has begun.*disk.*full/) },
     })
     clock.advance(500)
-    await waitFor(() => clock.pendingTimers === 1, { what: 'a longer pause' })
+    await waitFor(() => clock.pendingTimers === 2, { what: 'a longer pause, beside the timer of retention' })
     full = false
     clock.advance(1_000)
     await waitFor(async () => (await countCancelled(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
@@ -200,10 +203,10 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     expect(await answer).toMatchObject(told)
     expect(await service.ask('acc', 'DELETE', RUNS)).toMatchObject(told)
     const rest = await real.run(operations.bulkRead.running, {})
-    expect(rest.map((row) => [row.matched, row.cancelled])).toEqual([
-      [2 * CHUNK_ITEMS, CHUNK_ITEMS],
-      [CHUNK_ITEMS, 0],
-    ])
+    const [first, second] = rest
+    expect(rest.map((row) => row.matched)).toEqual([2 * CHUNK_ITEMS, 2 * CHUNK_ITEMS - (first?.succeeded ?? 0)])
+    expect(first?.succeeded).toBeGreaterThan(0)
+    expect(second?.succeeded).toBe(0)
   })
 })
 
@@ -216,10 +219,11 @@ describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
     const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
     const { chunks } = await fixSet(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
     const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
-    const action = { ...who, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: null, fence: null } as const
+    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
     const finished = worker.finish(await store.run(operations.bulk.createAction, action))
     await worker.start()
-    expect(await finished).toMatchObject({ state: 'finished', matched: 5, cancelled: 5 })
+    expect(await finished).toMatchObject({ state: 'finished', matched: 5, succeeded: 5 })
     await worker.stop()
     await worker.stop()
   })

@@ -1,14 +1,16 @@
 import { type Clock, type Service, type Timer, unreachable } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import type { Queue } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { Job, type Part } from './job.js'
+import { KINDS, type KindDeps } from './kinds.js'
+import { PartSize } from './part-size.js'
+
+type BulkActionRow = operations.bulk.BulkActionRow
 
 /** What the worker works with. */
-export interface WorkerDeps {
+export interface WorkerDeps extends KindDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'drop' | 'offer'>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -17,22 +19,26 @@ export interface WorkerDeps {
  * What the worker is doing.
  *
  *   new ──start──▶ idle ──a job──▶ working ──no job left──▶ idle
- *                                    │  ▲
- *                 the store cannot   ▼  │ the pause is over
- *                                   resting
+ *                                   │ ▲ │ ▲
+ *               the store cannot    ▼ │ ▼ │   every job has to wait for its rate
+ *                               resting  pacing
  *
- * `stop` leads from each of them to `stopped`, for ever; a part that is under way is finished before. Jobs that come
- * while it is `new` wait for the start, jobs that come when it is `stopped` for the next life of the server.
+ * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, for ever; a part that
+ * is under way is finished before. Jobs that come while it is `new` wait for the start, jobs that come when it is
+ * `stopped` for the next life of the server.
  */
 type State =
   | { readonly kind: 'new' }
   | { readonly kind: 'stopped' }
   | { readonly kind: 'idle' }
   | { readonly kind: 'working'; readonly ended: Promise<void> }
-  | { readonly kind: 'resting'; readonly timer: Timer }
+  | { readonly kind: 'resting' | 'pacing'; readonly timer: Timer }
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
+
+/** Told of an action after each of its steps; with `undefined` when the worker stops. */
+export type Watcher = (action: BulkActionRow | undefined) => void
 
 /**
  * Works on the running actions, one part of one action at a time, each action in its turn: an action over a million
@@ -42,6 +48,9 @@ export class BulkWorker implements Service {
   readonly name = 'bulk worker'
   readonly #deps: WorkerDeps
   readonly #turns: Job[] = []
+  readonly #jobs = new Map<number, Job>()
+  readonly #watchers = new Map<number, Set<Watcher>>()
+  readonly #size = new PartSize()
   #state: State = { kind: 'new' }
   #pauseMs = FIRST_PAUSE_MS
 
@@ -53,8 +62,7 @@ export class BulkWorker implements Service {
   async start(): Promise<void> {
     const rows = await this.#deps.store.run(operations.bulkRead.running, {})
     if (this.#state.kind !== 'new') return
-    const known = new Set(this.#turns.map((job) => job.seq))
-    for (const row of rows) if (!known.has(row.seq)) this.#turns.push(new Job(this.#deps.store, row))
+    for (const row of rows) this.#jobOf(row)
     if (rows.length > 0) this.#deps.logger.info({ actions: rows.length }, 'bulk actions are taken up again')
     this.#state = { kind: 'idle' }
     this.#wake()
@@ -64,26 +72,80 @@ export class BulkWorker implements Service {
   async stop(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'stopped' }
-    if (before.kind === 'resting') before.timer.cancel()
+    if (before.kind === 'resting' || before.kind === 'pacing') before.timer.cancel()
     if (before.kind === 'working') await before.ended
-    for (const job of this.#turns.splice(0)) this.#interrupt(job, 'The server is stopping.')
+    for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
+    this.#jobs.clear()
+    this.#turns.length = 0
+    for (const watchers of this.#watchers.values()) for (const watcher of [...watchers]) watcher(undefined)
   }
 
   /**
-   * Works on an action that has just been stored, and resolves with its row once it is finished.
+   * Works on an action that was just stored, and resolves with its row once it is no longer running.
    * @throws HomeportError `bulk_action_interrupted` when it cannot be finished now; it will be, later.
    */
-  finish(action: operations.bulk.BulkActionRow): Promise<operations.bulk.BulkActionRow> {
-    if (action.state === 'finished') return Promise.resolve(action)
-    const job = new Job(this.#deps.store, action)
-    const finished = job.finished()
+  finish(action: BulkActionRow): Promise<BulkActionRow> {
+    if (action.state !== 'running') return Promise.resolve(action)
+    const job = this.#jobOf(action)
+    const ended = job.ended()
     if (this.#state.kind === 'stopped') this.#interrupt(job, 'The server is stopping.')
-    else this.#turns.push(job)
     this.#wake()
-    return finished
+    return ended
+  }
+
+  /** Takes notice of an action whose state or rate somebody has changed in the store. */
+  changed(action: BulkActionRow): void {
+    this.#jobs.get(action.seq)?.saw(action)
+    if (action.state === 'running') this.#jobOf(action)
+    else this.#end(action)
+    this.#tell(action)
+    this.#wake()
+  }
+
+  /** Calls `watcher` after each step of an action, until the returned function is called. */
+  watch(seq: number, watcher: Watcher): () => void {
+    const watchers = this.#watchers.get(seq) ?? new Set()
+    this.#watchers.set(seq, watchers.add(watcher))
+    return () => {
+      watchers.delete(watcher)
+      if (watchers.size === 0) this.#watchers.delete(seq)
+    }
+  }
+
+  /** Whether nothing is worked on any more before the next life of the server. */
+  get isStopped(): boolean {
+    return this.#state.kind === 'stopped'
+  }
+
+  #jobOf(action: BulkActionRow): Job {
+    const known = this.#jobs.get(action.seq)
+    if (known) return known
+    const job = new Job(this.#deps.store, action)
+    if (this.#state.kind === 'stopped') return job
+    this.#jobs.set(action.seq, job)
+    this.#turns.push(job)
+    return job
+  }
+
+  /** Gives up the turns of an action that is not running any more, and answers who waits for it. */
+  #end(action: BulkActionRow): void {
+    const job = this.#jobs.get(action.seq)
+    if (!job) return
+    this.#jobs.delete(action.seq)
+    const turn = this.#turns.indexOf(job)
+    if (turn >= 0) this.#turns.splice(turn, 1)
+    job.answer((waiter) => waiter.resolve(action))
+  }
+
+  #tell(action: BulkActionRow): void {
+    for (const watcher of [...(this.#watchers.get(action.seq) ?? [])]) watcher(action)
   }
 
   #wake(): void {
+    if (this.#state.kind === 'pacing') {
+      this.#state.timer.cancel()
+      this.#state = { kind: 'idle' }
+    }
     if (this.#state.kind === 'idle' && this.#turns.length > 0) this.#state = { kind: 'working', ended: this.#work() }
   }
 
@@ -91,33 +153,55 @@ export class BulkWorker implements Service {
     // The first turn comes after the state that belongs to it has been set.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#turns.shift()
-      if (!job) {
-        this.#state = { kind: 'idle' }
-        return
-      }
-      await this.#turn(job)
+      const job = this.#takeTurn()
+      if (job) await this.#turn(job)
+      else this.#waitForTurn()
     }
+  }
+
+  /** The first job that its rate lets go on. */
+  #takeTurn(): Job | undefined {
+    const now = this.#deps.clock.now()
+    const turn = this.#turns.findIndex((job) => job.readyAt <= now)
+    return turn < 0 ? undefined : this.#turns.splice(turn, 1)[0]
+  }
+
+  #waitForTurn(): void {
+    if (this.#turns.length === 0) {
+      this.#state = { kind: 'idle' }
+      return
+    }
+    const { clock } = this.#deps
+    const readyAt = Math.min(...this.#turns.map((job) => job.readyAt))
+    const timer = clock.after(Math.ceil(readyAt - clock.now()), () => this.#resume())
+    this.#state = { kind: 'pacing', timer }
   }
 
   async #turn(job: Job): Promise<void> {
     try {
       const action = await this.#workOn(job)
       this.#pauseMs = FIRST_PAUSE_MS
-      if (action === undefined || action.state === 'running') this.#turns.push(job)
-      else job.answer((waiter) => waiter.resolve(action))
+      if (action) job.saw(action)
+      if (!action || action.state === 'running') this.#queueAgain(job)
+      else this.#end(action)
+      if (action) this.#tell(action)
     } catch (error) {
-      this.#turns.push(job)
+      this.#queueAgain(job)
       this.#rest(error)
     }
   }
 
+  /** Unless it has ended while its part was under way. */
+  #queueAgain(job: Job): void {
+    if (this.#jobs.get(job.action.seq) === job) this.#turns.push(job)
+  }
+
   /** One part of an action; `undefined` when it was only made smaller. */
-  async #workOn(job: Job): Promise<operations.bulk.BulkActionRow | undefined> {
-    const part = await job.next()
-    if (!part) throw new Error(`bulk action ${job.actionId} is running and has no part left`)
+  async #workOn(job: Job): Promise<BulkActionRow | undefined> {
+    const part = await job.next(this.#size.items)
+    if (!part) throw new Error(`bulk action ${job.action.action_id} is running and has no part left`)
     try {
-      return await this.#cancel(job, part)
+      return await this.#decide(job, part)
     } catch (error) {
       if (isFaultOfPart(error)) return await this.#isolate(job, part, error)
       job.putBack(part)
@@ -125,26 +209,26 @@ export class BulkWorker implements Service {
     }
   }
 
-  async #cancel(job: Job, part: Part): Promise<operations.bulk.BulkActionRow> {
-    const { store, queue, clock } = this.#deps
-    const args = { actionSeq: job.seq, ...part, at: clock.now() }
-    const decided = await store.run(operations.bulk.cancelPart, args)
-    queue.drop({ groupKeys: decided.cancelled })
-    queue.offer(decided.offers)
-    return decided.action
+  async #decide(job: Job, part: Part): Promise<BulkActionRow> {
+    const started = performance.now()
+    const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, part)
+    this.#size.took(part.to - part.from, performance.now() - started)
+    job.pace(part, this.#deps.clock.now())
+    return action
   }
 
-  /** One run that cannot be cancelled must not keep the others: the part is halved until it stands alone. */
-  async #isolate(job: Job, part: Part, error: unknown): Promise<operations.bulk.BulkActionRow | undefined> {
+  /** One item that cannot be decided must not keep the others: the part is halved until it stands alone. */
+  async #isolate(job: Job, part: Part, error: unknown): Promise<BulkActionRow | undefined> {
     const { store, clock, logger } = this.#deps
     if (part.to - part.from > 1) {
       const middle = Math.floor((part.from + part.to) / 2)
       job.putBack({ ...part, to: middle }, { ...part, from: middle })
       return undefined
     }
-    logger.error({ actionId: job.actionId, ...part, error }, 'a run of a bulk action could not be cancelled')
+    const { seq: actionSeq, action_id: actionId } = job.action
+    logger.error({ actionId, ...part, error }, 'an item of a bulk action could not be worked on')
     try {
-      return await store.run(operations.bulk.failPart, { actionSeq: job.seq, ...part, at: clock.now() })
+      return (await store.run(operations.bulk.failPart, { actionSeq, ...part, at: clock.now() })).action
     } catch (fault) {
       job.putBack(part)
       throw fault
@@ -156,7 +240,7 @@ export class BulkWorker implements Service {
     const { clock, logger } = this.#deps
     const reason = error instanceof HomeportError ? error.message : 'The server has met a fault.'
     logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause')
-    for (const job of this.#turns) this.#interrupt(job, reason)
+    for (const job of this.#jobs.values()) this.#interrupt(job, reason)
     if (this.#state.kind === 'stopped') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
@@ -166,6 +250,7 @@ export class BulkWorker implements Service {
   #resume(): void {
     switch (this.#state.kind) {
       case 'resting':
+      case 'pacing':
         this.#state = { kind: 'idle' }
         this.#wake()
         return
@@ -180,9 +265,8 @@ export class BulkWorker implements Service {
   }
 
   #interrupt(job: Job, reason: string): void {
-    job.answer((waiter) =>
-      waiter.reject(new HomeportError('bulk_action_interrupted', { actionId: job.actionId, reason })),
-    )
+    const { action_id: actionId } = job.action
+    job.answer((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
   }
 }
 

@@ -1,0 +1,193 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { operations, type Store } from '../store/index.js'
+import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
+import { type BulkUnderTest, gatedStore, startBulk } from './testing/harness.js'
+import { startRuns, statesOf } from './testing/runs.js'
+
+const RUNS = '/v2/workflows/runs'
+const ACTIONS = '/v2/workflows/bulkActions'
+
+interface SeenAction {
+  readonly actionId: string
+  readonly state: string
+  readonly matched: number
+  readonly done: number
+  readonly cancelled: number
+  readonly outcomes: Readonly<Record<string, number>>
+  readonly reason?: string
+  readonly ratePerSecond?: number
+}
+
+/** A store whose cancels wait for `let through`, one by one. */
+function stepped(real: Store) {
+  const waiting: (() => void)[] = []
+  let isOpen = false
+  const store = gatedStore(real, async (name) => {
+    if (name === 'bulk.cancelPart' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
+  })
+  const through = async () => {
+    await waitFor(() => waiting.length > 0, { what: 'a part to be under way' })
+    waiting.shift()?.()
+  }
+  const open = () => {
+    isOpen = true
+    for (const release of waiting.splice(0)) release()
+  }
+  return { store, through, open, underWay: () => waitFor(() => waiting.length > 0, { what: 'a part' }) }
+}
+
+const post = async (service: BulkUnderTest, actionId: string, act: string, body?: object) => {
+  const answer = await service.ask('acc', 'POST', `${ACTIONS}/${actionId}/${act}`, body)
+  return { status: answer.status, body: answer.body as SeenAction & { error?: string } }
+}
+const see = async (service: BulkUnderTest, actionId: string) =>
+  (await service.ask('acc', 'GET', `${ACTIONS}/${actionId}`)).body as SeenAction
+const startAsync = async (service: BulkUnderTest, selector: object = {}) => {
+  const answer = await service.ask('acc', 'DELETE', RUNS, { async: true, ...selector })
+  expect(answer.status).toBe(202)
+  return (answer.body as SeenAction).actionId
+}
+const ended = (service: BulkUnderTest, actionId: string) =>
+  waitFor(
+    async () => {
+      const action = await see(service, actionId)
+      return action.state === 'finished' && action
+    },
+    { what: 'the action to finish' },
+  )
+const canceledAmong = async (store: Store, ids: readonly string[]) =>
+  (await statesOf(store, 'acc', ids)).filter((state) => state === 'RUN_CANCELED').length
+
+describeOnEveryStore('controls of bulk actions', (openStore, on) => {
+  it('pause keeps the rest untouched, over a restart too, and resume finishes it', async () => {
+    const place = await on.newPlace()
+    const real = await openStore(place)
+    const gate = stepped(real)
+    const service = await startBulk(gate.store)
+    const ids = await startRuns(real, 'acc', 1_500)
+    const actionId = await startAsync(service)
+    await gate.through()
+    await gate.underWay()
+    const pausing = post(service, actionId, 'pause', { reason: 'too much load' })
+    gate.open()
+    expect(await pausing).toMatchObject({ status: 200, body: { state: 'paused', matched: 1_500 } })
+    await service.stop()
+    const done = await canceledAmong(real, ids)
+    expect(done).toBeLessThan(1_500)
+    await real.close()
+
+    const second = await openStore(place)
+    const later = await startBulk(second)
+    expect(await see(later, actionId)).toMatchObject({ state: 'paused', cancelled: done, done })
+    expect(await post(later, actionId, 'pause')).toMatchObject({ status: 409 })
+    expect(await post(later, actionId, 'resume')).toMatchObject({ status: 200, body: { state: 'running' } })
+    expect(await ended(later, actionId)).toMatchObject({ cancelled: 1_500, outcomes: { cancelled: 1_500 } })
+    expect(await canceledAmong(second, ids)).toBe(1_500)
+    const entries = await second.run(operations.accounts.auditLog, { accountId: 'acc', limit: 9 })
+    expect(entries.map(({ action, details }) => [action, JSON.parse(details).reason]).reverse()).toEqual([
+      ['Pause Bulk Action', 'too much load'],
+      ['Resume Bulk Action', undefined],
+      ['Cancel Workflow Runs', undefined],
+    ])
+  })
+
+  it('abort skips what has no outcome, so that the sum is the set', async () => {
+    const real = await openStore()
+    const gate = stepped(real)
+    const service = await startBulk(gate.store)
+    const ids = await startRuns(real, 'acc', 1_200)
+    const actionId = await startAsync(service, { reason: 'wrong label' })
+    await gate.through()
+    await gate.underWay()
+    const aborted = post(service, actionId, 'abort')
+    expect((await aborted).body).toMatchObject({ state: 'aborted', reason: 'wrong label' })
+    gate.open()
+    const action = await see(service, actionId)
+    expect(Object.values(action.outcomes).reduce((sum, part) => sum + part, 0)).toBe(1_200)
+    expect(await canceledAmong(real, ids)).toBe(action.cancelled)
+    expect(action.cancelled).toBeGreaterThan(0)
+    const outcomes = `${ACTIONS}/${actionId}/outcomes?outcome=skipped&count=1000`
+    const page = (await service.ask('acc', 'GET', outcomes)).body as { outcomes: object[] }
+    expect(page.outcomes).toHaveLength(Math.min(1_000, action.outcomes.skipped ?? 0))
+    expect(page.outcomes[0]).toMatchObject({ outcome: 'skipped', error: expect.stringContaining('aborted') })
+    for (const act of ['abort', 'pause', 'resume']) {
+      expect(await post(service, actionId, act)).toMatchObject({
+        status: 409,
+        body: { error: expect.stringContaining('is aborted') },
+      })
+    }
+  })
+
+  it('refuses to control what is not there, is finished, or is of somebody else', async () => {
+    const service = await startBulk(await openStore())
+    const actionId = await startAsync(service)
+    expect(await post(service, actionId, 'pause')).toMatchObject({ status: 409 })
+    expect(await post(service, 'bulk_nobody', 'abort')).toMatchObject({ status: 404 })
+    expect(await service.ask('other', 'POST', `${ACTIONS}/${actionId}/abort`)).toMatchObject({ status: 404 })
+    expect(await post(service, actionId, 'abort', { raeson: 'x' })).toMatchObject({ status: 400 })
+    const patch = (body: object) => service.ask('acc', 'PATCH', `${ACTIONS}/${actionId}`, body)
+    expect(await patch({ ratePerSecond: 0 })).toMatchObject({ status: 400 })
+    expect(await patch({})).toMatchObject({ status: 400 })
+    expect(await patch({ ratePerSecond: 5 })).toMatchObject({ status: 409 })
+  })
+})
+
+describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
+  it('answer a waiting request: 202 when its action is paused, 200 with the rest when it is aborted', async () => {
+    const real = await openStore()
+    for (const [act, status, told] of [
+      ['pause', 202, { state: 'paused', matched: 900 }],
+      ['abort', 200, { state: 'aborted', cancelled: 0, skipped: 900 }],
+    ] as const) {
+      const gate = stepped(real)
+      const service = await startBulk(gate.store)
+      await startRuns(real, 'acc', act === 'pause' ? 900 : 0)
+      const answer = service.ask('acc', 'DELETE', RUNS)
+      await gate.underWay()
+      const { bulkActions } = (await service.ask('acc', 'GET', ACTIONS)).body as { bulkActions: SeenAction[] }
+      const actionId = bulkActions[0]?.actionId ?? ''
+      await post(service, actionId, act)
+      expect(await answer).toEqual({ status, body: { actionId, ...told } })
+      gate.open()
+      await service.stop()
+    }
+  })
+
+  it('keeps to a rate, and takes a new one at once', async () => {
+    const store = await openStore()
+    const clock = new ManualClock(1_000_000)
+    const service = await startBulk(store, clock)
+    const ids = await startRuns(store, 'acc', 100)
+    const actionId = await startAsync(service, { ratePerSecond: 20 })
+    const doneAfter = async (ms: number, count: number) => {
+      for (let step = 0; step < ms; step += 50) {
+        clock.advance(50)
+        // Retention has a timer of its own; the other one means that the worker waits for its turn.
+        await waitFor(() => clock.pendingTimers === 2, { what: 'the worker to wait' })
+      }
+      expect(await canceledAmong(store, ids)).toBe(count)
+    }
+    await waitFor(() => clock.pendingTimers === 2, { what: 'the first part' })
+    await doneAfter(1_000, 22)
+    await doneAfter(1_000, 42)
+    expect(await see(service, actionId)).toMatchObject({ state: 'running', ratePerSecond: 20, done: 42 })
+    const patch = { ratePerSecond: null }
+    expect(await service.ask('acc', 'PATCH', `${ACTIONS}/${actionId}`, patch)).toMatchObject({ status: 200 })
+    expect(await ended(service, actionId)).toMatchObject({ cancelled: 100 })
+  })
+
+  it('keeps the reason with the action and refuses one that is empty', async () => {
+    const store = await openStore()
+    const service = await startBulk(store)
+    await startRuns(store, 'acc', 1)
+    const { actionId = '' } = await service.cancel('acc', { reason: 'stuck since Monday', report: true })
+    expect(await see(service, actionId)).toMatchObject({ reason: 'stuck since Monday' })
+    const [entry] = await store.run(operations.accounts.auditLog, { accountId: 'acc', limit: 1 })
+    expect(JSON.parse(entry?.details ?? '')).toMatchObject({ reason: 'stuck since Monday' })
+    for (const wrong of [{ reason: ' ' }, { reason: 'x'.repeat(501) }, { reason: 5 }, { ratePerSecond: 0 }]) {
+      expect(await service.ask('acc', 'DELETE', RUNS, wrong)).toMatchObject({ status: 400 })
+    }
+  })
+})

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { type Sink, startSink } from '../queue/testing/sink.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type House, startHouse } from './testing/house.js'
+
+const ACTIONS = '/v2/workflows/bulkActions'
+
+interface SeenAction {
+  readonly actionId: string
+  readonly matched: number
+  readonly outcomes: Readonly<Record<string, number>>
+}
+
+describeOnEveryStore('bulk actions of every kind', (openStore) => {
+  let house: House
+  let sink: Sink
+  beforeAll(async () => {
+    sink = await startSink()
+    sink.answer = ({ target }) => ({ status: target.startsWith('/dead') ? 500 : 200 })
+    house = await startHouse(await openStore())
+  })
+  afterAll(async () => {
+    await house.stop()
+    await sink.close()
+  })
+  const list = async <Entry>(path: string, member: string): Promise<Entry[]> =>
+    ((await house.ask('GET', path)).body as Record<string, Entry[]>)[member] ?? []
+  const start = (kind: string, selector: object, headers = {}) =>
+    house.ask('POST', ACTIONS, { kind, selector, reason: 'a test' }, headers)
+  const finished = async (kind: string, selector: object, headers = {}): Promise<SeenAction> => {
+    const answer = await start(kind, selector, headers)
+    expect(answer.status).toBe(202)
+    const { actionId } = answer.body as SeenAction
+    return waitFor(
+      async () => {
+        const { body } = await house.ask('GET', `${ACTIONS}/${actionId}`)
+        return (body as { state: string }).state === 'finished' && (body as SeenAction)
+      },
+      { what: `${kind} to finish` },
+    )
+  }
+  const deadRuns = (label: string) =>
+    list<{ dlqId: string; workflowRunId: string }>(`/v2/workflows/dlq?label=${label}`, 'messages')
+  const deadLetters = (label: string) =>
+    list<{ dlqId: string; messageId: string }>(`/v2/dlq?label=${label}`, 'messages')
+  const failRuns = async (count: number, label: string) => {
+    const headers = { 'Upstash-Label': label, 'Upstash-Retries': '0' }
+    const items = Array.from({ length: count }, () => ({ destination: `${sink.url}/dead`, headers }))
+    expect((await house.ask('POST', '/v2/batch/trigger', items)).status).toBe(201)
+    return waitFor(
+      async () => {
+        const found = await deadRuns(label)
+        return found.length === count && found
+      },
+      { what: 'the runs to fail' },
+    )
+  }
+  const failMessages = async (count: number, label: string) => {
+    const headers = { 'upstash-label': label, 'upstash-retries': '0' }
+    const items = Array.from({ length: count }, () => ({ destination: `${sink.url}/dead`, headers, body: 'x' }))
+    expect((await house.ask('POST', '/v2/batch', items)).status).toBe(200)
+    return waitFor(
+      async () => {
+        const found = await deadLetters(label)
+        return found.length === count && found
+      },
+      { what: 'the messages to fail' },
+    )
+  }
+
+  it('cancels messages', async () => {
+    const headers = { 'upstash-label': 'late', 'upstash-delay': '1h' }
+    const items = Array.from({ length: 1_100 }, () => ({ destination: `${sink.url}/x`, headers, body: 'x' }))
+    const published = (await house.ask('POST', '/v2/batch', items)).body as { messageId: string }[]
+    const ids = published.slice(0, 2).map(({ messageId }) => messageId)
+    const named = await finished('cancelMessages', { messageIds: [...ids, 'msg_nobody'] })
+    expect(named).toMatchObject({ matched: 3, outcomes: { cancelled: 2, alreadyFinished: 0, notFound: 1, failed: 0 } })
+    const { actionId, ...rest } = await finished('cancelMessages', { label: 'late' })
+    expect(rest).toMatchObject({ kind: 'cancelMessages', matched: 1_098, cancelled: 1_098, reason: 'a test' })
+    const page = await list<object>(`${ACTIONS}/${actionId}/outcomes?count=1`, 'outcomes')
+    expect(page).toEqual([{ messageId: expect.stringMatching(/^msg_/), outcome: 'cancelled' }])
+    expect((await house.ask('GET', `/v2/messages/${ids[0]}`)).status).toBe(404)
+    expect(await finished('cancelMessages', { messageIds: ids })).toMatchObject({ outcomes: { alreadyFinished: 2 } })
+    expect(await finished('cancelMessages', { messageIds: [] })).toMatchObject({ matched: 0 })
+  })
+
+  it('cancels very many messages as an action, and few without one', async () => {
+    const headers = { 'upstash-label': 'many', 'upstash-delay': '1h' }
+    const items = Array.from({ length: 1_300 }, () => ({ destination: `${sink.url}/x`, headers, body: 'x' }))
+    await house.ask('POST', '/v2/batch', items)
+    const cancel = (query: string) => house.ask('DELETE', `/v2/messages?label=many${query}`)
+    const newest = async () => (await list<SeenAction>(`${ACTIONS}?count=1`, 'bulkActions'))[0]
+    const before = (await newest())?.actionId
+    expect(await cancel('&count=5')).toEqual({ status: 200, body: { cancelled: 5 } })
+    expect((await newest())?.actionId).toBe(before)
+    expect(await cancel('')).toEqual({ status: 200, body: { cancelled: 1_295 } })
+    expect(await newest()).toMatchObject({ kind: 'cancelMessages', matched: 1_295, selector: { labels: ['many'] } })
+    expect(await cancel('')).toEqual({ status: 200, body: { cancelled: 0 } })
+  })
+
+  it('restarts, resumes and deletes runs that have failed', async () => {
+    const [first, ...others] = await failRuns(5, 'broken')
+    const one = await finished('restartRuns', { dlqIds: [first?.dlqId, '1-1'] }, { 'upstash-delay': '1h' })
+    expect(one).toMatchObject({ matched: 2, outcomes: { restarted: 1, notFound: 1 } })
+    expect(await deadRuns('broken')).toHaveLength(4)
+    const runs = await list<{ workflowRunId: string }>('/v2/workflows/logs?label=broken&state=RUN_STARTED', 'runs')
+    expect(runs).toHaveLength(1)
+    const resumed = await finished('resumeRuns', { label: 'broken', count: 2 }, { 'upstash-delay': '1h' })
+    expect(resumed).toMatchObject({ kind: 'resumeRuns', matched: 2, outcomes: { resumed: 2 } })
+    const left = others[3]
+    expect(await deadRuns('broken')).toMatchObject([{}, { dlqId: left?.dlqId }])
+    expect(await finished('deleteDeadRuns', { label: 'broken' })).toMatchObject({
+      matched: 2,
+      outcomes: { deleted: 2 },
+    })
+    expect(await deadRuns('broken')).toEqual([])
+    expect(await finished('cancelRuns', { label: 'broken' })).toMatchObject({ matched: 3, outcomes: { cancelled: 3 } })
+    const [canceled] = await list<object>('/v2/workflows/logs?label=broken&state=RUN_CANCELED&count=1', 'runs')
+    expect(canceled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
+  })
+
+  it('sends dead letters again and deletes them', async () => {
+    const letters = await failMessages(6, 'lost')
+    const again = await finished('retryDeadLetters', { label: 'lost', count: 2 }, { 'upstash-delay': '1h' })
+    expect(again).toMatchObject({ matched: 2, outcomes: { retried: 2 } })
+    expect(await deadLetters('lost')).toHaveLength(4)
+    const dlqIds = letters.map(({ dlqId }) => dlqId)
+    const rest = await finished('deleteDeadLetters', { dlqIds })
+    expect(rest).toMatchObject({ matched: 6, outcomes: { deleted: 4, notFound: 2 } })
+    expect(await finished('cancelMessages', { label: 'lost' })).toMatchObject({ outcomes: { cancelled: 2 } })
+  })
+
+  it('only looks with dryRun, and refuses what it does not know', async () => {
+    await failRuns(1, 'kept')
+    const dryRun = (kind: string, selector: object) => house.ask('POST', ACTIONS, { kind, selector, dryRun: true })
+    expect(await dryRun('resumeRuns', { label: 'kept' })).toEqual({ status: 200, body: { matched: 1, sample: [] } })
+    expect(await dryRun('cancelRuns', { label: 'kept' })).toEqual({ status: 200, body: { matched: 0, sample: [] } })
+    const wrong: [string, object][] = [
+      ['resumeRuns', { labeel: 'kept' }],
+      ['resumeRuns', { cursor: '1-1' }],
+      ['cancelMessages', { dlqIds: ['1-1'] }],
+      ['deleteDeadLetters', { workflowUrl: 'x' }],
+      ['retryDeadLetters', { count: -1 }],
+      ['cancelRuns', { labeel: 'kept' }],
+      ['cancelEverything', {}],
+    ]
+    for (const [kind, selector] of wrong) expect([kind, (await start(kind, selector)).status]).toEqual([kind, 400])
+    const fence = { kind: 'resumeRuns', fenceUntil: Date.now() + 60_000 }
+    expect((await house.ask('POST', ACTIONS, fence)).status).toBe(400)
+    expect((await start('retryDeadLetters', {}, { 'upstash-retries': 'many' })).status).toBe(400)
+    expect(await deadRuns('kept')).toHaveLength(1)
+  })
+})

@@ -1,0 +1,92 @@
+import { type Clock, newId } from '../base/index.js'
+import type { Queue } from '../queue/index.js'
+import { operations, type Store } from '../store/index.js'
+import type { BulkKindName } from '../store/schema/bulk.js'
+import { type Overrides, type RevivalKind, revivalOf } from '../workflow/index.js'
+import type { Part } from './job.js'
+
+/** What deciding items works with. */
+export interface KindDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'drop' | 'offer'>
+  readonly clock: Clock
+}
+
+/** What an action does to each of its items. */
+export interface BulkKind {
+  /** What its items are. */
+  readonly of: 'runs' | 'messages'
+  /** The outcome of an item that it was done to. */
+  readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
+  /** Decides a part in one transaction and lets the queue know what came of it. */
+  decide(deps: KindDeps, action: operations.bulk.BulkActionRow, part: Part): Promise<operations.bulk.DecidedPart>
+}
+
+/** All kinds by name. */
+export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
+  cancelRuns: {
+    of: 'runs',
+    done: 'cancelled',
+    decide: async (deps, action, part) => {
+      const decided = await deps.store.run(operations.bulk.cancelRunsPart, argsOf(deps, action, part))
+      deps.queue.drop({ groupKeys: decided.succeeded })
+      return offered(deps, decided)
+    },
+  },
+  cancelMessages: {
+    of: 'messages',
+    done: 'cancelled',
+    decide: async (deps, action, part) => {
+      const decided = await deps.store.run(operations.bulk.cancelMessagesPart, argsOf(deps, action, part))
+      deps.queue.drop({ seqs: decided.succeeded })
+      return offered(deps, decided)
+    },
+  },
+  resumeRuns: { of: 'runs', done: 'resumed', decide: reviving('resume') },
+  restartRuns: { of: 'runs', done: 'restarted', decide: reviving('restart') },
+  deleteDeadRuns: {
+    of: 'runs',
+    done: 'deleted',
+    decide: (deps, action, part) => deps.store.run(operations.bulk.deleteDeadRunsPart, argsOf(deps, action, part)),
+  },
+  deleteDeadLetters: {
+    of: 'messages',
+    done: 'deleted',
+    decide: (deps, action, part) => deps.store.run(operations.bulk.deleteDeadLettersPart, argsOf(deps, action, part)),
+  },
+  retryDeadLetters: { of: 'messages', done: 'retried', decide: retry },
+}
+
+function argsOf({ clock }: KindDeps, action: operations.bulk.BulkActionRow, part: Part): operations.bulk.ChunkPart {
+  return { actionSeq: action.seq, ...part, at: clock.now() }
+}
+
+function offered({ queue }: KindDeps, decided: operations.bulk.DecidedPart): operations.bulk.DecidedPart {
+  queue.offer(decided.offers)
+  return decided
+}
+
+function reviving(kind: RevivalKind): BulkKind['decide'] {
+  return async (deps, action, part) => {
+    const args = argsOf(deps, action, part)
+    // Written by this room when it stored the action.
+    const overrides = JSON.parse(action.settings ?? '') as Overrides
+    const named = { ...args, accountId: action.account_id }
+    const dead = await deps.store.run(operations.bulk.revivablePart, named)
+    const revivals = dead.map((run) => revivalOf(kind, run, overrides, args.at))
+    const { dueAt } = overrides
+    return offered(deps, await deps.store.run(operations.bulk.reviveRunsPart, { ...args, revivals, dueAt }))
+  }
+}
+
+async function retry(
+  deps: KindDeps,
+  action: operations.bulk.BulkActionRow,
+  part: Part,
+): Promise<operations.bulk.DecidedPart> {
+  const args = argsOf(deps, action, part)
+  // Written by this room when it stored the action.
+  const revision = JSON.parse(action.settings ?? '') as operations.messagesDead.Revision
+  const ids = Array.from({ length: part.to - part.from }, () => newId('msg_', args.at))
+  return offered(deps, await deps.store.run(operations.bulk.retryDeadLettersPart, { ...args, ids, revision }))
+}

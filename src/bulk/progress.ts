@@ -1,0 +1,96 @@
+import { Readable } from 'node:stream'
+import { type Reply, reply } from '../http/index.js'
+import { operations } from '../store/index.js'
+import { bulkAction } from './answers.js'
+import type { RouteDeps } from './creation.js'
+
+type BulkActionRow = operations.bulk.BulkActionRow
+
+/** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
+const QUIET_MS = 15_000
+/** No more than so many events a second: nobody can read faster. */
+const BETWEEN_EVENTS_MS = 100
+
+/**
+ * The progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over. The
+ * stream ends after that, when the reader goes, and when the server stops.
+ */
+export function progressOf(deps: RouteDeps, action: BulkActionRow, gone: AbortSignal): Reply {
+  const headers = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    // A server that stops must not wait for a connection on which nothing will come any more.
+    connection: 'close',
+  }
+  return reply(200, Readable.from(events(deps, action, gone)), headers)
+}
+
+async function* events(
+  { worker, store, clock }: RouteDeps,
+  { account_id: accountId, action_id: actionId, seq }: BulkActionRow,
+  gone: AbortSignal,
+): AsyncGenerator<string> {
+  const news = new News(worker, seq, gone)
+  try {
+    let shown = ''
+    for (;;) {
+      const current = await store.run(operations.bulkRead.action, { accountId, actionId })
+      if (!current) return
+      const isOver = current.state === 'finished' || current.state === 'aborted'
+      const data = JSON.stringify(bulkAction(current))
+      if (isOver) yield `event: end\ndata: ${data}\n\n`
+      else yield data === shown ? ': still there\n\n' : `event: progress\ndata: ${data}\n\n`
+      if (isOver || !(await news.next(clock))) return
+      shown = data
+    }
+  } finally {
+    news.close()
+  }
+}
+
+/** Waits for something to tell. */
+class News {
+  #wake: () => void = () => undefined
+  #isFresh = false
+  #isOver: boolean
+  readonly #unwatch: () => void
+
+  constructor(worker: RouteDeps['worker'], seq: number, gone: AbortSignal) {
+    this.#isOver = gone.aborted || worker.isStopped
+    this.#unwatch = worker.watch(seq, (action) => {
+      if (action === undefined) this.#end()
+      this.#isFresh = true
+      this.#wake()
+    })
+    gone.addEventListener('abort', () => this.#end(), { once: true })
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#wake()
+  }
+
+  /** Resolves when there is something to tell, or has been nothing for long; with false when nobody listens any more. */
+  async next(clock: RouteDeps['clock']): Promise<boolean> {
+    await this.#pause(clock, BETWEEN_EVENTS_MS, () => this.#isOver)
+    await this.#pause(clock, QUIET_MS, () => this.#isOver || this.#isFresh)
+    this.#isFresh = false
+    return !this.#isOver
+  }
+
+  async #pause(clock: RouteDeps['clock'], ms: number, isEnough: () => boolean): Promise<void> {
+    if (isEnough()) return
+    await new Promise<void>((resolve) => {
+      const timer = clock.after(ms, resolve)
+      this.#wake = () => {
+        if (!isEnough()) return
+        timer.cancel()
+        resolve()
+      }
+    })
+  }
+
+  close(): void {
+    this.#unwatch()
+  }
+}

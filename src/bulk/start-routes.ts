@@ -1,0 +1,123 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Static } from 'typebox'
+import { unreachable } from '../base/index.js'
+import { startBulkAction } from '../contract/bulk.js'
+import { BULK_SELECTORS } from '../contract/bulk-selectors.js'
+import { HomeportError } from '../contract/errors.js'
+import { type Caller, type Checker, compileChecker, type Reply, type Route, reply, route } from '../http/index.js'
+import { readSelection, revisionOf } from '../queue/index.js'
+import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
+import type { BulkKindName } from '../store/schema/bulk.js'
+import { deadRunSelectorOf, overridesOf } from '../workflow/index.js'
+import { selectorForRecords } from './answers.js'
+import { answerLater, createAction, type RouteDeps } from './creation.js'
+import type { FixedSet } from './freeze.js'
+import { fixDeadLetters, fixDeadRuns, fixMessages } from './freeze-messages.js'
+
+type StartBody = Static<(typeof startBulkAction)['body']['schema']>
+/** Kinds whose selectors a schema can describe. */
+type PlainKind = Exclude<BulkKindName, 'cancelRuns'>
+type Selector = Readonly<Record<string, unknown>>
+
+/** Starting an action of any kind. Canceling runs has a selector of its own, which `startCancel` understands. */
+export function startRoutes(deps: RouteDeps, startCancel: (caller: Caller, given: object) => Promise<Reply>): Route[] {
+  return [
+    route(startBulkAction, ({ caller, body, headers }) => {
+      const { kind, selector, ...others } = body
+      if (kind === 'cancelRuns') return startCancel(caller, { ...selector, ...others })
+      return start(deps, caller, { ...body, kind }, headers)
+    }),
+  ]
+}
+
+async function start(
+  deps: RouteDeps,
+  caller: Caller,
+  body: StartBody & { readonly kind: PlainKind },
+  headers: IncomingHttpHeaders,
+): Promise<Reply> {
+  const { kind, reason, ratePerSecond } = body
+  if (body.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only: nothing else can be fenced.')
+  const selector = understand(kind, body.selector ?? {})
+  const settings = settingsOf(deps, kind, headers)
+  const fix = () => fixItems(deps, caller.accountId, kind, selector)
+  if (body.dryRun) {
+    const { matched, sample } = await fix()
+    return reply(200, { matched, sample })
+  }
+  const wanted = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
+  return answerLater(deps, await createAction(deps, caller, wanted, fix))
+}
+
+const invalid = (problem: string) => new HomeportError('invalid_request', { problem })
+
+const CHECKERS = new Map<string, Checker>(
+  Object.entries(BULK_SELECTORS).map(([kind, schema]) => [kind, compileChecker(schema, 'body')]),
+)
+
+/** Everything is checked, because whatever is passed over widens the set; one text stands for a list of one. */
+function understand(kind: PlainKind, given: Selector): Selector {
+  const { properties } = BULK_SELECTORS[kind]
+  const isList = (name: string) => 'items' in ((properties as Record<string, object>)[name] ?? {})
+  const members = Object.entries(given).map(([name, value]) =>
+    typeof value === 'string' && isList(name) ? [name, [value]] : [name, value],
+  )
+  const selector = Object.fromEntries(members)
+  CHECKERS.get(kind)?.(selector)
+  return selector
+}
+
+/** JSON of what is changed of things that are sent again; wrong settings are refused also when there is nothing to do. */
+function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeaders): string | undefined {
+  const limits = { timeoutMs: deps.deliveryTimeoutMs }
+  const now = deps.clock.now()
+  switch (kind) {
+    case 'resumeRuns':
+    case 'restartRuns':
+      return JSON.stringify(overridesOf(headers, now, limits))
+    case 'retryDeadLetters':
+      return JSON.stringify(revisionOf(headers, now, { limits }))
+    case 'cancelMessages':
+    case 'deleteDeadRuns':
+    case 'deleteDeadLetters':
+      return undefined
+    default:
+      return unreachable(kind)
+  }
+}
+
+/** @throws HomeportError for values that the filters of the queue refuse too. */
+function filterOf(filters: Selector): MessageFilter {
+  const selection = readSelection(filters)
+  return selection.kind === 'filter' ? selection.filter : ANY_MESSAGE
+}
+
+const NOTHING: FixedSet = { chunks: [], absent: [], matched: 0, sample: [] }
+
+function fixItems(
+  { store, clock }: RouteDeps,
+  accountId: string,
+  kind: PlainKind,
+  selector: Selector,
+): Promise<FixedSet> {
+  const { count, dlqIds, ...filters } = selector
+  const bounds = { accountId, most: typeof count === 'number' ? count : undefined, at: clock.now() }
+  const ids = Array.isArray(dlqIds) ? dlqIds.map(String) : undefined
+  switch (kind) {
+    case 'cancelMessages': {
+      const isEmptyList = Array.isArray(filters.messageIds) && filters.messageIds.length === 0
+      return isEmptyList ? Promise.resolve(NOTHING) : fixMessages(store, bounds, filterOf(filters))
+    }
+    case 'deleteDeadLetters':
+    case 'retryDeadLetters':
+      return fixDeadLetters(store, bounds, filterOf(filters), ids)
+    case 'resumeRuns':
+    case 'restartRuns':
+    case 'deleteDeadRuns': {
+      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) })
+      return dead ? fixDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+    }
+    default:
+      return unreachable(kind)
+  }
+}
