@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
+import type { Config } from '../config/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { authorityCertificatePath } from '../gateway/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
@@ -15,12 +16,16 @@ export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
       '\nExample:\n  homeport ca > homeport-ca.crt\n  redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping\n',
     )
   return addConfigFlags(command).action(async () => {
-    io.out(await readAuthority(configOf(command).dataDir))
+    io.out(await readAuthority(configOf(command)))
     end(DONE)
   })
 }
 
-async function readAuthority(dataDir: string): Promise<string> {
+async function readAuthority({ dataDir, tlsCertFile }: Config): Promise<string> {
+  if (tlsCertFile !== undefined) {
+    const problem = `This server shows the certificate in ${tlsCertFile} (tlsCertFile). Its clients have to trust whoever signed that one.`
+    throw new HomeportError('cli_failed', { problem })
+  }
   try {
     return await readFile(authorityCertificatePath(dataDir), 'utf8')
   } catch {

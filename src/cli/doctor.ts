@@ -1,6 +1,8 @@
 import { Command } from 'commander'
+import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir } from '../config/index.js'
 import { HomeportError } from '../contract/errors.js'
+import { checkCertificate } from './doctor/certificate.js'
 import { checkDataDir, checkStore } from './doctor/data.js'
 import { checkEngine } from './doctor/engine.js'
 import { type Finding, fail, ok, renderFindings } from './doctor/finding.js'
@@ -47,6 +49,7 @@ async function examineSurroundings(config: Config): Promise<Finding[]> {
     checkDiskSpace(config),
     checkFileSystem(config),
     await checkStore(config),
+    await checkCertificate(config, systemClock.now()),
     ...(await checkPorts(config, serverPid)),
     checkRedisPorts(config, serverPid),
   ]

@@ -95,7 +95,7 @@ describe('with a database', () => {
   it('says which ones there are when none or several fit', async () => {
     const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2' })
     expect(await env(...flags, '--database', 'cache')).toMatchObject({
-      code: 1,
+      code: 2,
       out: '',
       err: 'error: 2 databases have the name "cache". Use the id of one of them: id-1, id-2.\n',
     })
@@ -105,15 +105,15 @@ describe('with a database', () => {
 
   it('says so when the server does not answer', async () => {
     const { code, err } = await env('--api-port', String(await freePort()), '--database', 'cache')
-    expect(code).toBe(1)
-    expect(err).toMatch(/^error: The server does not answer at http:.* Start it first: npm start\.\n$/)
+    expect(code).toBe(5)
+    expect(err).toMatch(/^error: The server does not answer at http:.* Start it with "npm start" .*\n$/)
   })
 })
 
 it('says what to do when there are no credentials', async () => {
   dataDir = join(dataDir, 'none')
   const { code, err } = await env()
-  expect(code).toBe(1)
+  expect(code).toBe(4)
   expect(err).toMatch(/^error: There are no credentials at .*none\/credentials\.json\. Start the server once/)
 })
 

@@ -38,5 +38,5 @@ async function renderEnvironment(config: Config, { json, database: wanted }: Env
 function noCredentials(config: Config): HomeportError {
   const path = credentialsPath(config.dataDir)
   const problem = `There are no credentials at ${path}. Start the server once (npm start), or name its --data-dir.`
-  return new HomeportError('cli_failed', { problem })
+  return new HomeportError('cli_no_credentials', { problem })
 }

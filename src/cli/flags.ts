@@ -13,8 +13,24 @@ import {
 
 /** Gives a command one flag for each option of the configuration, from the table. */
 export function addConfigFlags(command: Command): Command {
-  command.option('--config <file>', 'read options from this JSON file (default: homeport.config.json if it is there)')
+  command.addOption(configFileFlag())
   for (const name of OPTION_NAMES) command.addOption(flagOf(name))
+  return command
+}
+
+const configFileFlag = (): Option =>
+  new Option('--config <file>', 'read options from this JSON file (default: homeport.config.json if it is there)')
+
+/** The options that say where the server of this machine is. Commands that talk to a server take only these. */
+export const PLACE_OPTIONS = ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts'] as const
+
+/** The flags of those options; only the data directory and the file stand in the help. */
+export function addPlaceFlags(command: Command, helpGroup: string): Command {
+  command.addOption(configFileFlag().helpGroup(helpGroup))
+  for (const name of PLACE_OPTIONS) {
+    const flag = flagOf(name).helpGroup(helpGroup)
+    command.addOption(name === 'dataDir' ? flag : flag.hideHelp())
+  }
   return command
 }
 
@@ -24,10 +40,13 @@ function flagOf(name: OptionName): Option {
   return new Option(flagName(name) + value, `${meaning} (default: ${defaultText(name)}; env: ${envName(name)})`)
 }
 
-/** The configuration that a command with these flags was called with. */
-export function configOf(command: Command): Config {
+/**
+ * The configuration that a command with these flags was called with.
+ * @param names the options that the command has flags for; others of that name are its own.
+ */
+export function configOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
   const given = command.opts<Record<string, string | true>>()
   const flags: Partial<Record<OptionName, string | true>> = {}
-  for (const name of OPTION_NAMES) if (given[name] !== undefined) flags[name] = given[name]
+  for (const name of names) if (given[name] !== undefined) flags[name] = given[name]
   return configOfProcess(flags, given.config === undefined ? undefined : String(given.config))
 }

@@ -1,29 +1,27 @@
 /**
- * The `homeport` command: one file for each subcommand, parsing apart from work.
+ * The `homeport` command: one file for each subject, parsing apart from work.
  *
- * `start` runs the server, `dev` runs it for development with the
- * fixed credentials that QSTASH_DEV expects, `env` prints what client programs need, `db` backs up, restores, imports and exports, `ca`
- * the certificate that clients of databases with TLS trust, `runs` the workflow runs of the running server, `doctor` looks at everything the server depends on and says
- * what to do. Each takes the flags of the configuration table, and none decides anything about the product: a command
- * reads the configuration, calls the rooms, and prints.
+ * Two kinds of commands live here. Some act on this machine: `start` runs the server, `dev` runs it with the fixed
+ * credentials that QSTASH_DEV expects, `doctor` looks at everything it depends on, `env` prints what client programs
+ * need, `ca` the certificate that they trust, `credentials` makes new ones when they are lost. They take the flags of
+ * the configuration table. All others talk to a server, here or elsewhere, over its public APIs: `db`, `queue`, `runs`,
+ * `bulk`, `keys`, `teams`, `audit`. Those are declared with `remote/`, which finds the server (a profile, the
+ * environment, the data directory), types requests and answers by the declarations in `contract/`, and refuses
+ * answers of another shape. `login` and `profile` keep the list of servers, `completion` teaches it all to a shell.
  *
- * Promises: results go to stdout, everything else to stderr; an error is one sentence that says what to do; the exit
- * codes are those of `exit-codes.ts`; secrets are printed only by `env` and at the first start, and never taken as
- * arguments by any command but for the store's URL, whose documentation says so.
+ * No command decides anything about the product: it reads what it was asked, calls, and prints.
+ *
+ * Promises: results go to stdout, everything else to stderr; with `--json` the result is the API's own answer; an error
+ * is one sentence that says what to do; the exit codes are those of `exit-codes.ts`; what cannot be taken back asks
+ * first, and is refused where nobody can be asked and `--yes` is missing. Text of others never reaches a terminal with
+ * control characters in it. Secrets are printed only where they are asked for (`env`, a new API key, `db create`, `db get`), and
+ * never taken as arguments by any command but for the store's URL, whose documentation says so.
  */
-import { Command, CommanderError } from 'commander'
-import { HomeportError } from '../contract/errors.js'
-import { caCommand } from './ca.js'
-import { dbCommand } from './db/index.js'
-import { devCommand } from './dev.js'
-import { doctorCommand } from './doctor.js'
-import { envCommand } from './env.js'
+import { type Command, CommanderError } from 'commander'
 import { describeError } from './errors.js'
-import { DONE, EXIT_CODES_HELP, type ExitCode, FAILED, MISUSED } from './exit-codes.js'
+import { DONE, type ExitCode, exitCodeOf, MISUSED } from './exit-codes.js'
 import { type Io, processIo } from './io.js'
-import { runsCommand } from './runs.js'
-import { startCommand } from './start.js'
-import { version } from './version.js'
+import { makeProgram } from './program.js'
 
 /**
  * Runs the command line and resolves with the exit code.
@@ -31,7 +29,7 @@ import { version } from './version.js'
  */
 export async function runCli(args: readonly string[], io: Io = processIo): Promise<ExitCode> {
   let code: ExitCode = DONE
-  const program = makeProgram(io, (given) => {
+  const program: Command = await makeProgram(args, io, (given) => {
     code = given
   })
   try {
@@ -42,22 +40,9 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
   }
 }
 
-function makeProgram(io: Io, end: (code: ExitCode) => void): Command {
-  const program = new Command('homeport')
-    .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
-    .version(version())
-    .addHelpText('after', EXIT_CODES_HELP)
-  const makers = [startCommand, devCommand, envCommand, dbCommand, caCommand, runsCommand, doctorCommand]
-  for (const make of makers) program.addCommand(make(io, end))
-  for (const command of [program, ...program.commands]) {
-    command.configureOutput({ writeOut: io.out, writeErr: io.err }).exitOverride()
-  }
-  return program
-}
-
 function endOf(error: unknown, io: Io): ExitCode {
   // Commander has printed its own message already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED
   io.err(`error: ${describeError(error)}\n`)
-  return error instanceof HomeportError && error.code === 'invalid_config' ? MISUSED : FAILED
+  return exitCodeOf(error)
 }

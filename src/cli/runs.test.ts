@@ -11,7 +11,7 @@ async function run(...args: string[]) {
 
 it('says what to do when there is no server to ask', async () => {
   const { code, err } = await run('runs', 'explain', 'wfr_1', '--data-dir', tempDir())
-  expect(code).toBe(1)
+  expect(code).toBe(4)
   expect(err).toContain('Start the server once')
 })
 

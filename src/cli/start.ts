@@ -6,6 +6,7 @@ import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { startLean } from './lean-start.js'
 import { serve } from './serve.js'
 import { stopSignals } from './signals.js'
 
@@ -28,6 +29,7 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
 export async function runServer(config: Config, io: Io, prepare?: () => Promise<void>): Promise<ExitCode> {
   const stopRequests = stopSignals()
   const lock = lockDataDir(config.dataDir)
+  const growAsEver = startLean()
   try {
     await prepare?.()
     // Loaded late, so that the other commands answer without loading the whole server.
@@ -38,7 +40,10 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       stopRequests,
       clock: systemClock,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
-      onServing: () => io.out(welcome(config) + (app.firstStart ? firstStart(config, app.firstStart) : '')),
+      onServing: () => {
+        growAsEver()
+        io.out(welcome(config) + (app.firstStart ? firstStart(config, app.firstStart) : ''))
+      },
     })
   } finally {
     lock.release()
@@ -60,6 +65,7 @@ export function explain(error: unknown, config: Config, io: Io): ExitCode {
 
 function welcome(config: Config): string {
   return `Homeport serves.
+  console             ${config.publicApiUrl}/
   management API      ${config.publicApiUrl} (documentation: ${config.publicApiUrl}/docs)
   REST data plane     ${config.publicRestUrl}
   queue and workflow  ${config.publicQueueUrl} (documentation: ${config.publicQueueUrl}/docs)

@@ -1,64 +1,57 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { Readable } from 'node:stream'
-import { Command } from 'commander'
-import { type ImportRecord, ImportSchema } from '../../contract/backups.js'
-import { DONE, type ExitCode } from '../exit-codes.js'
-import { addConfigFlags, configOf } from '../flags.js'
-import type { Io } from '../io.js'
-import { failed, type ManagementApi, managementApi } from './api.js'
-import { databaseNamed, parsed } from './records.js'
+import { getImport, type ImportRecord, importFile, importFromUrl } from '../../contract/backups.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Api } from '../remote/api.js'
+import { remote, type Session } from '../remote/remote.js'
+import { readInput } from '../terminal/ask.js'
+import { progressOf } from '../terminal/progress.js'
+import { DATABASE, databaseNamed } from './find.js'
 
 const LOOK_MS = 500
 
 /** `homeport db import`: replaces the data of a database by that of a file or of another server. */
-export function importCommand(io: Io, end: (code: ExitCode) => void): Command {
-  const command = new Command('import')
-    .description('replace the data of a database by that of an RDB file or of another server, after a safety backup')
-    .argument('<database>', 'name or id')
-    .argument('<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL from the standard input')
-    .option('--json', 'print the import as one JSON object', false)
-    .addHelpText(
-      'after',
-      '\nA URL has a password, which arguments would show to others:\n  echo "$URL" | homeport db import cache -\n',
-    )
-  return addConfigFlags(command).action(async (wanted: string, source: string) => {
-    const api = await managementApi(configOf(command))
-    const { database_id } = await databaseNamed(api, wanted)
-    const done = source === '-' ? await fromUrl(api, database_id, io) : await fromFile(api, database_id, source)
-    const text = `imported ${done.keys_read} keys from ${done.source}`
-    io.out(`${command.opts().json ? JSON.stringify(done) : text}\n`)
-    end(DONE)
-  })
-}
+export const importCommand = remote<object, [string, string]>({
+  name: 'import',
+  summary: 'replace the data of a database by that of an RDB file or of another server, after a safety backup',
+  args: [
+    DATABASE,
+    ['<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL from the standard input (it has a password)'],
+  ],
+  examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop -'],
+  run: async (session, _, wanted, source) => {
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    const done = source === '-' ? await fromUrl(session, id) : await fromFile(session.api, id, source)
+    session.show(done, () => `imported ${done.keys_read} keys from ${done.source}\n`)
+  },
+})
 
-async function fromFile(api: ManagementApi, databaseId: string, file: string): Promise<ImportRecord> {
+async function fromFile(api: Api, id: string, file: string): Promise<ImportRecord> {
   const handle = await open(file).catch((cause: unknown) => {
-    throw failed(`The file ${file} cannot be read.`, cause)
+    throw new HomeportError('cli_misused', { problem: `The file ${file} cannot be read.` }, { cause })
   })
   await handle.close()
-  const body = Readable.toWeb(createReadStream(file))
-  // The types of Node's own streams and of fetch name the same class differently.
-  const response = await api.stream('POST', `/v2/redis/import-rdb/${databaseId}`, body as ReadableStream)
-  return parsed(ImportSchema, await response.json())
+  return await api.call(importFile, { params: { id }, body: createReadStream(file) })
 }
 
-async function fromUrl(api: ManagementApi, databaseId: string, io: Io): Promise<ImportRecord> {
-  const url = (await textOf(process.stdin)).trim()
-  await api.call('POST', `/v2/redis/import/${databaseId}`, { url })
-  for (;;) {
-    const record = parsed(ImportSchema, await api.call('GET', `/v2/redis/import/${databaseId}`))
-    if (record.state === 'completed') return record
-    if (record.state === 'failed') throw failed(record.failure ?? 'The import has failed.')
-    io.err(`${record.state}: ${record.keys_read} of ${record.keys_total ?? '?'} keys, ${record.bytes_read} bytes\n`)
-    await new Promise<void>((resolve) => {
-      setTimeout(resolve, LOOK_MS)
-    })
+async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> {
+  const url = (await readInput(io)).toString('utf8').trim()
+  await api.call(importFromUrl, { params: { id }, body: { url } })
+  const progress = progressOf(io, 'keys')
+  try {
+    for (;;) {
+      const record = await api.call(getImport, { params: { id } })
+      if (record.state === 'completed') return record
+      if (record.state === 'failed') throw failed(record)
+      progress.at(record.keys_read, Math.max(record.keys_read, record.keys_total ?? 0))
+      await new Promise<void>((resolve) => {
+        setTimeout(resolve, LOOK_MS)
+      })
+    }
+  } finally {
+    progress.end()
   }
 }
 
-async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
-  let text = ''
-  for await (const chunk of stream) text += String(chunk)
-  return text
-}
+const failed = ({ failure = 'The import has failed.' }: ImportRecord) =>
+  new HomeportError('cli_failed', { problem: failure })

@@ -1,18 +1,31 @@
-/** `homeport db`: what is done to one database from a terminal, by asking the running server. One file a command. */
-import { Command } from 'commander'
-import type { ExitCode } from '../exit-codes.js'
-import type { Io } from '../io.js'
-import { backupCommand } from './backup.js'
+/** `homeport db`: databases from a terminal, by asking a server. */
+import { group } from '../remote/group.js'
+import { backupCommand, backupsCommand } from './backup.js'
+import { changeCommands } from './changes.js'
+import { createCommand } from './create.js'
+import { deleteCommand } from './delete.js'
+import { execCommand } from './exec.js'
 import { exportCommand } from './export.js'
+import { getCommand } from './get.js'
 import { importCommand } from './import.js'
+import { listCommand } from './list.js'
 import { restoreCommand } from './restore.js'
+import { statsCommand } from './stats.js'
+import { whyAwakeCommand } from './why-awake.js'
 
 /** `homeport db` with its commands. */
-export function dbCommand(io: Io, end: (code: ExitCode) => void): Command {
-  const db = new Command('db').description('back up, restore, import and export a database of the running server')
-  for (const make of [backupCommand, restoreCommand, importCommand, exportCommand]) db.addCommand(make(io, end))
-  for (const command of db.commands) {
-    command.configureOutput({ writeOut: io.out, writeErr: io.err }).exitOverride()
-  }
-  return db
-}
+export const dbCommand = group('db', 'create, change, back up and use databases', [
+  createCommand,
+  listCommand,
+  getCommand,
+  ...changeCommands,
+  deleteCommand,
+  backupCommand,
+  backupsCommand,
+  restoreCommand,
+  importCommand,
+  exportCommand,
+  execCommand,
+  statsCommand,
+  whyAwakeCommand,
+])

@@ -2,18 +2,17 @@ import { type Config, flagName } from '../../config/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { canListen, holderOf, listeningSockets } from './port-holders.js'
 
-const LISTENERS = ['apiPort', 'restPort', 'queuePort'] as const
+const HTTP_LISTENERS = ['apiPort', 'restPort', 'queuePort'] as const
 
-/** Whether the three HTTP ports are free, or held by the server that already runs on this data directory. */
+type Listener = (typeof HTTP_LISTENERS)[number] | 'redisDomainPort'
+
+/** Whether the ports that all databases share are free, or held by the server that already runs on this data directory. */
 export function checkPorts(config: Config, serverPid: number | undefined): Promise<Finding[]> {
-  return Promise.all(LISTENERS.map((option) => checkPort(config, option, serverPid)))
+  const shared: readonly Listener[] = config.redisDomain === undefined ? [] : ['redisDomainPort']
+  return Promise.all([...HTTP_LISTENERS, ...shared].map((option) => checkPort(config, option, serverPid)))
 }
 
-async function checkPort(
-  config: Config,
-  option: (typeof LISTENERS)[number],
-  serverPid: number | undefined,
-): Promise<Finding> {
+async function checkPort(config: Config, option: Listener, serverPid: number | undefined): Promise<Finding> {
   const port = config[option]
   if (await canListen(config.host, port)) return ok(option, `${port} is free`)
   const holder = holderOf(port)

@@ -1,20 +1,16 @@
-import { Command } from 'commander'
-import { DONE, type ExitCode } from '../exit-codes.js'
-import { addConfigFlags, configOf } from '../flags.js'
-import type { Io } from '../io.js'
-import { RunsClient } from './client.js'
+import { remote } from '../remote/remote.js'
+import { printable } from '../terminal/text.js'
+import { findRun } from './find.js'
 
-/** `homeport runs explain <id>`: why a run waits, one line for each branch. */
-export function explainCommand(io: Io, end: (code: ExitCode) => void): Command {
-  const command = new Command('explain')
-    .description('say in words why a workflow run has not ended')
-    .argument('<id>', 'the run')
-    .option('--json', 'print the reasons as JSON', false)
-  return addConfigFlags(command).action(async (runId: string) => {
-    const { because = [], workflowState } = await (await RunsClient.of(configOf(command))).find(runId)
-    if (command.opts<{ json: boolean }>().json) io.out(`${JSON.stringify(because)}\n`)
-    else if (workflowState !== 'RUN_STARTED') io.out(`The run has ended: ${workflowState}.\n`)
-    else for (const { text } of because) io.out(`${text}\n`)
-    end(DONE)
-  })
-}
+/** `homeport runs explain`: why a run waits, one line for each branch. */
+export const explainCommand = remote({
+  name: 'explain',
+  summary: 'say in words why a workflow run has not ended',
+  args: [['<id>', 'id of the run']],
+  examples: ['homeport runs explain wfr_…'],
+  run: async ({ api, show }, _, runId) => {
+    const { because = [], workflowState } = await findRun(api, runId)
+    const words = () => because.map(({ text }) => `${printable(text)}\n`).join('')
+    show(because, () => (workflowState === 'RUN_STARTED' ? words() : `The run has ended: ${workflowState}.\n`))
+  },
+})

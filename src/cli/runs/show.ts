@@ -1,15 +1,71 @@
-import { Command } from 'commander'
-import { DONE, type ExitCode } from '../exit-codes.js'
-import { addConfigFlags, configOf } from '../flags.js'
+import type { Static } from 'typebox'
+import type { RunStep } from '../../contract/workflow.js'
 import type { Io } from '../io.js'
-import { RunsClient } from './client.js'
+import { remote } from '../remote/remote.js'
+import { toneOfState } from '../terminal/colors.js'
+import { duration, fromNow, moment } from '../terminal/figures.js'
+import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
+import { findRun, type SeenRun } from './find.js'
 
-/** `homeport runs show <id>`: the whole log of a run as JSON. */
-export function showCommand(io: Io, end: (code: ExitCode) => void): Command {
-  const command = new Command('show').description('print the log of a workflow run as JSON').argument('<id>', 'the run')
-  return addConfigFlags(command).action(async (runId: string) => {
-    const client = await RunsClient.of(configOf(command))
-    io.out(`${JSON.stringify(await client.find(runId), undefined, 2)}\n`)
-    end(DONE)
-  })
+type Step = Static<typeof RunStep>
+
+/** A step with its place in the log. */
+interface Row {
+  readonly step: Step
+  readonly place: string
+}
+
+/** `homeport runs show`. */
+export const showCommand = remote({
+  name: 'show',
+  summary: 'show a workflow run with its steps',
+  args: [['<id>', 'id of the run']],
+  examples: ['homeport runs show wfr_…', 'homeport runs show wfr_… --json'],
+  run: async ({ api, io, show }, _, runId) => {
+    const run = await findRun(api, runId)
+    show(run, () => `${renderFacts(io, factsOf(run))}\n${stepsTable(io, run)}`)
+  },
+})
+
+function factsOf(run: SeenRun): Fact[] {
+  const { workflowRunCreatedAt: made, workflowRunCompletedAt: ended } = run
+  return [
+    ['run', run.workflowRunId],
+    ['url', run.workflowUrl],
+    ['state', run.workflowState, toneOfState(run.workflowState)],
+    ['made', `${moment(made)} (${fromNow(made)})`],
+    ['ended', ended && `${moment(ended)} (took ${duration(ended - made)})`],
+    ['labels', run.labels?.join(', ')],
+    ['flow control', run.flowControlKey],
+    ['invoked by', run.invoker?.workflowRunId],
+    ['failure function', run.failureFunction?.state],
+    ['dead letter', run.dlqId],
+    ...(run.because ?? []).map(({ text }): Fact => ['because', text]),
+    ['response', run.workflowRunResponse],
+  ]
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  { title: '', value: ({ place }) => place },
+  { title: 'STEP', cuts: true, value: ({ step }) => step.stepName },
+  { title: 'TYPE', value: ({ step }) => step.stepType ?? step.callType },
+  { title: 'STATE', value: ({ step }) => step.state, tone: ({ step }) => toneOfState(step.state ?? '') },
+  { title: 'AT', value: ({ step }) => moment(step.createdAt) },
+  { title: 'NEXT', value: ({ step }) => fromNow(step.nextDeliveryTime ?? step.sleepUntil) },
+  { title: 'TRIES', value: ({ step }) => step.errors?.length, align: 'right' },
+  { title: 'RESULT', cuts: true, value: ({ step }) => resultOf(step) },
+]
+
+/** Steps in order; those of one parallel group share a mark. */
+function stepsTable(io: Io, { steps }: SeenRun): string {
+  const rows = steps.flatMap(({ type, steps: inner }) =>
+    inner.map((step): Row => ({ step, place: { sequential: '', parallel: '∥', next: '›' }[type] })),
+  )
+  return renderTable(io, COLUMNS, rows)
+}
+
+function resultOf({ out, errors }: Step): string | undefined {
+  if (out !== undefined) return typeof out === 'string' ? out : JSON.stringify(out)
+  const last = errors?.at(-1)
+  return last && (last.error ?? `status ${last.status}`)
 }

@@ -1,0 +1,29 @@
+import { MOST_AUDIT_ENTRIES } from '../../contract/accounts.js'
+import { listAuditLogs } from '../../contract/audit.js'
+import { remote } from '../remote/remote.js'
+import { given, wholeNumber } from '../remote/values.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+/** `homeport audit`: who did what. */
+export const auditCommand = remote<{ count: number; before?: string }>({
+  name: 'audit',
+  summary: 'read the audit log, newest first',
+  flags: (command) =>
+    command
+      .option('--count <number>', 'at most this many entries', wholeNumber(1, MOST_AUDIT_ENTRIES), 50)
+      .option('--before <id>', 'only entries older than this one'),
+  examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
+  run: async ({ api, io, show }, { count: limit, before }) => {
+    const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before }) } })
+    const columns = [
+      { title: 'WHEN', value: (one: (typeof entries)[number]) => momentOfSeconds(one.timestamp) },
+      { title: 'WHO', value: (one: (typeof entries)[number]) => one.actor },
+      { title: 'FROM', value: (one: (typeof entries)[number]) => one.ip },
+      { title: 'WITH', value: (one: (typeof entries)[number]) => one.source },
+      { title: 'WHAT', value: (one: (typeof entries)[number]) => one.action_string },
+      { title: 'TO WHAT', value: (one: (typeof entries)[number]) => one.entity },
+    ]
+    show(entries, () => (entries.length === 0 ? 'There are no entries.\n' : renderTable(io, columns, entries)))
+  },
+})

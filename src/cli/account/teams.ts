@@ -1,0 +1,107 @@
+import {
+  addTeamMember,
+  createTeam,
+  deleteTeam,
+  GIVEN_ROLES,
+  listTeamMembers,
+  listTeams,
+  removeTeamMember,
+  type TeamMember,
+} from '../../contract/accounts.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { oneOf } from '../remote/values.js'
+import { renderTable } from '../terminal/table.js'
+
+const TEAM = ['<team>', 'id of the team'] as const
+const EMAIL = ['<email>', 'e-mail of the member'] as const
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list your teams',
+  run: async ({ api, io, show }) => {
+    const teams = await api.call(listTeams)
+    const columns = [
+      { title: 'NAME', value: (one: (typeof teams)[number]) => one.team_name },
+      { title: 'ID', value: (one: (typeof teams)[number]) => one.team_id },
+    ]
+    show(teams, () => (teams.length === 0 ? 'There are no teams.\n' : renderTable(io, columns, teams)))
+  },
+})
+
+const createCommand = remote({
+  name: 'create',
+  summary: 'make a team; you own it',
+  args: [['<name>', 'its name']],
+  run: async ({ api, show }, _, team_name) => {
+    const team = await api.call(createTeam, { body: { team_name, copy_cc: false } })
+    show(team, () => `created ${team.team_name} (${team.team_id})\n`)
+  },
+})
+
+const membersTable = (io: Io, rows: readonly TeamMember[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'MEMBER', value: (one) => one.member_email },
+      { title: 'ROLE', value: (one) => one.member_role },
+    ],
+    rows,
+  )
+
+const membersCommand = remote({
+  name: 'members',
+  summary: 'list the members of a team',
+  args: [TEAM],
+  run: async ({ api, io, show }, _, team_id) => {
+    const members = await api.call(listTeamMembers, { params: { team_id } })
+    show(members, () => membersTable(io, members))
+  },
+})
+
+const addCommand = remote<object, [string, string, string]>({
+  name: 'add',
+  summary: 'add a member to a team',
+  args: [TEAM, EMAIL, ['<role>', GIVEN_ROLES.join(', ')]],
+  examples: ['homeport teams add 2f0a… ada@example.com dev'],
+  run: async ({ api, io, show }, _, team_id, member_email, role) => {
+    const body = { team_id, member_email, member_role: oneOf(GIVEN_ROLES)(role) }
+    const member = await api.call(addTeamMember, { body })
+    show(member, () => membersTable(io, [member]))
+  },
+})
+
+const removeCommand = remote<object, [string, string]>({
+  name: 'remove',
+  summary: 'remove a member from a team; their keys of the team end at once',
+  args: [TEAM, EMAIL],
+  isDestructive: true,
+  run: async ({ api, show, confirm }, _, team_id, member_email) => {
+    await confirm(`Remove ${member_email} from the team, and end their keys of it?`)
+    const answer = await api.call(removeTeamMember, { body: { team_id, member_email } })
+    show(answer, () => `removed ${member_email}\n`)
+  },
+})
+
+const deleteCommand = remote({
+  name: 'delete',
+  summary: 'delete a team that has no databases',
+  args: [TEAM],
+  isDestructive: true,
+  run: async ({ api, show, confirm }, _, id) => {
+    await confirm(`Delete the team ${id}? Its keys end at once.`)
+    const answer = await api.call(deleteTeam, { params: { id } })
+    show(answer, () => `deleted ${id}\n`)
+  },
+})
+
+/** `homeport teams`. */
+export const teamsCommand = group('teams', 'teams and their members', [
+  listCommand,
+  createCommand,
+  membersCommand,
+  addCommand,
+  removeCommand,
+  deleteCommand,
+])

@@ -1,0 +1,82 @@
+import type { Static } from 'typebox'
+import { getBulkAction } from '../../contract/bulk.js'
+import type { Session } from '../remote/remote.js'
+import { toneOfState } from '../terminal/colors.js'
+import { counted, duration, figure, moment } from '../terminal/figures.js'
+import { progressOf } from '../terminal/progress.js'
+import type { Fact } from '../terminal/table.js'
+
+/** A bulk action as the API shows it. */
+export type Action = Static<typeof getBulkAction.success.body>
+
+const FIRST_LOOK_MS = 20
+const SLOWEST_LOOK_MS = 500
+
+/** Follows an action to its end, or until it is paused, with a bar. Answers it as it was then. */
+export async function watch({ api, io }: Session, actionId: string): Promise<Action> {
+  const progress = progressOf(io, 'items')
+  let waitMs = FIRST_LOOK_MS
+  try {
+    for (;;) {
+      const action = await api.call(getBulkAction, { params: { actionId } })
+      if (action.state !== 'running' || waitMs > FIRST_LOOK_MS) progress.at(action.done, action.matched)
+      if (action.state !== 'running') return action
+      await pause(waitMs)
+      waitMs = Math.min(SLOWEST_LOOK_MS, waitMs * 2)
+    }
+  } finally {
+    progress.end()
+  }
+}
+
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
+
+/** What each kind of item is called, where a number stands before it. */
+const ITEMS: Readonly<Record<Action['kind'], string>> = {
+  cancelRuns: 'run',
+  cancelMessages: 'message',
+  resumeRuns: 'run',
+  restartRuns: 'run',
+  deleteDeadRuns: 'failed run',
+  deleteDeadLetters: 'dead letter',
+  retryDeadLetters: 'dead letter',
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  alreadyFinished: 'already finished',
+  notFound: 'not found',
+  retried: 'sent again',
+}
+
+/** The outcomes that there are, with their counts. */
+const outcomesOf = ({ outcomes }: Action): (readonly [name: string, count: number])[] =>
+  Object.entries(outcomes).flatMap(([name, count]) => (count === undefined ? [] : [[WORDS[name] ?? name, count]]))
+
+/** How it ended, in a line: `finished: 200 runs, 198 cancelled, 2 already finished`. */
+export function endOf(action: Action): string {
+  const counts = outcomesOf(action).filter(([, count]) => count > 0)
+  const parts = counts.map(([name, count]) => `${figure(count)} ${name}`)
+  return `${action.state}: ${[counted(action.matched, ITEMS[action.kind]), ...parts].join(', ')}\n`
+}
+
+/** What an action is and how far it is. */
+export function actionFacts(action: Action): Fact[] {
+  const { createdAt, finishedAt } = action
+  return [
+    ['action', action.actionId],
+    ['kind', action.kind],
+    ['state', action.state, toneOfState(action.state)],
+    ['selector', JSON.stringify(action.selector)],
+    ['reason', action.reason],
+    ['by', action.createdBy],
+    ['begun', moment(createdAt)],
+    ['ended', finishedAt && `${moment(finishedAt)} (took ${duration(finishedAt - createdAt)})`],
+    ['rate', action.ratePerSecond && `${figure(action.ratePerSecond)} a second`],
+    ['fence until', moment(action.fenceUntil)],
+    ['done', `${figure(action.done)} of ${figure(action.matched)}`],
+    ...outcomesOf(action).map(([name, count]): Fact => [name, figure(count)]),
+  ]
+}

@@ -1,0 +1,97 @@
+/** `homeport bulk`: bulk actions from a terminal, by asking a server. */
+import type { Static } from 'typebox'
+import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk.js'
+import { FAILED } from '../exit-codes.js'
+import { moreBelow, pageFlags } from '../queue/filters.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { given, list } from '../remote/values.js'
+import { toneOfState } from '../terminal/colors.js'
+import { figure, fromNow } from '../terminal/figures.js'
+import { type Column, renderFacts, renderTable } from '../terminal/table.js'
+import { type Action, actionFacts, endOf, watch } from './action.js'
+import { controlCommands } from './control.js'
+
+type ItemOutcome = Static<typeof listBulkOutcomes.success.body>['outcomes'][number]
+
+const ID = ['<id>', 'id of the action'] as const
+
+const COLUMNS: readonly Column<Action>[] = [
+  { title: 'ACTION', value: (one) => one.actionId },
+  { title: 'KIND', value: (one) => one.kind },
+  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  { title: 'DONE', value: (one) => `${figure(one.done)} of ${figure(one.matched)}`, align: 'right' },
+  {
+    title: 'FAILED',
+    value: (one) => figure(one.failed),
+    align: 'right',
+    tone: (one) => (one.failed > 0 ? 'red' : 'plain'),
+  },
+  { title: 'BEGUN', value: (one) => fromNow(one.createdAt) },
+  { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
+]
+
+const listCommand = remote<{ count: number; cursor?: string }>({
+  name: 'list',
+  summary: 'list bulk actions, newest first',
+  flags: (command) => pageFlags(command, 20),
+  run: async ({ api, io, show }, { count, cursor }) => {
+    const page = await api.call(listBulkActions, { query: { count, ...given({ cursor }) } })
+    const rows = page.bulkActions
+    const text = () => renderTable(io, COLUMNS, rows) + moreBelow(page.cursor)
+    show(page, () => (rows.length === 0 ? 'There are no bulk actions.\n' : text()))
+  },
+})
+
+const showCommand = remote({
+  name: 'show',
+  summary: 'show a bulk action and how far it is',
+  args: [ID],
+  run: async ({ api, io, show }, _, actionId) => {
+    const action = await api.call(getBulkAction, { params: { actionId } })
+    show(action, () => renderFacts(io, actionFacts(action)))
+  },
+})
+
+const OUTCOME_COLUMNS: readonly Column<ItemOutcome>[] = [
+  { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? '(its log is gone)' },
+  { title: 'OUTCOME', value: (one) => one.outcome, tone: (one) => toneOfState(one.outcome) },
+  { title: '', cuts: true, value: (one) => one.error },
+]
+
+const outcomesCommand = remote<{ count: number; cursor?: string; outcome?: string[] }>({
+  name: 'outcomes',
+  summary: 'list what became of each item of a bulk action',
+  args: [ID],
+  flags: (command) =>
+    pageFlags(command, 100).option('--outcome <outcomes>', 'only these, with commas between them', list),
+  examples: ['homeport bulk outcomes ba_… --outcome failed,alreadyFinished'],
+  run: async ({ api, io, show }, { count, cursor, outcome }, actionId) => {
+    // The server judges the words, and names those that there are.
+    const filter = given({ cursor, outcome: outcome as Static<typeof Outcome>[] | undefined })
+    const page = await api.call(listBulkOutcomes, { params: { actionId }, query: { count, ...filter } })
+    const text = () => renderTable(io, OUTCOME_COLUMNS, page.outcomes) + moreBelow(page.cursor)
+    show(page, () => (page.outcomes.length === 0 ? 'There are no items that fit.\n' : text()))
+  },
+})
+
+const watchCommand = remote({
+  name: 'watch',
+  summary: 'follow a bulk action to its end; exit code 1 when something of it failed',
+  args: [ID],
+  examples: ['homeport bulk watch ba_…'],
+  run: async (session, _, actionId) => {
+    const action = await watch(session, actionId)
+    session.show(action, () => endOf(action))
+    if (action.failed > 0) session.endWith(FAILED)
+  },
+})
+
+/** `homeport bulk` with its commands. */
+export const bulkCommand = group('bulk', 'bulk actions: see and steer them', [
+  listCommand,
+  showCommand,
+  outcomesCommand,
+  watchCommand,
+  ...controlCommands,
+])

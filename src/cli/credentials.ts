@@ -1,0 +1,66 @@
+import { Command } from 'commander'
+import { type Credentials, credentialsPath, resetCredentials } from '../accounts/index.js'
+import { systemClock } from '../base/index.js'
+import { type Config, inspectDataDir, lockDataDir } from '../config/index.js'
+import { HomeportError } from '../contract/errors.js'
+import { openStore } from '../store/index.js'
+import { DONE, type ExitCode } from './exit-codes.js'
+import { addConfigFlags, configOf } from './flags.js'
+import type { Io } from './io.js'
+import { group } from './remote/group.js'
+import { addExamples, type CommandMaker } from './remote/remote.js'
+import { confirm } from './terminal/ask.js'
+
+interface ResetOptions {
+  readonly allKeys: boolean
+  readonly yes: boolean
+}
+
+const QUESTION =
+  'Make a new API key and a new queue token for the first account? Every program with the old ones is refused from then on.'
+
+/** `homeport credentials reset`: for an operator who has the data directory and no credentials any more. */
+const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Command => {
+  const command = new Command('reset')
+    .description(
+      'make a new API key and queue token when they are lost or known to others; the server has to be stopped',
+    )
+    .option('--all-keys', 'end every API key of the account, not only the one called default', false)
+    .option('-y, --yes', 'do not ask', false)
+  addExamples(command, ['homeport credentials reset', 'homeport credentials reset --all-keys --yes && homeport env'])
+  return addConfigFlags(command).action(async () => {
+    const { allKeys, yes } = command.opts<ResetOptions>()
+    const config = configOf(command)
+    if (inspectDataDir(config.dataDir).state === 'missing') throw missing(config.dataDir)
+    await confirm(io, { question: QUESTION, isGiven: yes })
+    const { email } = await reset(config, allKeys)
+    const path = credentialsPath(config.dataDir)
+    io.out(`${email} has a new API key and a new queue token: ${path}. \`homeport env\` prints them.\n`)
+    end(DONE)
+  })
+}
+
+/** The lock makes sure that no server works with what is changed. */
+async function reset(config: Config, endsOtherKeys: boolean): Promise<Credentials> {
+  const { dataDir, store: choice } = config
+  const lock = lockDataDir(dataDir)
+  try {
+    const location = choice.kind === 'sqlite' ? 'sqlite' : choice.url
+    const store = await openStore({ location, dataDir, onFailure: () => undefined })
+    try {
+      return await resetCredentials({ store, dataDir, clock: systemClock, endsOtherKeys })
+    } finally {
+      await store.close()
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+function missing(dataDir: string): HomeportError {
+  const problem = `There is no data directory ${dataDir}. Name the one of the server with --data-dir.`
+  return new HomeportError('cli_not_found', { problem })
+}
+
+/** `homeport credentials`. */
+export const credentialsCommand = group('credentials', 'the secrets of the first account', [resetCommand])

@@ -1,0 +1,168 @@
+import { MOST_BUDGET } from '../../contract/databases.js'
+import {
+  changePlan,
+  disableAutoUpgrade,
+  disableEviction,
+  disableProductionPack,
+  enableAutoUpgrade,
+  enableEviction,
+  enableProductionPack,
+  enableTls,
+  moveToTeam,
+  PLAN_ALIASES,
+  renameDatabase,
+  resetPassword,
+  updateAllowList,
+  updateBudget,
+  updateRegions,
+} from '../../contract/databases-changes.js'
+import { PLAN_NAMES } from '../../contract/plans.js'
+import { remote } from '../remote/remote.js'
+import { oneOf, wholeNumber } from '../remote/values.js'
+import { showChanged, switchCommand } from './change.js'
+import { checkReadRegion } from './create.js'
+import { DATABASE, databaseNamed } from './find.js'
+import { databaseFacts } from './view.js'
+
+/** The changes of a database that are one request each. */
+
+const renameCommand = remote<object, [string, string]>({
+  name: 'rename',
+  summary: 'give a database another name',
+  args: [DATABASE, ['<name>', 'the new name']],
+  examples: ['homeport db rename shop store'],
+  run: async (session, _, wanted, name) => {
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    await session.api.call(renameDatabase, { params: { id }, body: { name } })
+    await showChanged(session, id)
+  },
+})
+
+const PLAN_WORDS = [...PLAN_NAMES, ...PLAN_ALIASES]
+
+const planCommand = remote<object, [string, string]>({
+  name: 'plan',
+  summary: 'change the plan of a database while it runs',
+  args: [DATABASE, ['<plan>', PLAN_WORDS.join(', ')]],
+  examples: ['homeport db plan shop fixed_1gb'],
+  run: async (session, _, wanted, plan) => {
+    const plan_name = oneOf(PLAN_WORDS)(plan)
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    await session.api.call(changePlan, { params: { id }, body: { plan_name } })
+    await showChanged(session, id)
+  },
+})
+
+const regionsCommand = remote<object, [string, string[]]>({
+  name: 'regions',
+  summary: 'set the read regions of a database; without any, it has none',
+  args: [DATABASE, ['[regions...]', 'all read regions it is to have']],
+  examples: ['homeport db regions shop eu-west-1 ap-south-1', 'homeport db regions shop'],
+  run: async (session, _, wanted, regions) => {
+    const read_regions = regions.flatMap((one) => one.split(',')).map(checkReadRegion)
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    session.say('changing regions ...')
+    await session.api.call(updateRegions, { params: { id }, body: { read_regions } })
+    await showChanged(session, id)
+  },
+})
+
+const budgetCommand = remote<object, [string, string]>({
+  name: 'budget',
+  summary: 'set the monthly budget of a database',
+  args: [DATABASE, ['<dollars>', 'US dollars a month; 0: no budget']],
+  examples: ['homeport db budget shop 50'],
+  run: async (session, _, wanted, dollars) => {
+    const budget = wholeNumber(0, MOST_BUDGET)(dollars)
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    await session.api.call(updateBudget, { params: { id }, body: { budget } })
+    await showChanged(session, id)
+  },
+})
+
+const tlsCommand = remote({
+  name: 'tls',
+  summary: 'let the Redis port of a database speak TLS, for good',
+  args: [DATABASE],
+  isDestructive: true,
+  examples: ['homeport db tls shop'],
+  run: async (session, _, wanted) => {
+    const { database_id: id, database_name } = await databaseNamed(session.api, wanted)
+    await session.confirm(`Enable TLS for "${database_name}"? Clients in clear are cut off, and there is no way back.`)
+    await session.api.call(enableTls, { params: { id } })
+    await showChanged(session, id)
+  },
+})
+
+const resetPasswordCommand = remote({
+  name: 'reset-password',
+  summary: 'give a database a new password and new tokens; the old ones are dead at once',
+  args: [DATABASE],
+  isDestructive: true,
+  examples: ['homeport db reset-password shop --yes'],
+  run: async ({ api, io, show, confirm }, _, wanted) => {
+    const { database_id: id, database_name } = await databaseNamed(api, wanted)
+    await confirm(`Make new credentials for "${database_name}"? Every client with the old ones is cut off.`)
+    const record = await api.call(resetPassword, { params: { id } })
+    show(record, () => databaseFacts(io, record))
+  },
+})
+
+const allowListCommand = remote<object, [string, string[]]>({
+  name: 'allow-list',
+  summary: 'set the addresses that may use a database; without any, everybody may',
+  args: [DATABASE, ['[addresses...]', 'addresses and networks such as 203.0.113.0/24; they replace the old list']],
+  isDestructive: true,
+  examples: ['homeport db allow-list shop 127.0.0.1 203.0.113.0/24', 'homeport db allow-list shop --yes'],
+  run: async (session, _, wanted, addresses) => {
+    const { database_id: id, database_name } = await databaseNamed(session.api, wanted)
+    if (addresses.length === 0) await session.confirm(`Let everybody reach "${database_name}"?`)
+    const allowed_ips = addresses.flatMap((one) => one.split(','))
+    await session.api.call(updateAllowList, { params: { id }, body: { allowed_ips } })
+    await showChanged(session, id)
+  },
+})
+
+const moveCommand = remote<object, [string, string]>({
+  name: 'move',
+  summary: 'give a database to a team',
+  args: [DATABASE, ['<team>', 'id of the team']],
+  isDestructive: true,
+  examples: ['homeport db move shop 2f0a…'],
+  run: async ({ api, show, confirm }, _, wanted, team_id) => {
+    const { database_id, database_name } = await databaseNamed(api, wanted)
+    await confirm(`Give "${database_name}" to the team ${team_id}? This account does not have it any more then.`)
+    const answer = await api.call(moveToTeam, { body: { database_id, team_id } })
+    show(answer, () => `moved ${database_name} to ${team_id}\n`)
+  },
+})
+
+/** In the order of the help. */
+export const changeCommands = [
+  renameCommand,
+  planCommand,
+  regionsCommand,
+  budgetCommand,
+  tlsCommand,
+  switchCommand({
+    name: 'eviction',
+    summary: 'whether a full database makes room for new keys',
+    on: enableEviction,
+    off: disableEviction,
+  }),
+  switchCommand({
+    name: 'auto-upgrade',
+    summary: 'whether a database that outgrows its plan moves to the next one',
+    on: enableAutoUpgrade,
+    off: disableAutoUpgrade,
+  }),
+  switchCommand({
+    name: 'production-pack',
+    summary: 'whether a database has the production pack',
+    on: enableProductionPack,
+    off: disableProductionPack,
+  }),
+  resetPasswordCommand,
+  allowListCommand,
+  moveCommand,
+]

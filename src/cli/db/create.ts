@@ -1,0 +1,78 @@
+import { createDatabase, MOST_BUDGET } from '../../contract/databases.js'
+import { HomeportError } from '../../contract/errors.js'
+import { PLAN_NAMES, type PlanName } from '../../contract/plans.js'
+import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../../contract/regions.js'
+import { remote } from '../remote/remote.js'
+import { given, list, oneOf, wholeNumber } from '../remote/values.js'
+import { databaseFacts } from './view.js'
+
+type PrimaryRegion = (typeof PRIMARY_REGIONS)[number]
+type ReadRegion = (typeof READ_REGIONS)[number]
+
+interface CreateOptions {
+  readonly name: string
+  readonly platform?: (typeof PLATFORMS)[number]
+  readonly region: PrimaryRegion
+  readonly readRegions?: readonly string[]
+  readonly plan?: PlanName
+  readonly budget?: number
+  readonly eviction?: boolean
+  readonly tls?: boolean
+  readonly idempotencyKey?: string
+}
+
+/** `homeport db create`. */
+export const createCommand = remote<CreateOptions>({
+  name: 'create',
+  summary: 'create a database; answers when it serves in all its regions',
+  flags: (command) =>
+    command
+      .requiredOption('--name <name>', 'its name; need not be unique')
+      .option(
+        '--region <region>',
+        `the region that takes the writes: ${PRIMARY_REGIONS.join(', ')}`,
+        oneOf(PRIMARY_REGIONS),
+        'us-east-1',
+      )
+      .option('--platform <platform>', 'aws or gcp (default: the one that has the region)', oneOf(PLATFORMS))
+      .option('--read-regions <regions>', 'regions with a replica, with commas between them', list)
+      .option(
+        '--plan <plan>',
+        `${PLAN_NAMES.join(', ')} (default: payg, or free for a free account)`,
+        oneOf(PLAN_NAMES),
+      )
+      .option('--budget <dollars>', 'US dollars a month; 0: none', wholeNumber(0, MOST_BUDGET))
+      .option('--eviction', 'make room for new keys when it is full')
+      .option('--tls', 'speak TLS on its Redis port')
+      .option('--no-tls', 'do not, whatever the server does by default')
+      .option('--idempotency-key <text>', 'the same key again answers the same database'),
+  examples: [
+    'homeport db create --name shop',
+    'homeport db create --name world --region us-east-1 --read-regions eu-west-1,ap-south-1 --plan fixed_1gb --budget 50',
+  ],
+  run: async ({ api, io, show, say }, options) => {
+    const { idempotencyKey } = options
+    say(`creating ${options.name} ...`)
+    const headers = given({ 'idempotency-key': idempotencyKey })
+    const record = await api.call(createDatabase, { body: bodyOf(options), headers })
+    show(record, () => databaseFacts(io, record))
+  },
+})
+
+function bodyOf({ name, region, platform, readRegions, plan, budget, eviction, tls }: CreateOptions) {
+  const optional = { read_regions: readRegions?.map(checkReadRegion), plan, budget, eviction, tls }
+  return {
+    database_name: name,
+    platform: platform ?? REGIONS[region].platform,
+    primary_region: region,
+    ...given(optional),
+  }
+}
+
+/** A region that can hold a replica. */
+export function checkReadRegion(text: string): ReadRegion {
+  const found = READ_REGIONS.find((region) => region === text)
+  if (found !== undefined) return found
+  const problem = `"${text}" is no read region; there are: ${READ_REGIONS.join(', ')}. Nothing was done.`
+  throw new HomeportError('cli_misused', { problem })
+}

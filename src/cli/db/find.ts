@@ -1,0 +1,46 @@
+import { suggestion } from '../../config/index.js'
+import { type DatabaseRecord, listDatabases } from '../../contract/databases.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Api } from '../remote/api.js'
+
+/** The argument that names a database. */
+export const DATABASE = ['<database>', 'id or unique name of the database'] as const
+
+/**
+ * Finds a database by its id or its name; the credentials are left out.
+ * @throws HomeportError `cli_not_found`, or `cli_misused` when several have the name.
+ */
+export async function databaseNamed(api: Api, wanted: string): Promise<DatabaseRecord> {
+  return pickDatabase(await api.call(listDatabases, { query: { credentials: 'hide' } }), wanted)
+}
+
+/** What a database is named by. */
+interface Named {
+  readonly database_id: string
+  readonly database_name: string
+}
+
+/** Picks the one database that has this id or name. An id wins. */
+export function pickDatabase<Record extends Named>(databases: readonly Record[], wanted: string): Record {
+  const byId = databases.filter((database) => database.database_id === wanted)
+  const found = byId.length > 0 ? byId : databases.filter((database) => database.database_name === wanted)
+  const [only, ...others] = found
+  if (only === undefined) throw new HomeportError('cli_not_found', { problem: missing(databases, wanted) })
+  if (others.length === 0) return only
+  const ids = found.map((database) => database.database_id).join(', ')
+  const problem = `${found.length} databases have the name "${wanted}". Use the id of one of them: ${ids}.`
+  throw new HomeportError('cli_misused', { problem })
+}
+
+const MOST_NAMED = 10
+
+function missing(databases: readonly Named[], wanted: string): string {
+  const start = `There is no database with the id or name "${wanted}"`
+  if (databases.length === 0) return `${start}. There are no databases yet.`
+  if (databases.length > MOST_NAMED) {
+    const names = databases.map(({ database_name }) => database_name)
+    return `${start}${suggestion(wanted, names) || '.'} See: homeport db list.`
+  }
+  const names = databases.map(({ database_name, database_id }) => `${database_name} (${database_id})`).join(', ')
+  return `${start}. There are: ${names}.`
+}

@@ -1,0 +1,76 @@
+import type { DatabaseRecord } from '../../contract/databases.js'
+import {
+  type DatabaseStats,
+  DEFAULT_STATS_PERIOD,
+  getDatabaseStats,
+  STATS_PERIODS,
+  type StatsPeriod,
+  type StatsPoint,
+} from '../../contract/databases-stats.js'
+import type { Io } from '../io.js'
+import { remote } from '../remote/remote.js'
+import { oneOf } from '../remote/values.js'
+import { bytes, figure, sparkline } from '../terminal/figures.js'
+import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
+import { DATABASE, databaseNamed } from './find.js'
+
+/** `homeport db stats`. */
+export const statsCommand = remote<{ period: StatsPeriod }>({
+  name: 'stats',
+  summary: 'what a database did and used: figures of the month and a small chart of each series',
+  args: [DATABASE],
+  flags: (command) =>
+    command.option('--period <period>', STATS_PERIODS.join(', '), oneOf(STATS_PERIODS), DEFAULT_STATS_PERIOD),
+  examples: ['homeport db stats shop --period 1d', 'homeport db stats shop --json | jq .total_monthly_billing'],
+  run: async ({ api, io, show }, { period }, wanted) => {
+    const database = await databaseNamed(api, wanted)
+    const params = { id: database.database_id }
+    const stats = await api.call(getDatabaseStats, { params, query: { period } })
+    show(stats, () => `${renderFacts(io, monthOf(stats, database))}\n${seriesTable(io, stats, period)}`)
+  },
+})
+
+const monthOf = (stats: DatabaseStats, { db_request_limit, db_disk_threshold, budget }: DatabaseRecord): Fact[] => [
+  ['requests this month', `${figure(stats.total_monthly_requests)} of ${figure(db_request_limit)}`],
+  ['requests today', figure(stats.daily_net_commands)],
+  ['size', `${bytes(stats.current_storage)} of ${bytes(db_disk_threshold)}`],
+  ['traffic this month', bytes(stats.total_monthly_bandwidth)],
+  ['cost this month', dollars(stats.total_monthly_billing) + (budget === 0 ? '' : ` of ${dollars(budget)}`)],
+]
+
+const dollars = (amount: number): string => `${amount.toFixed(2)} $`
+
+/** A series with the unit of its values. */
+interface Series {
+  readonly name: string
+  readonly points: readonly StatsPoint[]
+  readonly text: (value: number) => string
+}
+
+const plain = (value: number): string => figure(Math.round(value * 100) / 100)
+const milliseconds = (value: number): string => `${plain(value)} ms`
+
+const seriesOf = (stats: DatabaseStats): Series[] => [
+  { name: 'commands a second', points: stats.throughput, text: plain },
+  { name: 'reads a second', points: stats.read, text: plain },
+  { name: 'writes a second', points: stats.write, text: plain },
+  { name: 'latency, mean', points: stats.latencymean, text: milliseconds },
+  { name: 'latency, 99 %', points: stats.latency_99, text: milliseconds },
+  { name: 'connections', points: stats.connection_count, text: plain },
+  { name: 'keys', points: stats.keyspace, text: plain },
+  { name: 'hits a second', points: stats.hits, text: plain },
+  { name: 'misses a second', points: stats.misses, text: plain },
+  { name: 'disk', points: stats.diskusage, text: bytes },
+]
+
+const valuesOf = ({ points }: Series): number[] => points.map(({ y }) => y)
+
+function seriesTable(io: Io, stats: DatabaseStats, period: StatsPeriod): string {
+  const columns: Column<Series>[] = [
+    { title: 'SERIES', value: ({ name }) => name },
+    { title: `LAST ${period}`, value: (one) => sparkline(valuesOf(one)), cuts: true },
+    { title: 'NOW', value: (one) => one.text(valuesOf(one).at(-1) ?? 0), align: 'right' },
+    { title: 'MOST', value: (one) => one.text(Math.max(0, ...valuesOf(one))), align: 'right' },
+  ]
+  return renderTable(io, columns, seriesOf(stats))
+}

@@ -1,0 +1,101 @@
+import type { BackupRecord } from '../../contract/backups.js'
+import type { DatabaseRecord } from '../../contract/databases.js'
+import { accessOf } from '../find-database.js'
+import type { Io } from '../io.js'
+import { toneOfState } from '../terminal/colors.js'
+import { bytes, figure, momentOfSeconds } from '../terminal/figures.js'
+import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
+
+const NS_PER_MS = 1_000_000
+
+const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
+  { title: 'NAME', value: (one) => one.database_name },
+  { title: 'STATE', value: stateOf, tone: (one) => toneOfState(one.state) },
+  { title: 'PLAN', value: (one) => `${one.type} ${one.db_resource_size}` },
+  { title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
+  { title: 'PORT', value: (one) => one.port, align: 'right' },
+  { title: 'TLS', value: (one) => (one.tls ? 'yes' : 'no') },
+  { title: 'ID', value: (one) => one.database_id },
+]
+
+/** Databases, one a line. */
+export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string =>
+  rows.length === 0
+    ? 'There are no databases yet. Make one: homeport db create --name first\n'
+    : renderTable(io, DATABASE_COLUMNS, rows)
+
+function stateOf({ state, modifying_state }: DatabaseRecord): string {
+  return modifying_state === '' ? state : `${state} (${modifying_state})`
+}
+
+/** One database: what it is, how it is reached, and its limits. */
+export function databaseFacts(io: Io, record: DatabaseRecord): string {
+  return [identity(record), settings(record), limits(record), access(record)]
+    .map((facts) => renderFacts(io, facts))
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
+/** What a change may have changed. */
+export const changedFacts = (io: Io, record: DatabaseRecord): string =>
+  renderFacts(io, [...identity(record).slice(0, 3), ...settings(record)])
+
+const identity = (record: DatabaseRecord): Fact[] => [
+  ['name', record.database_name],
+  ['id', record.database_id],
+  ['state', stateOf(record), toneOfState(record.state)],
+  ['owner', record.customer_id],
+  ['created', momentOfSeconds(record.creation_time)],
+]
+
+const settings = (record: DatabaseRecord): Fact[] => [
+  ['plan', `${record.type} ${record.db_resource_size}${record.prod_pack_enabled ? ', production pack' : ''}`],
+  ['budget', record.budget === 0 ? 'none' : `${figure(record.budget)} $ a month`],
+  ['primary region', record.primary_region],
+  ['read regions', record.read_regions.join(', ') || 'none'],
+  ['tls', record.tls],
+  ['eviction', record.eviction],
+  ['auto upgrade', record.auto_upgrade],
+  ['daily backup', record.daily_backup_enabled],
+  ['allowed addresses', record.allowed_ip_ranges.join(', ') || 'all'],
+]
+
+const limits = (record: DatabaseRecord): Fact[] => [
+  ['memory', bytes(record.db_memory_threshold)],
+  ['disk', bytes(record.db_disk_threshold)],
+  ['request size', bytes(record.db_max_request_size)],
+  ['entry size', bytes(record.db_max_entry_size)],
+  ['connections', figure(record.db_max_clients)],
+  ['commands a second', figure(record.db_max_commands_per_second)],
+  ['commands a month', figure(record.db_request_limit)],
+  ['sleeps after', `${figure(record.db_store_max_idle / NS_PER_MS / 60_000)} min without a request`],
+]
+
+function access(record: DatabaseRecord): Fact[] {
+  const { redisUrl, restUrl } = accessOf(record)
+  if (record.password === undefined)
+    return [
+      ['address', `${record.endpoint}:${record.port}`],
+      ['rest url', restUrl],
+    ]
+  return [
+    ['redis url', redisUrl],
+    ['rest url', restUrl],
+    ['rest token', record.rest_token],
+    ['read-only token', record.read_only_rest_token],
+  ]
+}
+
+const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
+  { title: 'ID', value: (one) => one.backup_id },
+  { title: 'NAME', value: (one) => one.name },
+  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  { title: 'WHY', value: (one) => one.internal_backup_tag },
+  { title: 'MADE', value: (one) => momentOfSeconds(one.creation_time) },
+  { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
+  { title: 'SIZE', value: (one) => bytes(one.backup_size), align: 'right' },
+]
+
+/** Backups, one a line. */
+export const backupsTable = (io: Io, rows: readonly BackupRecord[]): string =>
+  rows.length === 0 ? 'There are no backups.\n' : renderTable(io, BACKUP_COLUMNS, rows)

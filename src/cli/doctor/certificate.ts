@@ -1,0 +1,42 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { Config } from '../../config/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { readCertificateFiles, serverCertificatePath } from '../../gateway/index.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+const NAME = 'certificate'
+const DAY_MS = 86_400_000
+const SOON_DAYS = 21
+
+/** The certificate of databases with TLS, and how long it is good for. */
+export async function checkCertificate(config: Config, nowMs: number): Promise<Finding> {
+  const { tlsCertFile: certificate, tlsKeyFile: key, dataDir } = config
+  if (certificate === undefined || key === undefined) return checkLocal(dataDir)
+  try {
+    const own = await readCertificateFiles({ certificate, key })
+    return judgeExpiry(new X509Certificate(own.certificate), nowMs)
+  } catch (error) {
+    if (!(error instanceof HomeportError)) throw error
+    return fail(NAME, error.message, 'Put a certificate and its key there, or leave both options out.')
+  }
+}
+
+/** What the expiry of a certificate of the operator's own means. */
+export function judgeExpiry(certificate: Pick<X509Certificate, 'validTo'>, nowMs: number): Finding {
+  const expiresAtMs = Date.parse(certificate.validTo)
+  const found = `your own, good until ${dayOf(expiresAtMs)}`
+  const todo = 'Renew it: the server reads the files again by itself when they change.'
+  if (expiresAtMs <= nowMs) return fail(NAME, `your own, expired on ${dayOf(expiresAtMs)}`, todo)
+  return expiresAtMs - nowMs < SOON_DAYS * DAY_MS ? warn(NAME, found, todo) : ok(NAME, found)
+}
+
+/** One of the local authority is renewed by the server itself. */
+async function checkLocal(dataDir: string): Promise<Finding> {
+  const pem = await readFile(serverCertificatePath(dataDir), 'utf8').catch(() => undefined)
+  if (pem === undefined) return ok(NAME, 'made by the local authority at the first start')
+  const expiresAtMs = Date.parse(new X509Certificate(pem).validTo)
+  return ok(NAME, `of the local authority (homeport ca), good until ${dayOf(expiresAtMs)}, renewed by itself`)
+}
+
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)

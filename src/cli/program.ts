@@ -1,0 +1,97 @@
+import { Command } from 'commander'
+import { EXIT_CODES_HELP, type ExitCode } from './exit-codes.js'
+import type { Io } from './io.js'
+import type { CommandMaker } from './remote/remote.js'
+import { version } from './version.js'
+
+/** A command by name, loaded only when it is the one that was called: a command line has to answer at once. */
+interface Entry {
+  readonly name: string
+  readonly summary: string
+  readonly section: 'This machine:' | 'A server:' | 'This command line:'
+  readonly load: () => Promise<CommandMaker>
+}
+
+const here = 'This machine:'
+const server = 'A server:'
+const self = 'This command line:'
+
+/** Every command, in the order of the help. */
+const ENTRIES: readonly Entry[] = [
+  entry('start', 'run the server until SIGTERM or Ctrl-C', here, async () => (await import('./start.js')).startCommand),
+  entry('dev', 'run the server for development', here, async () => (await import('./dev.js')).devCommand),
+  entry(
+    'doctor',
+    'look at everything the server depends on',
+    here,
+    async () => (await import('./doctor.js')).doctorCommand,
+  ),
+  entry('env', 'print what client programs need', here, async () => (await import('./env.js')).envCommand),
+  entry('ca', 'print the certificate of the local authority', here, async () => (await import('./ca.js')).caCommand),
+  entry(
+    'credentials',
+    'make new credentials when they are lost',
+    here,
+    async () => (await import('./credentials.js')).credentialsCommand,
+  ),
+  entry('db', 'databases', server, async () => (await import('./db/index.js')).dbCommand),
+  entry(
+    'queue',
+    'messages, queues, schedules, dead letters',
+    server,
+    async () => (await import('./queue/index.js')).queueCommand,
+  ),
+  entry('runs', 'workflow runs', server, async () => (await import('./runs/index.js')).runsCommand),
+  entry('bulk', 'bulk actions', server, async () => (await import('./bulk/index.js')).bulkCommand),
+  entry('keys', 'API keys', server, async () => (await import('./account/keys.js')).keysCommand),
+  entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
+  entry('audit', 'who did what', server, async () => (await import('./account/audit.js')).auditCommand),
+  entry(
+    'login',
+    'keep the credentials of a server as a profile',
+    self,
+    async () => (await import('./login.js')).loginCommand,
+  ),
+  entry('profile', 'choose between servers', self, async () => (await import('./profile.js')).profileCommand),
+  entry(
+    'completion',
+    'teach a shell to complete these commands',
+    self,
+    async () => (await import('./completion.js')).completionCommand,
+  ),
+]
+
+function entry(name: string, summary: string, section: Entry['section'], load: Entry['load']): Entry {
+  return { name, summary, section, load }
+}
+
+/** The whole command line. Only the command that `args` call is loaded; `completion` loads all, to know them. */
+export async function makeProgram(args: readonly string[], io: Io, end: (code: ExitCode) => void): Promise<Command> {
+  const program = new Command('homeport')
+    .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
+    .version(version())
+    .addHelpText('after', EXIT_CODES_HELP)
+  const wanted = calledIn(args)
+  for (const found of ENTRIES) {
+    const isWanted = wanted.includes(found.name) || wanted.includes('completion')
+    const command = isWanted ? (await found.load())(io, end) : new Command(found.name)
+    program.addCommand(command.summary(found.summary).helpGroup(found.section))
+  }
+  captureOutput(program, io)
+  return program
+}
+
+/** The names that may be those of commands: `help db` calls two. */
+const calledIn = (args: readonly string[]): string[] => args.filter((word) => !word.startsWith('-')).slice(0, 2)
+
+function captureOutput(command: Command, io: Io): void {
+  const width = io.terminal?.columns()
+  command
+    .configureOutput({
+      writeOut: io.out,
+      writeErr: io.err,
+      ...(width !== undefined && { getOutHelpWidth: () => width, getErrHelpWidth: () => width }),
+    })
+    .exitOverride()
+  for (const inner of command.commands) captureOutput(inner, io)
+}

@@ -1,0 +1,127 @@
+import type { Static } from 'typebox'
+import {
+  deleteDeadLetters,
+  getDeadLetter,
+  listDeadLetters,
+  retryDeadLetters,
+} from '../../contract/queue-dead-letters.js'
+import type { DeadLetter } from '../../contract/queue-fields.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { counted, moment } from '../terminal/figures.js'
+import { renderFacts, renderTable } from '../terminal/table.js'
+import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
+
+type Letter = Static<typeof DeadLetter>
+
+const IDS = ['[ids...]', 'these dead letters; else those that the filters select'] as const
+
+const listCommand = remote<FilterOptions & { count: number; cursor?: string }>({
+  name: 'list',
+  summary: 'list messages that could not be delivered, oldest failure first',
+  flags: (command) => pageFlags(filterFlags(command), 50),
+  examples: ['homeport queue dlq list --from 1d', 'homeport queue dlq list --url https://example.com/hook'],
+  run: async ({ api, io, show }, options) => {
+    const { count, cursor } = options
+    const query = { ...filtersOf(options), count, ...(cursor !== undefined && { cursor }) }
+    const page = await api.call(listDeadLetters, { query })
+    show(page, () => table(io, page.messages) + moreBelow(page.cursor))
+  },
+})
+
+const table = (io: Io, rows: readonly Letter[]): string =>
+  rows.length === 0
+    ? 'There are no dead letters that fit.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'ID', value: (one) => one.dlqId },
+          { title: 'MESSAGE', value: (one) => one.messageId },
+          { title: 'ANSWER', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
+          { title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
+          { title: 'URL', cuts: true, value: (one) => one.url },
+        ],
+        rows,
+      )
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show a dead letter and the last answer of its destination',
+  args: [['<id>', 'id of the dead letter']],
+  run: async ({ api, io, show }, _, dlqId) => {
+    const letter = await api.call(getDeadLetter, { params: { dlqId } })
+    show(letter, () => facts(io, letter))
+  },
+})
+
+const facts = (io: Io, letter: Letter): string =>
+  renderFacts(io, [
+    ['id', letter.dlqId],
+    ['message', letter.messageId],
+    ['url', `${letter.method} ${letter.url}`],
+    ['published', moment(letter.createdAt)],
+    ['retries', letter.maxRetries],
+    ['labels', letter.labels?.join(', ')],
+    ['body', letter.body ?? (letter.bodyBase64 && `base64:${letter.bodyBase64}`)],
+    ['answer', letter.responseStatus === 0 ? 'none' : letter.responseStatus, 'red'],
+    ['', letter.responseBody ?? (letter.responseBodyBase64 && `base64:${letter.responseBodyBase64}`)],
+  ])
+
+const deleteCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
+  name: 'delete',
+  summary: 'delete dead letters; the logs keep the failed messages',
+  args: [IDS],
+  isDestructive: true,
+  flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
+  examples: ['homeport queue dlq delete 1763723456789-0', 'homeport queue dlq delete --from 7d --to 1d --yes'],
+  run: async ({ api, show, confirm }, options, ids) => {
+    const query = selection(options, ids)
+    await confirm(`Delete ${whichOf(options, ids)}? There is no way back.`)
+    let deleted = 0
+    let cursor: string | undefined
+    do {
+      const page = await api.call(deleteDeadLetters, { query: { ...query, ...(cursor && { cursor }) } })
+      deleted += page.deleted
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    show({ deleted }, () => `deleted ${counted(deleted, 'dead letter')}\n`)
+  },
+})
+
+const retryCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
+  name: 'retry',
+  summary: 'send dead letters again as new messages',
+  args: [IDS],
+  flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
+  examples: ['homeport queue dlq retry 1763723456789-0', 'homeport queue dlq retry --url https://example.com/hook'],
+  run: async ({ api, show, say }, options, ids) => {
+    const query = selection(options, ids)
+    const responses: { messageId: string }[] = []
+    let cursor: string | undefined
+    do {
+      const page = await api.call(retryDeadLetters, { query: { ...query, ...(cursor && { cursor }) } })
+      responses.push(...page.responses)
+      cursor = page.cursor
+      if (cursor !== undefined) say(`${counted(responses.length, 'message')} ...`)
+    } while (cursor !== undefined)
+    show({ responses }, () => `sent ${counted(responses.length, 'message')} again\n`)
+  },
+})
+
+function selection(options: FilterOptions & { all?: boolean }, ids: string[]) {
+  const filters = filtersOf(options)
+  requireSelection('dead letters', ids, filters, options.all)
+  return ids.length > 0 ? { dlqIds: ids } : filters
+}
+
+const whichOf = ({ all }: { all?: boolean }, ids: readonly string[]): string =>
+  ids.length > 0 ? counted(ids.length, 'dead letter') : all ? 'every dead letter' : 'all dead letters that fit'
+
+/** `homeport queue dlq`. */
+export const dlqCommand = group('dlq', 'messages that could not be delivered', [
+  listCommand,
+  getCommand,
+  retryCommand,
+  deleteCommand,
+])

@@ -1,0 +1,119 @@
+import type { Static } from 'typebox'
+import { changeFlowKey, getFlowKey, listFlowKeys } from '../../contract/queue-flow.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { given, wholeNumber } from '../remote/values.js'
+import { figure } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+type FlowKey = Static<typeof getFlowKey.success.body>
+
+const KEY = ['<key>', 'the flow-control key'] as const
+
+const limitOf = (count: number, most: number, rest = ''): string =>
+  most === 0 ? `${figure(count)} of any` : `${figure(count)} of ${figure(most)}${rest}`
+
+const table = (io: Io, rows: readonly FlowKey[]): string =>
+  rows.length === 0
+    ? 'There are no flow-control keys.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'KEY', cuts: true, value: (one) => one.flowControlKey },
+          {
+            title: 'STATE',
+            value: (one) => (one.isPaused ? 'paused' : 'running'),
+            tone: (one) => (one.isPaused ? 'yellow' : 'green'),
+          },
+          { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
+          { title: 'OPEN', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
+          { title: 'BEGUN', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${one.ratePeriod} s`) },
+          { title: 'PINNED', value: pinned },
+        ],
+        rows,
+      )
+
+const pinned = (one: FlowKey): string =>
+  [one.isPinnedParallelism ? 'parallelism' : '', one.isPinnedRate ? 'rate' : ''].filter(Boolean).join(' ')
+
+const listCommand = remote<{ search?: string }>({
+  name: 'list',
+  summary: 'list flow-control keys with their use',
+  flags: (command) => command.option('--search <text>', 'only keys that contain this text'),
+  run: async ({ api, io, show }, { search }) => {
+    const keys = await api.call(listFlowKeys, { query: search === undefined ? {} : { search } })
+    show(keys, () => table(io, keys))
+  },
+})
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show the limits of a flow-control key and their use',
+  args: [KEY],
+  run: async ({ api, io, show }, _, name) => {
+    const key = await api.call(getFlowKey, { params: { key: encodeURIComponent(name) } })
+    show(key, () => table(io, [key]))
+  },
+})
+
+const VERBS = {
+  pause: 'let nothing be sent that names the key',
+  resume: 'let it be sent again',
+  reset: 'end the present period of the rate',
+} as const
+
+const doing = (verb: keyof typeof VERBS) =>
+  remote({
+    name: verb,
+    summary: VERBS[verb],
+    args: [KEY],
+    run: async ({ api, io, show }, _, name) => {
+      const key = encodeURIComponent(name)
+      await api.call(changeFlowKey, { params: { action: `${key}/${verb}` } })
+      const now = await api.call(getFlowKey, { params: { key } })
+      show(now, () => table(io, [now]))
+    },
+  })
+
+const pinCommand = remote<{ parallelism?: number; rate?: number; period?: number }>({
+  name: 'pin',
+  summary: 'set limits that messages do not change',
+  args: [KEY],
+  flags: (command) =>
+    command
+      .option('--parallelism <number>', 'so many calls may be open at once', wholeNumber(1))
+      .option('--rate <number>', 'so many calls may begin in a period', wholeNumber(1))
+      .option('--period <seconds>', 'length of a period', wholeNumber(1)),
+  examples: ['homeport queue flow pin payments --rate 20 --period 60'],
+  run: async ({ api, io, show }, { parallelism, rate, period }, name) => {
+    const key = encodeURIComponent(name)
+    const limits = Object.entries(given({ parallelism, rate, period })).map(([what, value]) => `${what}=${value}`)
+    await api.call(changeFlowKey, { params: { action: `${key}/pin?${limits.join('&')}` } })
+    const now = await api.call(getFlowKey, { params: { key } })
+    show(now, () => table(io, [now]))
+  },
+})
+
+const unpinCommand = remote({
+  name: 'unpin',
+  summary: 'let the next message set the limits again',
+  args: [KEY],
+  run: async ({ api, io, show }, _, name) => {
+    const key = encodeURIComponent(name)
+    await api.call(changeFlowKey, { params: { action: `${key}/unpin?parallelism=true&rate=true` } })
+    const now = await api.call(getFlowKey, { params: { key } })
+    show(now, () => table(io, [now]))
+  },
+})
+
+/** `homeport queue flow`. */
+export const flowCommand = group('flow', 'flow-control keys: limits that messages share', [
+  listCommand,
+  getCommand,
+  doing('pause'),
+  doing('resume'),
+  pinCommand,
+  unpinCommand,
+  doing('reset'),
+])

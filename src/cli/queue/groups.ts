@@ -1,0 +1,109 @@
+import type { Static } from 'typebox'
+import {
+  addUrlGroupEndpoints,
+  deleteUrlGroup,
+  getUrlGroup,
+  listUrlGroups,
+  removeUrlGroupEndpoints,
+} from '../../contract/queue-groups.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { moment } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+type UrlGroup = Static<typeof getUrlGroup.success.body>
+type Endpoint = UrlGroup['endpoints'][number]
+
+const NAME = ['<group>', 'name of the URL group'] as const
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list URL groups by name',
+  run: async ({ api, io, show }) => {
+    const groups = await api.call(listUrlGroups)
+    show(groups, () => (groups.length === 0 ? 'There are no URL groups.\n' : groupsTable(io, groups)))
+  },
+})
+
+const groupsTable = (io: Io, rows: readonly UrlGroup[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'ENDPOINTS', value: (one) => one.endpoints.length, align: 'right' },
+      { title: 'CHANGED', value: (one) => moment(one.updatedAt) },
+    ],
+    rows,
+  )
+
+const endpointsTable = (io: Io, rows: readonly Endpoint[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'URL', cuts: true, value: (one) => one.url },
+    ],
+    rows,
+  )
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show the endpoints of a URL group',
+  args: [NAME],
+  run: async ({ api, io, show }, _, name) => {
+    const found = await api.call(getUrlGroup, { params: { name } })
+    show(found, () => endpointsTable(io, found.endpoints))
+  },
+})
+
+const addCommand = remote<object, [string, string[]]>({
+  name: 'add',
+  summary: 'add endpoints to a URL group; makes it when there is none',
+  args: [NAME, ['<endpoints...>', 'URLs, or name=URL']],
+  examples: ['homeport queue groups add news https://a.example.com backup=https://b.example.com'],
+  run: async ({ api, io, show }, _, name, endpoints) => {
+    await api.call(addUrlGroupEndpoints, { params: { name }, body: { endpoints: endpoints.map(endpointOf) } })
+    const found = await api.call(getUrlGroup, { params: { name } })
+    show(found, () => endpointsTable(io, found.endpoints))
+  },
+})
+
+/** `name=https://…` has a name, and `https://…?a=b` has none. */
+function endpointOf(text: string): Endpoint {
+  const named = /^([\w.-]+)=(.+)$/.exec(text)
+  return named?.[1] !== undefined && named[2] !== undefined ? { name: named[1], url: named[2] } : { url: text }
+}
+
+const removeCommand = remote<object, [string, string[]]>({
+  name: 'remove',
+  summary: 'remove endpoints from a URL group; one without endpoints is deleted',
+  args: [NAME, ['<endpoints...>', 'their names or URLs']],
+  examples: ['homeport queue groups remove news backup'],
+  run: async ({ api, show }, _, name, endpoints) => {
+    const named = endpoints.map((one) => (one.includes('://') ? { url: one } : { name: one }))
+    const answer = await api.call(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: named } })
+    show(answer, () => `removed from ${name}\n`)
+  },
+})
+
+const deleteCommand = remote({
+  name: 'delete',
+  summary: 'delete a URL group; what was published to it is delivered',
+  args: [NAME],
+  isDestructive: true,
+  run: async ({ api, show, confirm }, _, name) => {
+    await confirm(`Delete the URL group "${name}"?`)
+    const answer = await api.call(deleteUrlGroup, { params: { name } })
+    show(answer, () => `deleted ${name}\n`)
+  },
+})
+
+/** `homeport queue groups`. */
+export const groupsCommand = group('groups', 'URL groups: one publication goes to every endpoint', [
+  listCommand,
+  getCommand,
+  addCommand,
+  removeCommand,
+  deleteCommand,
+])

@@ -1,0 +1,45 @@
+import { getSigningKeys, rotateSigningKeys } from '../../contract/queue.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { renderFacts } from '../terminal/table.js'
+
+interface Keys {
+  readonly current: string
+  readonly next: string
+}
+
+const facts = (io: Io, { current, next }: Keys): string =>
+  renderFacts(io, [
+    ['current', current],
+    ['next', next],
+  ])
+
+const showCommand = remote({
+  name: 'show',
+  summary: 'print the keys that deliveries are signed with; a receiver accepts both',
+  run: async ({ api, io, show }) => {
+    const keys = await api.call(getSigningKeys)
+    show(keys, () => facts(io, keys))
+  },
+})
+
+const rotateCommand = remote({
+  name: 'rotate',
+  summary: 'make the next key the current one, and a new next key',
+  isDestructive: true,
+  examples: ['homeport queue keys rotate --yes'],
+  run: async ({ api, io, show, confirm }) => {
+    await confirm(
+      'Rotate the signing keys? A receiver that knows only the current key refuses every delivery from now on.',
+    )
+    const keys = await api.call(rotateSigningKeys)
+    show(keys, () => facts(io, keys))
+  },
+})
+
+/** `homeport queue keys`. */
+export const signingKeysCommand = group('keys', 'the keys that deliveries are signed with', [
+  showCommand,
+  rotateCommand,
+])

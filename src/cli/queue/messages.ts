@@ -1,0 +1,151 @@
+import type { Static } from 'typebox'
+import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contract/queue.js'
+import { EVENT_STATES, type Event, type Message } from '../../contract/queue-fields.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { oneOf, wholeNumber } from '../remote/values.js'
+import { toneOfState } from '../terminal/colors.js'
+import { counted, fromNow, moment } from '../terminal/figures.js'
+import { type Column, renderFacts, renderTable } from '../terminal/table.js'
+import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
+
+type LogEntry = Static<typeof Event>
+type QueueMessage = Static<typeof Message>
+
+interface LogOptions extends FilterOptions {
+  readonly state?: string
+  readonly message?: string
+  readonly count: number
+  readonly cursor?: string
+}
+
+const STATES = [...EVENT_STATES, 'IN_PROGRESS'] as const
+
+const COLUMNS: readonly Column<LogEntry>[] = [
+  { title: 'MESSAGE', value: (one) => one.messageId },
+  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  { title: 'TIME', value: (one) => moment(one.time) },
+  { title: 'ANSWER', value: (one) => one.responseStatus },
+  { title: 'URL', cuts: true, value: (one) => one.url },
+  { title: '', cuts: true, value: (one) => one.error },
+]
+
+/** `homeport queue logs`. */
+export const logsCommand = remote<LogOptions>({
+  name: 'logs',
+  summary: 'what happened to messages, newest messages first',
+  flags: (command) =>
+    pageFlags(filterFlags(command), 50)
+      .option('--state <state>', STATES.join(', '), oneOf(STATES))
+      .option('--message <id>', 'of this message'),
+  examples: ['homeport queue logs --state FAILED --from 1h', 'homeport queue logs --message msg_…'],
+  run: async ({ api, io, show }, options) => {
+    const { message, state, count, cursor } = options
+    const page = await api.call(listLogs, {
+      query: {
+        ...filtersOf(options),
+        ...(state !== undefined && { state: [oneOf(STATES)(state)] }),
+        ...(message !== undefined && { messageId: [message] }),
+        ...(cursor !== undefined && { cursor }),
+        count,
+        trimBody: 0,
+      },
+    })
+    show(page, () => table(io, page.logs) + moreBelow(page.cursor))
+  },
+})
+
+const table = (io: Io, rows: readonly LogEntry[]): string =>
+  rows.length === 0 ? 'There are no messages that fit.\n' : renderTable(io, COLUMNS, rows)
+
+/** The log has entries for each message; this many are looked at for each that is listed. */
+const ENTRIES_A_MESSAGE = 4
+const MOST_ENTRIES = 1000
+
+const listCommand = remote<FilterOptions & { count: number }>({
+  name: 'list',
+  summary: 'messages with the state they are in now, newest first',
+  flags: (command) => filterFlags(command).option('--count <number>', 'at most this many', wholeNumber(1, 250), 20),
+  examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
+  run: async ({ api, io, show }, options) => {
+    const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_A_MESSAGE)
+    const { logs } = await api.call(listLogs, { query: { ...filtersOf(options), count, trimBody: 0 } })
+    const latest = latestOf(logs).slice(0, options.count)
+    show(latest, () => table(io, latest))
+  },
+})
+
+/** The last entry of each message, in the order of the messages. */
+function latestOf(entries: readonly LogEntry[]): LogEntry[] {
+  const latest = new Map<string, LogEntry>()
+  for (const entry of entries) {
+    const known = latest.get(entry.messageId)
+    if (known === undefined || isLater(entry, known)) latest.set(entry.messageId, entry)
+  }
+  return [...latest.values()]
+}
+
+const isLater = (one: LogEntry, other: LogEntry): boolean =>
+  one.time > other.time ||
+  (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show a message and what has happened to it',
+  args: [['<id>', 'id of the message']],
+  examples: ['homeport queue messages get msg_…'],
+  run: async ({ api, io, show }, _, messageId) => {
+    const message = await api.call(getMessage, { params: { messageId } })
+    const { logs } = await api.call(listLogs, { query: { messageId: [messageId], trimBody: 0 } })
+    show(message, () => `${messageFacts(io, message)}\n${table(io, logs)}`)
+  },
+})
+
+const messageFacts = (io: Io, message: QueueMessage): string =>
+  renderFacts(io, [
+    ['id', message.messageId],
+    ['url', `${message.method} ${message.url}`],
+    ['published', moment(message.createdAt)],
+    ['due', `${moment(message.notBefore)} (${fromNow(message.notBefore)})`],
+    ['retries', message.maxRetries],
+    ['queue', message.queueName],
+    ['url group', message.topicName],
+    ['schedule', message.scheduleId],
+    ['labels', message.labels?.join(', ')],
+    ['flow control', message.flowControlKey],
+    ['body', message.body ?? (message.bodyBase64 && `base64:${message.bodyBase64}`)],
+  ])
+
+const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, [string[]]>({
+  name: 'cancel',
+  summary: 'cancel messages that are not finished',
+  args: [['[ids...]', 'these messages; else those that the filters select']],
+  isDestructive: true,
+  flags: (command) =>
+    filterFlags(command)
+      .option('--all', 'every message that is not finished')
+      .option('--count <number>', 'at most this many, those that are due first', wholeNumber(1)),
+  examples: ['homeport queue messages cancel msg_…', 'homeport queue messages cancel --label orders --yes'],
+  run: async ({ api, show, confirm }, options, ids) => {
+    const filters = filtersOf(options)
+    requireSelection('messages', ids, filters, options.all)
+    const [only, ...others] = ids
+    if (only !== undefined && others.length === 0) {
+      const answer = await api.call(cancelMessage, { params: { messageId: only } })
+      return show(answer, () => `canceled ${only}\n`)
+    }
+    const which = ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'every message' : 'all that fit'
+    await confirm(`Cancel ${which}? There is no way back.`)
+    const query = ids.length > 0 ? { messageIds: ids } : { ...filters, ...(options.count && { count: options.count }) }
+    const answer = await api.call(cancelMessages, { query })
+    show(answer, () => `canceled ${counted(answer.cancelled, 'message')}\n`)
+  },
+})
+
+/** `homeport queue messages`. */
+export const messagesCommand = group('messages', 'list, show and cancel messages', [
+  listCommand,
+  getCommand,
+  cancelCommand,
+])

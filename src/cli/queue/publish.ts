@@ -1,0 +1,101 @@
+import { Value } from 'typebox/value'
+import { HomeportError } from '../../contract/errors.js'
+import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
+import { FAILED } from '../exit-codes.js'
+import type { Io } from '../io.js'
+import { remote } from '../remote/remote.js'
+import { readInput } from '../terminal/ask.js'
+import { renderTable } from '../terminal/table.js'
+import { bodyOf, type MessageOptions, messageFlags, messageHeaders, readFileOf } from './settings.js'
+
+interface Published {
+  readonly messageId: string
+  readonly url?: string
+  readonly deduplicated?: boolean
+}
+
+const DESTINATION = ['<destination>', 'a URL, or the name of a URL group'] as const
+
+/** `homeport queue publish`. */
+export const publishCommand = remote<MessageOptions>({
+  name: 'publish',
+  summary: 'publish a message to a URL or URL group',
+  args: [DESTINATION],
+  flags: messageFlags,
+  examples: [
+    `homeport queue publish https://example.com/hook --body '{"order": 1}' --header 'Content-Type: application/json'`,
+    'homeport queue publish https://example.com/hook --file order.json --delay 10m --retries 5 --label orders',
+  ],
+  run: async (session, options, destination) => {
+    const body = await bodyOf(session, options)
+    const reply = await session.api.call(publishMessage, {
+      params: { destination },
+      headers: messageHeaders(options),
+      body,
+    })
+    session.show(reply, () => publishedTable(session.io, [reply].flat()))
+  },
+})
+
+/** `homeport queue enqueue`. */
+export const enqueueCommand = remote<MessageOptions, [string, string]>({
+  name: 'enqueue',
+  summary: 'publish a message into a queue, where it waits for its turn',
+  args: [['<queue>', 'name of the queue; it is made when there is none'], DESTINATION],
+  flags: messageFlags,
+  examples: ["homeport queue enqueue mails https://example.com/send --body 'to everybody'"],
+  run: async (session, options, queueName, destination) => {
+    const params = { queueName, destination }
+    const body = await bodyOf(session, options)
+    const reply = await session.api.call(enqueueMessage, { params, headers: messageHeaders(options), body })
+    session.show(reply, () => publishedTable(session.io, [reply].flat()))
+  },
+})
+
+/** `homeport queue batch`. */
+export const batchCommand = remote({
+  name: 'batch',
+  summary: 'publish many messages in one request',
+  args: [['<file>', 'JSON: [{"destination", "headers", "body", "queue"}, ...]; "-" is the standard input']],
+  examples: ['homeport queue batch messages.json', 'generate | homeport queue batch -'],
+  run: async ({ api, io, show, endWith }, _, file) => {
+    const items = readItems(file === '-' ? await readInput(io) : await readFileOf(file))
+    const replies = await api.call(publishBatch, { body: items })
+    const flat = replies.flat()
+    const published = flat.flatMap((one) => ('messageId' in one ? [one] : []))
+    show(replies, () => publishedTable(io, published))
+    const refused = flat.flatMap((one) => ('error' in one ? [one.error] : []))
+    for (const error of refused) io.err(`refused: ${error}\n`)
+    if (refused.length > 0) endWith(FAILED)
+  },
+})
+
+function readItems(content: Buffer) {
+  const items: unknown = parseJson(content.toString('utf8'))
+  const { schema } = publishBatch.body
+  if (Value.Check(schema, items)) return items
+  const [first] = Value.Errors(schema, items)
+  const problem = `That is no batch: ${first?.instancePath || 'the whole'} ${first?.message ?? 'is wrong'}. Nothing was published.`
+  throw new HomeportError('cli_misused', { problem })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HomeportError('cli_misused', { problem: 'That is no JSON. Nothing was published.' })
+  }
+}
+
+const publishedTable = (io: Io, rows: readonly Published[]): string =>
+  rows.length === 0
+    ? 'Nothing was published.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'MESSAGE', value: (one) => one.messageId },
+          { title: 'URL', cuts: true, value: (one) => one.url },
+          { title: '', value: (one) => (one.deduplicated ? 'duplicate: not delivered again' : undefined) },
+        ],
+        rows,
+      )

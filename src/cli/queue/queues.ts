@@ -1,0 +1,110 @@
+import type { Static } from 'typebox'
+import {
+  deleteQueue,
+  getQueue,
+  listQueues,
+  MOST_PARALLEL,
+  pauseQueue,
+  putQueue,
+  resumeQueue,
+} from '../../contract/queue-queues.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { wholeNumber } from '../remote/values.js'
+import { counted, figure, moment } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+type Queue = Static<typeof getQueue.success.body>
+
+const NAME = ['<name>', 'name of the queue'] as const
+
+const table = (io: Io, rows: readonly Queue[]): string =>
+  rows.length === 0
+    ? 'There are no queues. `homeport queue enqueue` makes one.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'NAME', value: (one) => one.name },
+          { title: 'PARALLELISM', value: (one) => one.parallelism, align: 'right' },
+          { title: 'WAITING', value: (one) => figure(one.lag), align: 'right' },
+          {
+            title: 'STATE',
+            value: (one) => (one.paused ? 'paused' : 'running'),
+            tone: (one) => (one.paused ? 'yellow' : 'green'),
+          },
+          { title: 'CHANGED', value: (one) => moment(one.updatedAt) },
+        ],
+        rows,
+      )
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list queues by name',
+  run: async ({ api, io, show }) => {
+    const queues = await api.call(listQueues)
+    show(queues, () => table(io, queues))
+  },
+})
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show a queue',
+  args: [NAME],
+  run: async ({ api, io, show }, _, name) => {
+    const queue = await api.call(getQueue, { params: { name } })
+    show(queue, () => table(io, [queue]))
+  },
+})
+
+const upsertCommand = remote<{ parallelism: number; paused: boolean }>({
+  name: 'upsert',
+  summary: 'make a queue, or change it',
+  args: [NAME],
+  flags: (command) =>
+    command
+      .option('--parallelism <number>', 'so many messages have their turn at once', wholeNumber(1, MOST_PARALLEL), 1)
+      .option('--paused', 'no turn begins', false),
+  examples: ['homeport queue queues upsert mails --parallelism 5'],
+  run: async ({ api, io, show }, { parallelism, paused }, name) => {
+    await api.call(putQueue, { body: { queueName: name, parallelism, paused } })
+    const queue = await api.call(getQueue, { params: { name } })
+    show(queue, () => table(io, [queue]))
+  },
+})
+
+const pausing = (name: 'pause' | 'resume') =>
+  remote({
+    name,
+    summary: name === 'pause' ? 'let no turn of a queue begin' : 'let a queue go on',
+    args: [NAME],
+    run: async ({ api, io, show }, _, queueName) => {
+      await api.call(name === 'pause' ? pauseQueue : resumeQueue, { params: { name: queueName } })
+      const queue = await api.call(getQueue, { params: { name: queueName } })
+      show(queue, () => table(io, [queue]))
+    },
+  })
+
+const deleteCommand = remote({
+  name: 'delete',
+  summary: 'delete a queue and cancel its messages',
+  args: [NAME],
+  isDestructive: true,
+  examples: ['homeport queue queues delete mails --yes'],
+  run: async ({ api, show, confirm }, _, name) => {
+    const { lag } = await api.call(getQueue, { params: { name } })
+    await confirm(`Delete the queue "${name}" and cancel the ${counted(lag, 'message')} in it?`)
+    const answer = await api.call(deleteQueue, { params: { name } })
+    show(answer, () => `deleted ${name}, canceled ${counted(answer.cancelled, 'message')}\n`)
+  },
+})
+
+/** `homeport queue queues`. */
+export const queuesCommand = group('queues', 'list, make, pause and delete queues', [
+  listCommand,
+  getCommand,
+  upsertCommand,
+  pausing('pause'),
+  pausing('resume'),
+  deleteCommand,
+])

@@ -1,0 +1,134 @@
+import type { Static } from 'typebox'
+import {
+  createSchedule,
+  deleteSchedule,
+  getSchedule,
+  listSchedules,
+  pauseSchedule,
+  resumeSchedule,
+} from '../../contract/queue-schedules.js'
+import type { Io } from '../io.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { fromNow, moment } from '../terminal/figures.js'
+import { renderFacts, renderTable } from '../terminal/table.js'
+import { bodyOf, type MessageOptions, messageFlags, messageHeaders } from './settings.js'
+
+type Schedule = Static<typeof getSchedule.success.body>
+
+const ID = ['<id>', 'id of the schedule'] as const
+
+const table = (io: Io, rows: readonly Schedule[]): string =>
+  rows.length === 0
+    ? 'There are no schedules.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'ID', value: (one) => one.scheduleId },
+          { title: 'CRON', value: (one) => one.cron },
+          {
+            title: 'NEXT',
+            value: (one) => (one.isPaused ? 'paused' : fromNow(one.nextScheduleTime)),
+            tone: (one) => (one.isPaused ? 'yellow' : 'plain'),
+          },
+          { title: 'LAST', value: (one) => fromNow(one.lastScheduleTime) },
+          { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
+          { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },
+        ],
+        rows,
+      )
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list schedules, oldest first',
+  run: async ({ api, io, show }) => {
+    const schedules = await api.call(listSchedules)
+    show(schedules, () => table(io, schedules))
+  },
+})
+
+const getCommand = remote({
+  name: 'get',
+  summary: 'show a schedule',
+  args: [ID],
+  run: async ({ api, io, show }, _, scheduleId) => {
+    const schedule = await api.call(getSchedule, { params: { scheduleId } })
+    show(schedule, () => facts(io, schedule))
+  },
+})
+
+const facts = (io: Io, one: Schedule): string =>
+  renderFacts(io, [
+    ['id', one.scheduleId],
+    ['cron', one.cron],
+    ['destination', `${one.method} ${one.destination}`],
+    ['created', moment(one.createdAt)],
+    ['last', moment(one.lastScheduleTime)],
+    ['next', one.isPaused ? 'paused' : moment(one.nextScheduleTime)],
+    ['queue', one.queueName],
+    ['retries', one.retries],
+    ['labels', one.labels?.join(', ')],
+    ['body', one.body ?? (one.bodyBase64 && `base64:${one.bodyBase64}`)],
+    ['error', one.error, 'red'],
+  ])
+
+const createCommand = remote<MessageOptions & { cron: string; id?: string; queue?: string }>({
+  name: 'create',
+  summary: 'publish the same message again and again; replaces a schedule of the same id',
+  args: [['<destination>', 'a URL, or the name of a URL group']],
+  flags: (command) =>
+    messageFlags(
+      command
+        .requiredOption('--cron <expression>', 'five fields in UTC; "CRON_TZ=Europe/Berlin " before them names a zone')
+        .option('--id <id>', 'id of the schedule (default: one is made)')
+        .option('--queue <name>', 'the queue in which its messages wait'),
+    ),
+  examples: [`homeport queue schedules create https://example.com/report --cron '0 8 * * 1' --id weekly`],
+  run: async (session, options, destination) => {
+    const { api, io, show } = session
+    const headers = {
+      ...messageHeaders(options),
+      'upstash-cron': options.cron,
+      ...(options.id !== undefined && { 'upstash-schedule-id': options.id }),
+      ...(options.queue !== undefined && { 'upstash-queue-name': options.queue }),
+    }
+    const body = await bodyOf(session, options)
+    const { scheduleId = '' } = await api.call(createSchedule, { params: { destination }, headers, body })
+    const schedule = await api.call(getSchedule, { params: { scheduleId } })
+    show(schedule, () => facts(io, schedule))
+  },
+})
+
+const pausing = (name: 'pause' | 'resume') =>
+  remote({
+    name,
+    summary: name === 'pause' ? 'let a schedule fire no more until it is resumed' : 'let a schedule go on',
+    args: [ID],
+    run: async ({ api, io, show }, _, scheduleId) => {
+      await api.call(name === 'pause' ? pauseSchedule : resumeSchedule, { params: { scheduleId } })
+      const schedule = await api.call(getSchedule, { params: { scheduleId } })
+      show(schedule, () => facts(io, schedule))
+    },
+  })
+
+const deleteCommand = remote({
+  name: 'delete',
+  summary: 'delete a schedule; what it has published is delivered',
+  args: [ID],
+  isDestructive: true,
+  run: async ({ api, show, confirm }, _, scheduleId) => {
+    await confirm(`Delete the schedule "${scheduleId}"?`)
+    const answer = await api.call(deleteSchedule, { params: { scheduleId } })
+    show(answer, () => `deleted ${scheduleId}\n`)
+  },
+})
+
+/** `homeport queue schedules`. */
+export const schedulesCommand = group('schedules', 'messages that are published again and again', [
+  createCommand,
+  listCommand,
+  getCommand,
+  pausing('pause'),
+  pausing('resume'),
+  deleteCommand,
+])

@@ -1,0 +1,102 @@
+/**
+ * Which server a command talks to, the first that is given:
+ *
+ *   1. `--profile <name>`
+ *   2. a flag that names the local server: `--data-dir`, `--config`, a port
+ *   3. `HOMEPORT_API_URL` with `HOMEPORT_EMAIL` and `HOMEPORT_API_KEY`, and `QSTASH_URL` with `QSTASH_TOKEN`, as
+ *      `homeport env` prints them. The last two count only together with the first: a shell that is set up for
+ *      another queue service must not be taken for a wish to change something there
+ *   4. `HOMEPORT_PROFILE`
+ *   5. `HOMEPORT_DATA_DIR`
+ *   6. the profile that `homeport profile use` has chosen
+ *   7. the data directory of the configuration
+ */
+import type { Command } from 'commander'
+import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
+import type { ServiceName } from '../../contract/endpoint.js'
+import { HomeportError } from '../../contract/errors.js'
+import { configOf, PLACE_OPTIONS } from '../flags.js'
+import { localApiUrl, localQueueUrl } from '../local-api-url.js'
+import { type Profile, profileNamed, readProfiles } from './profiles.js'
+
+/** A server, and what proves to it who asks. */
+export interface Connection {
+  /** In words, for messages: `profile "prod"`. */
+  readonly origin: string
+  readonly profile: Partial<Profile>
+}
+
+/** Where a service is and the header that proves who asks. */
+export interface Access {
+  readonly url: string
+  readonly authorization: string
+}
+
+/**
+ * Finds out which server a command means.
+ * @throws HomeportError `cli_no_credentials`, `cli_not_found`.
+ */
+export async function connectionOf(command: Command): Promise<Connection> {
+  const { profile: named } = command.opts<{ profile?: string }>()
+  if (named !== undefined) return stored(named)
+  if (namesLocalServer(command)) return local(configOf(command, PLACE_OPTIONS))
+  const variables = clientVariablesOfProcess()
+  if (variables.apiUrl !== undefined) return { origin: 'the environment', profile: profileOf(variables) }
+  if (variables.profile !== undefined) return stored(variables.profile)
+  const { current } = variables.namesDataDir ? {} : await readProfiles()
+  return current === undefined ? local(configOf(command, PLACE_OPTIONS)) : stored(current)
+}
+
+/**
+ * How one service of the server is reached.
+ * @throws HomeportError `cli_no_credentials` when the connection does not know.
+ */
+export function accessTo({ origin, profile }: Connection, service: ServiceName): Access {
+  const { apiUrl, email, apiKey, queueUrl, queueToken } = profile
+  if (service === 'management') {
+    if (!apiUrl || !email || !apiKey) throw incomplete(origin, 'HOMEPORT_API_URL, HOMEPORT_EMAIL and HOMEPORT_API_KEY')
+    const login = Buffer.from(`${email}:${apiKey}`).toString('base64')
+    return { url: withoutSlash(apiUrl), authorization: `Basic ${login}` }
+  }
+  if (!queueUrl || !queueToken) throw incomplete(origin, 'QSTASH_URL and QSTASH_TOKEN')
+  return { url: withoutSlash(queueUrl), authorization: `Bearer ${queueToken}` }
+}
+
+async function stored(name: string): Promise<Connection> {
+  return { origin: `profile "${name}"`, profile: profileNamed(await readProfiles(), name) }
+}
+
+const namesLocalServer = (command: Command): boolean =>
+  [...PLACE_OPTIONS, 'config'].some((name) => command.getOptionValue(name) !== undefined)
+
+async function local(config: Config): Promise<Connection> {
+  // Loaded late: most of the server stands behind it, and a profile needs none of that.
+  const { credentialsPath, readCredentials } = await import('../../accounts/index.js')
+  const credentials = await readCredentials(config.dataDir)
+  if (credentials === undefined) {
+    const path = credentialsPath(config.dataDir)
+    const problem = `There are no credentials at ${path}. Start the server once (npm start), name its --data-dir, or make a profile of another server with \`homeport login\`.`
+    throw new HomeportError('cli_no_credentials', { problem })
+  }
+  const { email, apiKey, queueToken } = credentials
+  const urls = { apiUrl: localApiUrl(config), queueUrl: localQueueUrl(config) }
+  return { origin: config.dataDir, profile: { ...urls, email, apiKey, queueToken } }
+}
+
+function profileOf(variables: ClientVariables): Partial<Profile> {
+  const { apiUrl, email, apiKey, queueUrl, queueToken } = variables
+  return {
+    ...(apiUrl && { apiUrl }),
+    ...(email && { email }),
+    ...(apiKey && { apiKey }),
+    ...(queueUrl && { queueUrl }),
+    ...(queueToken && { queueToken }),
+  }
+}
+
+const withoutSlash = (url: string): string => url.replace(/\/+$/, '')
+
+function incomplete(origin: string, wanted: string): HomeportError {
+  const problem = `The credentials of ${origin} are not complete: this command needs ${wanted}. \`homeport env\` and \`homeport login\` set all of them.`
+  return new HomeportError('cli_no_credentials', { problem })
+}

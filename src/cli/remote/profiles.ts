@@ -1,0 +1,95 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { clientVariablesOfProcess } from '../../config/index.js'
+import { HomeportError } from '../../contract/errors.js'
+
+const text = Type.String({ minLength: 1 })
+
+/** A server and the credentials for it. */
+export const ProfileSchema = Type.Object({
+  apiUrl: text,
+  email: text,
+  apiKey: text,
+  queueUrl: Type.Optional(text),
+  queueToken: Type.Optional(text),
+})
+
+const FileSchema = Type.Object({
+  /** The profile that commands use when they are not told otherwise; absent: the local data directory. */
+  current: Type.Optional(text),
+  profiles: Type.Record(Type.String(), ProfileSchema),
+})
+
+/** A server and the credentials for it. */
+export type Profile = Static<typeof ProfileSchema>
+/** All profiles of this user. */
+export type Profiles = Static<typeof FileSchema>
+
+const NAME = /^[\w.-]{1,64}$/
+
+/** Where the profiles of this user are kept. */
+export const profilesPath = (configHome = clientVariablesOfProcess().configHome): string =>
+  join(configHome, 'homeport', 'profiles.json')
+
+/**
+ * Reads the profiles; none when there is no file.
+ * @throws HomeportError `cli_failed` when the file is there but is not one of profiles.
+ */
+export async function readProfiles(path = profilesPath()): Promise<Profiles> {
+  const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw unusable(path, error)
+  })
+  if (content === undefined) return { profiles: {} }
+  const value = parseJson(content)
+  if (Value.Check(FileSchema, value)) return value
+  throw unusable(path)
+}
+
+/** Replaces the file of profiles as a whole; only its owner may read it. */
+export async function writeProfiles(profiles: Profiles, path = profilesPath()): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = `${path}.${process.pid}`
+  const file = await open(temporary, 'w', 0o600)
+  try {
+    await file.writeFile(`${JSON.stringify(profiles, null, 2)}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(temporary, path)
+}
+
+/**
+ * The profile of a name.
+ * @throws HomeportError `cli_not_found` with the names that there are.
+ */
+export function profileNamed(all: Profiles, name: string): Profile {
+  const found = Object.hasOwn(all.profiles, name) ? all.profiles[name] : undefined
+  if (found) return found
+  const names = Object.keys(all.profiles).join(', ') || 'none'
+  const problem = `There is no profile "${name}"; there are: ${names}. Make one with \`homeport login --name ${name}\`.`
+  throw new HomeportError('cli_not_found', { problem })
+}
+
+/** Refuses names that would be hard to type or to show. */
+export function checkProfileName(name: string): string {
+  if (NAME.test(name)) return name
+  const problem = `"${name}" is no name for a profile: use letters, digits, ".", "_" and "-", at most 64 of them.`
+  throw new HomeportError('cli_misused', { problem })
+}
+
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content)
+  } catch {
+    return undefined
+  }
+}
+
+function unusable(path: string, cause?: unknown): HomeportError {
+  const problem = `The profiles in ${path} cannot be used: correct the file, or move it away and log in again.`
+  return new HomeportError('cli_failed', { problem }, { cause })
+}

@@ -1,0 +1,91 @@
+import { Command, Option } from 'commander'
+import { DONE, type ExitCode } from '../exit-codes.js'
+import { addPlaceFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { confirm } from '../terminal/ask.js'
+import { Api } from './api.js'
+import { connectionOf } from './connection.js'
+
+/** Builds a command that writes to `io` and tells `end` the exit code. */
+export type CommandMaker = (io: Io, end: (code: ExitCode) => void) => Command
+
+/** What a command that talks to a server works with. */
+export interface Session {
+  readonly io: Io
+  readonly api: Api
+  readonly isJson: boolean
+  /** Prints a result: as the API's own JSON with `--json`, else as `human` writes it. */
+  show(value: unknown, human: () => string): void
+  /** Says something about the work, to a person; nothing with `--json`. */
+  say(text: string): void
+  /** Ends the command with this code instead of 0. */
+  endWith(code: ExitCode): void
+  /** Asks before an act that cannot be taken back. `typed`: what has to be typed instead of yes. */
+  confirm(question: string, typed?: string): Promise<void>
+}
+
+/** A command that talks to a server, declared. */
+export interface Remote<Options extends object, Args extends unknown[]> {
+  readonly name: string
+  readonly summary: string
+  /** Arguments with what they mean: `['<database>', 'name or id']`. */
+  readonly args?: readonly (readonly [name: string, meaning: string])[]
+  readonly flags?: (command: Command) => unknown
+  /** Lines of a shell, without the prompt. */
+  readonly examples?: readonly string[]
+  /** It cannot be taken back: it has the flag `--yes`, and `confirm` asks. */
+  readonly isDestructive?: true
+  readonly run: (session: Session, options: Options, ...args: Args) => Promise<void>
+}
+
+/** Makes a command of its declaration. */
+export function remote<Options extends object = object, Args extends unknown[] = string[]>(
+  declared: Remote<Options, Args>,
+): CommandMaker {
+  return (io, end) => {
+    const command = new Command(declared.name).description(declared.summary)
+    for (const [name, meaning] of declared.args ?? []) command.argument(name, meaning)
+    declared.flags?.(command)
+    if (declared.isDestructive) command.option('-y, --yes', 'do not ask')
+    addConnectionFlags(command)
+    addExamples(command, declared.examples)
+    return command.action(async (...given: unknown[]) => {
+      // Commander calls with the arguments that are declared above, then the options and the command itself.
+      const args = given.slice(0, -2) as Args
+      let code: ExitCode = DONE
+      const session = await sessionOf(command, io, (given) => {
+        code = given
+      })
+      await declared.run(session, command.opts<Options>(), ...args)
+      end(code)
+    })
+  }
+}
+
+/** The flags that say which server is meant, and how to answer. */
+export function addConnectionFlags(command: Command): Command {
+  command.addOption(new Option('--json', 'print the answer of the API as JSON').default(false))
+  command.addOption(new Option('--profile <name>', 'use the server of this profile').helpGroup(SERVER))
+  return addPlaceFlags(command, SERVER)
+}
+
+const SERVER = 'Which server:'
+
+/** Adds examples to the help of a command. */
+export function addExamples(command: Command, examples: readonly string[] = []): Command {
+  if (examples.length === 0) return command
+  return command.addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`)
+}
+
+async function sessionOf(command: Command, io: Io, endWith: Session['endWith']): Promise<Session> {
+  const { json: isJson, yes = false } = command.opts<{ json: boolean; yes?: boolean }>()
+  return {
+    io,
+    api: new Api(await connectionOf(command)),
+    isJson,
+    endWith,
+    show: (value, human) => io.out(isJson ? `${JSON.stringify(value, undefined, 2)}\n` : human()),
+    say: (text) => (isJson ? undefined : io.err(`${text}\n`)),
+    confirm: (question, typed) => confirm(io, { question, isGiven: yes, ...(typed !== undefined && { typed }) }),
+  }
+}

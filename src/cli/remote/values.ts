@@ -1,0 +1,64 @@
+import { InvalidArgumentError } from 'commander'
+import { parseDuration } from '../../base/index.js'
+
+/** Readers of flag values. What is refused here was called wrongly, and nothing was done. */
+
+/** A whole number of at least `least`. */
+export const wholeNumber =
+  (least: number, most = Number.MAX_SAFE_INTEGER) =>
+  (text: string): number => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value
+    const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
+    throw new InvalidArgumentError(`Expected a whole number, ${range}.`)
+  }
+
+/** Values with commas between them, or the flag more than once. */
+export const list = (text: string, before: readonly string[] = []): string[] => [
+  ...before,
+  ...text.split(',').map((one) => one.trim()),
+]
+
+/** A value that may hold commas; the flag may be given more than once. */
+export const repeated = (text: string, before: readonly string[] = []): string[] => [...before, text]
+
+/**
+ * A moment: `1h` is so long ago, `2026-11-21T10:00Z` a date, and a plain number Unix milliseconds.
+ * @returns Unix milliseconds.
+ */
+export function instant(text: string): number {
+  const agoMs = parseDuration(text)
+  if (agoMs !== undefined) return Date.now() - agoMs
+  const atMs = /^\d{10,}$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isSafeInteger(atMs) && /\d{4}/.test(text)) return atMs
+  throw new InvalidArgumentError('Expected "1h" (so long ago), a date such as 2026-11-21T10:00Z, or Unix milliseconds.')
+}
+
+/** A duration such as `30s` or `1d12h`, passed on as it is. */
+export function durationText(text: string): string {
+  if (parseDuration(text) !== undefined) return text
+  throw new InvalidArgumentError('Expected a duration such as 30s, 5m or 1d12h.')
+}
+
+/** One of several words. */
+export const oneOf =
+  <const Word extends string>(words: readonly Word[]) =>
+  (text: string): Word => {
+    const found = words.find((word) => word === text)
+    if (found !== undefined) return found
+    throw new InvalidArgumentError(`Expected one of: ${words.join(', ')}.`)
+  }
+
+/** Header or other pairs: `Name: value`, or `name=value`. */
+export function pair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const found = /^([\w.-]+)\s*[:=]\s*(.*)$/s.exec(text)
+  if (found?.[1] === undefined) throw new InvalidArgumentError('Expected "Name: value".')
+  return { ...before, [found[1]]: found[2] ?? '' }
+}
+
+/** Takes out what was not given, so that only what a person has said is sent. */
+export function given<Value extends object>(value: Value): { [Key in keyof Value]: NonNullable<Value[Key]> } {
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined)
+  // Absent fields stay absent: the callers' types say which of them are optional.
+  return Object.fromEntries(entries) as { [Key in keyof Value]: NonNullable<Value[Key]> }
+}

@@ -1,0 +1,47 @@
+import { listWaiters, notifyEvent } from '../../contract/workflow-events.js'
+import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
+import { remote } from '../remote/remote.js'
+import { counted, fromNow } from '../terminal/figures.js'
+import { type Column, renderTable } from '../terminal/table.js'
+
+/** `homeport runs waiters`. */
+export const waitersCommand = remote({
+  name: 'waiters',
+  summary: 'list the runs that wait for an event, oldest wait first',
+  args: [['<event>', 'id of the event']],
+  run: async ({ api, io, show }, _, eventId) => {
+    const waiters = await api.call(listWaiters, { params: { eventId: encodeURIComponent(eventId) } })
+    type Waiter = (typeof waiters)[number]
+    const columns: Column<Waiter>[] = [
+      { title: 'RUN', value: (one) => runOf(one.headers) },
+      { title: 'GIVES UP', value: (one) => fromNow(one.deadline * 1000) },
+      { title: 'URL', cuts: true, value: (one) => one.url },
+    ]
+    show(waiters, () => (waiters.length === 0 ? 'Nobody waits for it.\n' : renderTable(io, columns, waiters)))
+  },
+})
+
+function runOf(headers: Readonly<Record<string, readonly string[]>>): string | undefined {
+  const found = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-workflow-runid')
+  return found?.[1][0]
+}
+
+/** `homeport runs notify`. */
+export const notifyCommand = remote<DeliveryOptions & { run?: string }>({
+  name: 'notify',
+  summary: 'let the runs that wait for an event go on',
+  args: [['<event>', 'id of the event']],
+  flags: (command) =>
+    command
+      .option('--body <text>', 'the data of the event')
+      .option('--file <path>', 'read the data from a file; "-" is the standard input')
+      .option('--run <id>', 'only this run, which may also begin to wait later'),
+  examples: [`homeport runs notify paid-42 --body '{"amount": 10}'`],
+  run: async (session, options, eventId) => {
+    const { api, show } = session
+    const event = [options.run, eventId].filter((one) => one !== undefined).map(encodeURIComponent)
+    const body = await bodyOf(session, options)
+    const notified = await api.call(notifyEvent, { params: { event: event.join('/') }, body })
+    show(notified, () => `${counted(notified.length, 'run')} had waited\n`)
+  },
+})

@@ -1,0 +1,23 @@
+/** `homeport runs`: workflow runs from a terminal, by asking a server. */
+import { group } from '../remote/group.js'
+import { cancelCommand } from './cancel.js'
+import { notifyCommand, waitersCommand } from './events.js'
+import { explainCommand } from './explain.js'
+import { listCommand } from './list.js'
+import { failedCommand, restartCommand, resumeCommand } from './revive.js'
+import { showCommand } from './show.js'
+import { triggerCommand } from './trigger.js'
+
+/** `homeport runs` with its commands. */
+export const runsCommand = group('runs', 'trigger, list, show, explain and end workflow runs', [
+  triggerCommand,
+  listCommand,
+  showCommand,
+  explainCommand,
+  cancelCommand,
+  failedCommand,
+  resumeCommand,
+  restartCommand,
+  waitersCommand,
+  notifyCommand,
+])

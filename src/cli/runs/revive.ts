@@ -1,0 +1,118 @@
+import type { Command } from 'commander'
+import { HomeportError } from '../../contract/errors.js'
+import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow-dead-letters.js'
+import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
+import { deliveryHeaders } from '../queue/settings.js'
+import type { Api } from '../remote/api.js'
+import { remote } from '../remote/remote.js'
+import { durationText, given, instant, list, repeated, wholeNumber } from '../remote/values.js'
+import { counted, moment } from '../terminal/figures.js'
+import { type Column, renderTable } from '../terminal/table.js'
+import { findRun } from './find.js'
+
+interface DeadOptions {
+  readonly url?: string[]
+  readonly label?: string[]
+  readonly from?: number
+  readonly to?: number
+}
+
+interface ReviveOptions extends DeadOptions {
+  readonly all?: boolean
+  readonly retries?: number
+  readonly delay?: string
+  readonly newLabel?: readonly string[]
+  readonly flowKey?: string
+  readonly flow?: string
+}
+
+const deadFlags = (command: Command): Command =>
+  command
+    .option('--url <url>', 'runs of exactly this URL; may be repeated', repeated)
+    .option('--label <label>', 'runs that carry this label; may be repeated', repeated)
+    .option('--from <moment>', 'failed at or after: "1h" ago, a date, or Unix milliseconds', instant)
+    .option('--to <moment>', 'failed at or before: "1h" ago, a date, or Unix milliseconds', instant)
+
+const filtersOf = ({ url, label, from, to }: DeadOptions) =>
+  given({ workflowUrl: url, label, fromDate: from, toDate: to })
+
+/** `homeport runs failed`. */
+export const failedCommand = remote<DeadOptions & { count: number; cursor?: string }>({
+  name: 'failed',
+  summary: 'list failed runs that can be resumed or restarted, oldest failure first',
+  flags: (command) => pageFlags(deadFlags(command), 50),
+  run: async ({ api, io, show }, options) => {
+    const query = { ...filtersOf(options), count: options.count, ...given({ cursor: options.cursor }) }
+    const page = await api.call(listDeadRuns, { query })
+    type Letter = (typeof page.messages)[number]
+    const columns: Column<Letter>[] = [
+      { title: 'RUN', value: (one) => one.workflowRunId },
+      { title: 'DEAD LETTER', value: (one) => one.dlqId },
+      { title: 'ANSWER', value: (one) => one.responseStatus || 'none' },
+      { title: 'MADE', value: (one) => moment(one.workflowCreatedAt) },
+      { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
+    ]
+    const text = () => renderTable(io, columns, page.messages) + moreBelow(page.cursor)
+    show(page, () => (page.messages.length === 0 ? 'There are no failed runs that fit.\n' : text()))
+  },
+})
+
+const SUMMARIES = {
+  resume: 'take failed runs up again where they stood: a new run of each, its finished steps kept',
+  restart: 'take failed runs up again from their start: a new run of each, without steps',
+} as const
+
+const reviving = (name: keyof typeof SUMMARIES) =>
+  remote<ReviveOptions, [string[]]>({
+    name,
+    summary: SUMMARIES[name],
+    args: [['[ids...]', 'failed runs or their dead letters; else those that the filters select']],
+    flags: (command) =>
+      deadFlags(command)
+        .option('--all', 'every failed run')
+        .option('--retries <number>', 'other than the run had', wholeNumber(0))
+        .option('--delay <duration>', 'wait so long before the first attempt', durationText)
+        .option('--new-label <labels>', 'other than the run had', list)
+        .option('--flow-key <key>', 'other than the run had')
+        .option('--flow <limits>', 'limits of that key'),
+    examples: [`homeport runs ${name} wfr_…`, `homeport runs ${name} --url https://example.com/pay --from 1h`],
+    run: async ({ api, show, say }, options, ids) => {
+      const filters = filtersOf(options)
+      requireSelection('failed runs', ids, filters, options.all)
+      const dlqIds = await Promise.all(ids.map((id) => deadLetterOf(api, id)))
+      const query = ids.length > 0 ? { dlqIds } : filters
+      const { newLabel: label, ...others } = options
+      const headers = deliveryHeaders({ ...pickDelivery(others), ...given({ label }) })
+      const workflowRuns: { workflowRunId: string; workflowCreatedAt: number }[] = []
+      let cursor: string | undefined
+      do {
+        const endpoint = name === 'resume' ? resumeDeadRuns : restartDeadRuns
+        const page = await api.call(endpoint, { query: { ...query, ...given({ cursor }) }, headers })
+        workflowRuns.push(...page.workflowRuns)
+        cursor = page.cursor
+        if (cursor !== undefined) say(`${counted(workflowRuns.length, 'run')} ...`)
+      } while (cursor !== undefined)
+      show({ workflowRuns }, () => madeOf(name, workflowRuns))
+    },
+  })
+
+const pickDelivery = ({ retries, delay, flowKey, flow }: ReviveOptions) => given({ retries, delay, flowKey, flow })
+
+function madeOf(name: string, runs: readonly { readonly workflowRunId: string }[]): string {
+  const lines = runs.map(({ workflowRunId }) => `  ${workflowRunId}\n`).join('')
+  return `${name === 'resume' ? 'resumed' : 'restarted'} ${counted(runs.length, 'run')}\n${lines}`
+}
+
+/** People know runs; the API wants their dead letters. */
+async function deadLetterOf(api: Api, id: string): Promise<string> {
+  if (/^\d+-\d+$/.test(id)) return id
+  const { dlqId, workflowState } = await findRun(api, id)
+  if (dlqId !== undefined) return dlqId
+  const problem = `The run "${id}" has no dead letter: it is ${workflowState}, or was taken up again already.`
+  throw new HomeportError('cli_not_found', { problem })
+}
+
+/** `homeport runs resume`. */
+export const resumeCommand = reviving('resume')
+/** `homeport runs restart`. */
+export const restartCommand = reviving('restart')

@@ -1,0 +1,25 @@
+import { triggerRun } from '../../contract/workflow.js'
+import { bodyOf, type DeliveryOptions, deliveryFlags, deliveryHeaders } from '../queue/settings.js'
+import { remote } from '../remote/remote.js'
+
+/** `homeport runs trigger`. */
+export const triggerCommand = remote<DeliveryOptions & { runId?: string }>({
+  name: 'trigger',
+  summary: 'start a run of the workflow at a URL',
+  args: [['<url>', 'URL of the workflow']],
+  flags: (command) =>
+    deliveryFlags(command).option(
+      '--run-id <id>',
+      'id of the run (default: one is made); one that is taken starts nothing',
+    ),
+  examples: [`homeport runs trigger http://localhost:3000/greeting --body '{"name": "Ada"}' --label hello`],
+  run: async (session, options, destination) => {
+    const { api, show } = session
+    const headers = deliveryHeaders(options)
+    if (options.runId !== undefined) headers['upstash-workflow-runid'] = options.runId
+    const run = await api.call(triggerRun, { params: { destination }, headers, body: await bodyOf(session, options) })
+    show(run, () =>
+      run.deduplicated ? `${run.workflowRunId} was there already\n` : `triggered ${run.workflowRunId}\n`,
+    )
+  },
+})

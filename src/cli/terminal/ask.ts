@@ -1,0 +1,60 @@
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { HomeportError } from '../../contract/errors.js'
+import type { Io, Terminal } from '../io.js'
+
+/** How an act that cannot be taken back is confirmed. */
+export interface Confirmation {
+  /** What will happen, as a question. */
+  readonly question: string
+  /** What the person has to type; absent: `y` or `yes`. */
+  readonly typed?: string
+  /** `--yes` was given. */
+  readonly isGiven: boolean
+}
+
+/**
+ * Asks before an act that cannot be taken back.
+ * @throws HomeportError `cli_misused` when the answer is no, or when nobody can be asked and `--yes` is missing.
+ */
+export async function confirm(io: Io, { question, typed, isGiven }: Confirmation): Promise<void> {
+  if (isGiven) return
+  if (!io.terminal?.asks) throw misused(`${question} Nobody can be asked here: say --yes. Nothing was done.`)
+  const hint = typed === undefined ? '[y/N]' : `Type ${typed} to go on:`
+  const answer = (await ask(io.terminal, `${question} ${hint} `)).trim()
+  const isYes = typed === undefined ? /^y(es)?$/i.test(answer) : answer === typed
+  if (!isYes) throw misused('Not confirmed. Nothing was done.')
+}
+
+/** Asks a person for a line of text. */
+export async function ask(terminal: Terminal, question: string): Promise<string> {
+  const lines = createInterface({ input: terminal.input, output: process.stderr })
+  try {
+    return await lines.question(question)
+  } finally {
+    lines.close()
+  }
+}
+
+/** Asks for a secret: what is typed is not shown. */
+export async function askSecret(terminal: Terminal, question: string): Promise<string> {
+  process.stderr.write(question)
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: terminal.input, output: silent, terminal: true })
+  try {
+    return await lines.question('')
+  } finally {
+    lines.close()
+    process.stderr.write('\n')
+  }
+}
+
+/** All that stands on the standard input. */
+export async function readInput(io: Io): Promise<Buffer> {
+  if (!io.terminal) return Buffer.alloc(0)
+  const chunks: Buffer[] = []
+  for await (const chunk of io.terminal.input) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks)
+}
+
+const misused = (problem: string) => new HomeportError('cli_misused', { problem })

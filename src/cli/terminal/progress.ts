@@ -1,0 +1,50 @@
+import type { Io } from '../io.js'
+import { figure } from './figures.js'
+
+/** Work whose end is known. */
+export interface Progress {
+  /** Shows how far it is. */
+  at(done: number, total: number): void
+  /** Leaves the line as it is and goes to the next one. */
+  end(): void
+}
+
+const BAR_WIDTH = 30
+/** Without a terminal, a line is written at each further step of this size. */
+const STEP_PERCENT = 10
+
+/** A bar that moves where a person looks on; else a line now and then. It never goes to the results. */
+export function progressOf(io: Io, what: string): Progress {
+  return io.terminal?.err === true ? movingBar(io, what) : lines(io, what)
+}
+
+const percentOf = (done: number, total: number): number => (total === 0 ? 100 : Math.floor((done * 100) / total))
+
+function movingBar(io: Io, what: string): Progress {
+  let isShown = false
+  return {
+    at(done, total) {
+      const percent = percentOf(done, total)
+      const filled = Math.min(BAR_WIDTH, Math.round((percent * BAR_WIDTH) / 100))
+      const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled)
+      io.err(`\r\u001b[K${bar} ${String(percent).padStart(3)} %  ${figure(done)} of ${figure(total)} ${what}`)
+      isShown = true
+    },
+    end() {
+      if (isShown) io.err('\n')
+    },
+  }
+}
+
+function lines(io: Io, what: string): Progress {
+  let next = 0
+  return {
+    at(done, total) {
+      const percent = percentOf(done, total)
+      if (percent < next) return
+      next = percent - (percent % STEP_PERCENT) + STEP_PERCENT
+      io.err(`${percent} %: ${figure(done)} of ${figure(total)} ${what}\n`)
+    },
+    end() {},
+  }
+}

@@ -1,0 +1,94 @@
+import type { Io } from '../io.js'
+import { type Paint, paintOf, type Tone } from './colors.js'
+import { cut, printable, widthOf } from './text.js'
+
+/** A column of a table about rows of one kind. */
+export interface Column<Row> {
+  readonly title: string
+  readonly value: (row: Row) => string | number | undefined
+  /** Numbers stand at the right edge of their column. */
+  readonly align?: 'right'
+  readonly tone?: (row: Row) => Tone
+  /** Where a line is too long, this column may be cut. Ids never are: people copy them. */
+  readonly cuts?: true
+}
+
+/** What stands between two columns. */
+const GAP = '  '
+/** A column is never cut to less than this. */
+const LEAST_WIDTH = 8
+
+/**
+ * A table with a line of titles. On a terminal, the widest of the columns that may be cut are cut until a row fits
+ * into a line; in a pipe or file every value is whole.
+ */
+export function renderTable<Row>(io: Io, columns: readonly Column<Row>[], rows: readonly Row[]): string {
+  const paint = paintOf(io)
+  const titles = columns.map(({ title }) => title)
+  const body = rows.map((row) => columns.map(({ value }) => printable(String(value(row) ?? ''))))
+  const widths = fitWidths(
+    titles.map((title, index) => Math.max(...[title, ...body.map((cells) => cells[index] ?? '')].map(widthOf))),
+    columns.map(({ cuts }) => cuts === true),
+    io.terminal?.out === true ? io.terminal.columns() : undefined,
+  )
+  const head = lineOf(columns, titles, widths, () => 'dim', paint)
+  const lines = body.map((cells, index) => {
+    const row = rows[index] as Row
+    return lineOf(columns, cells, widths, ({ tone }) => tone?.(row) ?? 'plain', paint)
+  })
+  return [head, ...lines].join('')
+}
+
+function lineOf<Row>(
+  columns: readonly Column<Row>[],
+  cells: readonly string[],
+  widths: readonly number[],
+  toneOf: (column: Column<Row>) => Tone,
+  paint: Paint,
+): string {
+  const parts = columns.map((column, index) => {
+    const width = widths[index] ?? 0
+    const text = cut(cells[index] ?? '', width)
+    const blanks = ' '.repeat(width - widthOf(text))
+    const painted = paint(toneOf(column), text)
+    if (column.align === 'right') return blanks + painted
+    return index === columns.length - 1 ? painted : painted + blanks
+  })
+  return `${parts.join(GAP).trimEnd()}\n`
+}
+
+/** Takes from the widest column that may be cut, until all fit or none can give more. */
+function fitWidths(
+  widths: readonly number[],
+  cuts: readonly boolean[],
+  available = Number.POSITIVE_INFINITY,
+): number[] {
+  const fitted = [...widths]
+  const total = () => fitted.reduce((sum, width) => sum + width, GAP.length * (fitted.length - 1))
+  while (total() > available) {
+    const widest = Math.max(...fitted.filter((_, index) => cuts[index]))
+    if (widest <= LEAST_WIDTH) break
+    const at = fitted.findIndex((width, index) => cuts[index] && width === widest)
+    fitted[at] = widest - 1
+  }
+  return fitted
+}
+
+/** A fact about one thing: its name and its value; left out when there is no value. */
+export type Fact = readonly [name: string, value: string | number | boolean | undefined, tone?: Tone]
+
+/** Facts about one thing, one a line, names aligned. */
+export function renderFacts(io: Io, facts: readonly Fact[]): string {
+  const paint = paintOf(io)
+  const shown = facts.filter(([, value]) => value !== undefined && value !== '')
+  const width = Math.max(0, ...shown.map(([name]) => name.length))
+  const blanks = (name: string): string => ' '.repeat(width - name.length + GAP.length)
+  return shown
+    .map(([name, value, tone]) => {
+      const text = typeof value === 'boolean' ? yesNo(value) : printable(String(value))
+      return `${paint('dim', name)}${blanks(name)}${paint(tone ?? 'plain', text)}\n`
+    })
+    .join('')
+}
+
+const yesNo = (value: boolean): string => (value ? 'yes' : 'no')
