@@ -4,20 +4,20 @@
  * The order of the list in `compose` is the order of starting; stopping goes backwards, so that listeners close before
  * what they speak to, and the store last of all:
  *
- *   accounts ─ fleet ─ databases ─ gateway ─ queue ─ workflow ─ management listener ─ queue listener ─ bulk ─ backups
+ *   accounts ─ certificate ─ fleet ─ databases ─ usage ─ gateway ─ queue ─ workflow ─ management listener ─ queue listener ─ bulk ─ backups
  *
  * Bulk actions and backups come last, so that at the end nobody waits at a listener for one that takes its time.
  */
 import { readFileSync } from 'node:fs'
-import { type Accounts, accountRoutes, type Credentials, createAccounts } from './accounts/index.js'
-import { type Service, stopAll, systemClock } from './base/index.js'
+import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
+import { type Service, type SharedGrace, stopAll, systemClock } from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
-import type { ServiceName } from './contract/endpoint.js'
-import { createDatabases, databaseRoutes, loadPlans } from './databases/index.js'
+import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
+import { createDatabases, databaseRoutes, loadPlans, newerCommands } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
-import { createGateway, type KeyPair, localCertificate } from './gateway/index.js'
-import { HttpServer, type Route } from './http/index.js'
+import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
+import { HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store } from './store/index.js'
 import { createLogger } from './telemetry/index.js'
@@ -29,7 +29,7 @@ type Logger = ReturnType<typeof createLogger>
 export interface App {
   /** Resolves when every listener serves. */
   start(): Promise<void>
-  /** Finishes what is in flight, ends the engines, closes the store. */
+  /** Finishes what is in flight within one grace for all parts, ends the engines, closes the store. */
   stop(): Promise<void>
   /** The credentials that this very start has made; `undefined` on later starts. */
   readonly firstStart: Credentials | undefined
@@ -52,17 +52,14 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
   const logger = createLogger({ level: config.logLevel })
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
-  const tls = await localCertificate({
-    dataDir: config.dataDir,
-    hostName: config.publicRedisHost,
-    nowMs: systemClock.now(),
-  })
+  const tls = await openServerCertificate(certificateOptions(config, logger))
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
     onFailure: surroundings.onFailure,
   })
-  return new Server(store, compose({ config, logger, engine, plans, tls, store }))
+  const composed = compose({ config, logger, engine, plans, tls, store })
+  return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
 interface Composed {
@@ -75,12 +72,14 @@ interface Composed {
 class Server implements App {
   readonly #store: Store
   readonly #composed: Composed
+  readonly #grace: SharedGrace
   #phase: 'new' | 'started' | 'stopping' = 'new'
   #starting: Promise<void> = Promise.resolve()
 
-  constructor(store: Store, composed: Composed) {
+  constructor(store: Store, composed: Composed, grace: SharedGrace) {
     this.#store = store
     this.#composed = composed
+    this.#grace = grace
   }
 
   get firstStart(): Credentials | undefined {
@@ -100,7 +99,7 @@ class Server implements App {
     this.#phase = 'stopping'
     await this.#starting.catch(() => undefined)
     try {
-      await stopAll(this.#composed.services)
+      await stopAll(this.#composed.services, this.#grace)
     } finally {
       await this.#store.close()
     }
@@ -119,7 +118,7 @@ interface Foundations {
   readonly logger: Logger
   readonly engine: Awaited<ReturnType<typeof probeEngine>>
   readonly plans: Awaited<ReturnType<typeof loadPlans>>
-  readonly tls: KeyPair
+  readonly tls: ServerCertificate
   readonly store: Store
 }
 
@@ -138,13 +137,34 @@ function compose(foundations: Foundations): Composed {
     publicUrl: config.publicQueueUrl,
     accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
   })
-  const bulk = createBulk({ store, queue, clock, logger })
-  const management = listener(foundations, accounts, 'management', [...accountRoutes(accounts), ...dataPlane.routes])
+  const bulk = createBulk({ ...config, store, queue, clock, logger })
+  workflow.guard(bulk.gate)
+  queue.delegateLargeCancels(bulk.cancelMessages)
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
-  const queueListener = listener(foundations, accounts, 'queue', queueRoutes)
-  const listeners = [management, queueListener]
+  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes]
+  const listeners = [
+    managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
+    new HttpServer({
+      ...listenerSettings(foundations, accounts, 'queue'),
+      routes: queueRoutes,
+      port: config.queuePort,
+      bodyLimitBytes: config.queueBodyLimitBytes,
+      publicUrl: config.publicQueueUrl,
+    }),
+  ]
   const longWorkers = [bulk, dataPlane.backups]
   return { accounts, services: [accounts, ...dataPlane.services, queue, workflow, ...listeners, ...longWorkers] }
+}
+
+/** The certificate of databases with TLS: the operator's, or one of the local authority for every name they go by. */
+function certificateOptions({ dataDir, publicRedisHost, redisDomain, ...files }: Config, logger: Logger) {
+  const { tlsCertFile: certificate, tlsKeyFile: key } = files
+  return {
+    dataDir,
+    hostNames: redisDomain === undefined ? [publicRedisHost] : [publicRedisHost, `*.${redisDomain}`],
+    files: certificate === undefined || key === undefined ? undefined : { certificate, key },
+    ...{ clock: systemClock, logger },
+  }
 }
 
 /** The databases with what stands below and in front of them. */
@@ -167,43 +187,70 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     plans,
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
+    hasNewer: newerCommands(engine.capabilities),
     onServing: (databaseId) => gateway.openDatabase(databaseId),
+    traffic: {
+      meterOf: (databaseId) => gateway.usageOf(databaseId)?.meter,
+      release: (databaseId, manner) => gateway.releaseEngines(databaseId, manner),
+    },
   })
   const gateway = createGateway({
-    settings: { ...config, tls: { cert: tls.certificate, key: tls.key } },
+    settings: { ...config, tls, domainPort: config.redisDomain === undefined ? undefined : config.redisDomainPort },
     directory: databases.directory,
+    administration: databases.administration,
     fleet: databases,
+    usage: databases.usage,
     clock,
     logger,
     version: VERSION,
   })
   return {
-    services: [fleet, databases, gateway],
+    services: [tls, fleet, databases, databases.usage, gateway],
     backups: databases.backups,
+    databases,
+    fleet,
     routes: databaseRoutes(databases),
   }
 }
 
-function listener(
-  foundations: Foundations,
+/** The management listener also carries the console, and for it the operations of the queue. */
+function managementListener(
+  foundations: Foundations & Pick<ConsoleParts, 'databases' | 'fleet'>,
   accounts: Accounts,
-  service: ServiceName,
   routes: readonly Route[],
+  queueRoutes: readonly Route[],
 ): HttpServer {
-  const { config, logger } = foundations
-  const isManagement = service === 'management'
+  const { config, tls } = foundations
+  const { sessions } = accounts
+  const publicUrl = config.publicApiUrl
+  const forConsole = [
+    ...sessionRoutes({ sessions, publicUrl }),
+    ...consoleRoutes({
+      ...{ ...foundations, version: VERSION, startedAt: systemClock.now() },
+      get certificate() {
+        return tls.current.certificate
+      },
+    }),
+  ]
   return new HttpServer({
+    ...listenerSettings(foundations, accounts, 'management'),
+    ...{ sessions, publicUrl, site: consoleSite(config), routes: [...routes, ...forConsole] },
+    guests: { routes: queueRoutes, bodyLimitBytes: config.queueBodyLimitBytes },
+    port: config.apiPort,
+    bodyLimitBytes: config.managementBodyLimitBytes,
+  })
+}
+
+function listenerSettings({ config, logger }: Foundations, accounts: Accounts, service: HttpSettings['service']) {
+  return {
     service,
-    routes,
     host: config.host,
-    port: isManagement ? config.apiPort : config.queuePort,
-    bodyLimitBytes: isManagement ? config.managementBodyLimitBytes : config.queueBodyLimitBytes,
-    publicUrl: isManagement ? config.publicApiUrl : config.publicQueueUrl,
     authenticator: accounts,
     version: VERSION,
-    onInternalError: (error, reference) => logger.error({ err: error, reference, service }, 'a request failed'),
+    onInternalError: (error: unknown, reference: string) =>
+      logger.error({ err: error, reference, service }, 'a request failed'),
     stopGraceMs: config.shutdownGraceMs,
-  })
+  }
 }
 
 function packageVersion(): string {
