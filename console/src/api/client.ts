@@ -1,0 +1,126 @@
+/**
+ * One function for every operation of the server. A page names the declaration of an endpoint (`src/contract/`); method,
+ * path and all types come from there, so that no address and no shape is written a second time.
+ */
+import type { Static, TSchema } from 'typebox'
+import { CONSOLE_HEADER } from '../../../src/contract/console.js'
+import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
+
+/** What a schema stands for; `undefined` where an endpoint declares none. */
+type Given<Schema extends TSchema> = TSchema extends Schema ? undefined : Static<Schema>
+
+/** What the browser sends as the body of an endpoint. */
+type Sent<Body extends BodyShape> = Body extends { kind: 'json'; optional: true; schema: infer Schema extends TSchema }
+  ? Static<Schema> | undefined
+  : Body extends { kind: 'json'; schema: infer Schema extends TSchema }
+    ? Static<Schema>
+    : Body extends { kind: 'none' }
+      ? undefined
+      : BodyInit | undefined
+
+type Part<Name extends string, Value> = undefined extends Value
+  ? { readonly [Key in Name]?: Value }
+  : { readonly [Key in Name]: Value }
+
+/** What a call of an endpoint needs: what it declares, and nothing else. */
+export type ApiArgs<Params extends TSchema, Query extends TSchema, Body extends BodyShape> = Part<
+  'params',
+  Given<Params>
+> &
+  Part<'body', Sent<Body>> & {
+    readonly query?: Given<Query>
+    /** Further headers, such as the settings of a message. */
+    readonly headers?: Readonly<Record<string, string>>
+  }
+
+/** A refusal of the server, in its own words. */
+export class ApiError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+  }
+}
+
+interface LooseArgs {
+  readonly params?: unknown
+  readonly query?: unknown
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * Calls an endpoint as whoever is signed in.
+ * @throws ApiError when the server refuses, or cannot be reached (status 0).
+ */
+export async function api<
+  Params extends TSchema,
+  Query extends TSchema,
+  Body extends BodyShape,
+  Answer extends TSchema,
+>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  args: ApiArgs<Params, Query, Body>,
+  signal?: AbortSignal,
+): Promise<Static<Answer>> {
+  const response = await fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal)).catch((error: unknown) => {
+    if (signal?.aborted) throw error
+    throw new ApiError(0, 'The server cannot be reached. Is it running, and is this computer online?')
+  })
+  const answer = await readAnswer(response)
+  if (!response.ok) throw new ApiError(response.status, errorText(answer, response.status))
+  // The server checks its answers against this very schema in its tests.
+  return answer as Static<Answer>
+}
+
+/** The address of a call, without the origin. */
+export function urlOf(endpoint: Pick<Endpoint, 'path'>, { params, query }: LooseArgs): string {
+  const values = (params ?? {}) as Readonly<Record<string, unknown>>
+  const path = endpoint.path.replace(/\{(\+?)(\w+)\}/g, (_whole, raw: string, name: string) => {
+    const value = String(values[name] ?? '')
+    return raw === '' ? encodeURIComponent(value) : value
+  })
+  const search = searchOf(query)
+  return search === '' ? path : `${path}?${search}`
+}
+
+/** A query string; lists by repetition, what is `undefined` left out. */
+function searchOf(query: unknown): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const item of Array.isArray(value) ? value : [value]) if (item !== undefined) search.append(name, String(item))
+  }
+  return search.toString()
+}
+
+function requestOf({ method, body: shape }: Endpoint, { body, headers }: LooseArgs, signal?: AbortSignal): RequestInit {
+  const isJson = shape.kind === 'json' && body !== undefined
+  return {
+    method,
+    credentials: 'same-origin',
+    headers: {
+      ...(isJson ? { 'content-type': 'application/json' } : {}),
+      ...(method === 'GET' ? {} : { [CONSOLE_HEADER]: '1' }),
+      ...headers,
+    },
+    ...(signal ? { signal } : {}),
+    ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : (body as BodyInit) }),
+  }
+}
+
+async function readAnswer(response: Response): Promise<unknown> {
+  const text = await response.text()
+  if (!response.headers.get('content-type')?.includes('application/json')) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function errorText(answer: unknown, status: number): string {
+  const named = typeof answer === 'object' && answer !== null && 'error' in answer ? answer.error : answer
+  return typeof named === 'string' && named !== '' ? named : `The server answered with status ${status} and no reason.`
+}

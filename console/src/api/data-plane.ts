@@ -1,0 +1,77 @@
+/** The commands of one database, over its public REST data plane: the same that any program of a user can send. */
+import type { DatabaseRecord } from '../../../src/contract/databases.js'
+import { parseReplies, type Reply } from '../lib/resp.js'
+import { ApiError } from './client.js'
+
+/** A refusal of a command, in the engine's own words. */
+export class CommandError extends Error {
+  constructor(text: string) {
+    super(text)
+    this.name = 'CommandError'
+  }
+}
+
+/** A command and its arguments. */
+export type CommandLine = readonly (string | number)[]
+
+/** Sends commands to one database with one token. What was written is seen by what is read after it. */
+export class DataPlane {
+  readonly databaseId: string
+  /** Whether the token may write. */
+  readonly canWrite: boolean
+  readonly #url: string
+  readonly #token: string
+  #seen: string | undefined
+
+  constructor(database: DatabaseRecord, access: 'read' | 'write') {
+    const token = access === 'write' ? database.rest_token : undefined
+    this.databaseId = database.database_id
+    this.canWrite = token !== undefined
+    this.#url = database.rest_url
+    this.#token = token ?? database.read_only_rest_token ?? ''
+  }
+
+  /** Sends one command. @throws CommandError when the engine refuses it. */
+  async send(...line: CommandLine): Promise<Reply> {
+    const [reply] = await this.#post('', line)
+    return refused(reply)
+  }
+
+  /** Sends commands in order; each has its own reply, refusals included. */
+  async sendAll(lines: readonly CommandLine[]): Promise<Reply[]> {
+    return lines.length === 0 ? [] : this.#post('/pipeline', lines)
+  }
+
+  async #post(path: string, body: unknown): Promise<Reply[]> {
+    const response = await fetch(`${this.#url}${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        'upstash-response-format': 'resp2',
+        ...(this.#seen === undefined ? {} : { 'upstash-sync-token': this.#seen }),
+      },
+      body: JSON.stringify(body),
+    }).catch(() => {
+      throw new ApiError(0, `The REST data plane at ${this.#url} cannot be reached from this browser.`)
+    })
+    this.#seen = response.headers.get('upstash-sync-token') ?? this.#seen
+    if (!response.ok) throw new CommandError(await refusalOf(response))
+    return parseReplies(new Uint8Array(await response.arrayBuffer()))
+  }
+}
+
+function refused(reply: Reply | undefined): Reply {
+  if (reply === undefined) throw new CommandError('the database answered nothing')
+  if (reply.kind === 'error') throw new CommandError(reply.text)
+  return reply
+}
+
+async function refusalOf(response: Response): Promise<string> {
+  const text = await response.text()
+  try {
+    const { error }: { error?: unknown } = JSON.parse(text)
+    return typeof error === 'string' ? error : text
+  } catch {
+    return text
+  }
+}

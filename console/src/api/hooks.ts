@@ -1,0 +1,130 @@
+/** The operations of the server as hooks: reading with a cache that is keyed by endpoint and arguments, and changing. */
+import { notifications } from '@mantine/notifications'
+import {
+  type InfiniteData,
+  type UseInfiniteQueryResult,
+  type UseMutationResult,
+  type UseQueryResult,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query'
+import type { Static, TSchema } from 'typebox'
+import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
+import { type ApiArgs, ApiError, api } from './client.js'
+
+/** How often something that moves is asked for again. */
+export const LIVE_MS = 3_000
+/** How often something that moves slowly is asked for again. */
+export const CALM_MS = 15_000
+
+/** What a reading hook may be told. */
+export interface ReadOptions {
+  /** Ask again after this many milliseconds, while the page is seen. */
+  readonly everyMs?: number | undefined
+  /** `false`: do not ask at all yet. */
+  readonly enabled?: boolean
+}
+
+/** The key of a reading call in the cache; `[endpoint.id]` alone is the prefix of all calls of an endpoint. */
+export const keyOf = (endpoint: Pick<Endpoint, 'id'>, args: object): readonly unknown[] => [endpoint.id, args]
+
+/** Reads an endpoint; the same call by two components is one request. */
+export function useApi<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  args: ApiArgs<Params, Query, Body>,
+  { everyMs, enabled = true }: ReadOptions = {},
+): UseQueryResult<Static<Answer>, Error> {
+  return useQuery<Static<Answer>, Error>({
+    queryKey: keyOf(endpoint, args),
+    queryFn: ({ signal }) => api(endpoint, args, signal),
+    enabled,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+  })
+}
+
+/**
+ * Reads a list page by page. `data.pages` holds the answers so far; `fetchNextPage` asks for the next one.
+ * Refreshing asks for all pages that are there again, so give `everyMs` only where people look at the beginning.
+ */
+export function useApiPages<
+  Params extends TSchema,
+  Query extends TSchema,
+  Body extends BodyShape,
+  Answer extends TSchema,
+>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  args: ApiArgs<Params, Query, Body>,
+  options: ReadOptions & {
+    /** What the query of the next page has besides; `undefined` when this was the last page. */
+    readonly next: (page: Static<Answer>) => Record<string, unknown> | undefined
+  },
+): UseInfiniteQueryResult<InfiniteData<Static<Answer>>, Error> {
+  const { next, everyMs, enabled = true } = options
+  return useInfiniteQuery<
+    Static<Answer>,
+    Error,
+    InfiniteData<Static<Answer>>,
+    readonly unknown[],
+    Record<string, unknown>
+  >({
+    queryKey: [...keyOf(endpoint, args), 'pages'],
+    queryFn: ({ signal, pageParam }) =>
+      api(endpoint, { ...args, query: { ...(args.query as object | undefined), ...pageParam } } as typeof args, signal),
+    initialPageParam: {},
+    getNextPageParam: next,
+    enabled,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+  })
+}
+
+/** What a changing hook may be told. */
+export interface ChangeOptions<Answer> {
+  /** What is to be read again afterwards: every call of these endpoints. */
+  readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
+  /** What to tell when it is done; absent: nothing. */
+  readonly done?: string | ((answer: Answer) => string)
+  /** `inline`: the page itself shows a refusal (`error` of the result), so no notification does. */
+  readonly errors?: 'notify' | 'inline'
+  readonly onDone?: (answer: Answer) => void
+}
+
+/** Changes something. Refusals are told in the server's own words. */
+export function useChange<
+  Params extends TSchema,
+  Query extends TSchema,
+  Body extends BodyShape,
+  Answer extends TSchema,
+>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  options: ChangeOptions<Static<Answer>> = {},
+): UseMutationResult<Static<Answer>, Error, ApiArgs<Params, Query, Body>> {
+  return useTask((args: ApiArgs<Params, Query, Body>) => api(endpoint, args), options)
+}
+
+/** The same for work that is not one call of one endpoint. */
+export function useTask<Args, Answer>(
+  work: (args: Args) => Promise<Answer>,
+  { refreshes = [], done, errors = 'notify', onDone }: ChangeOptions<Answer> = {},
+): UseMutationResult<Answer, Error, Args> {
+  const queries = useQueryClient()
+  return useMutation<Answer, Error, Args>({
+    mutationFn: work,
+    onSuccess: async (answer) => {
+      const message = typeof done === 'function' ? done(answer) : done
+      if (message !== undefined) notifications.show({ message, color: 'green' })
+      onDone?.(answer)
+      await Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
+    },
+    onError: (error) => {
+      if (errors === 'notify') tellError(error)
+    },
+  })
+}
+
+/** Shows a refusal until it is closed: its text says what to do, and takes time to read. */
+export function tellError(error: Error): void {
+  const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'That did not work'
+  notifications.show({ title, message: error.message, color: 'red', autoClose: 12_000 })
+}

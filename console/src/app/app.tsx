@@ -1,0 +1,34 @@
+import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
+import { ModalsProvider } from '@mantine/modals'
+import { Notifications } from '@mantine/notifications'
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { queries, whenSignedOut } from '../api/session.js'
+import { router } from './router.js'
+import { cssVariablesResolver, theme } from './theme.js'
+
+/** `public/color-scheme.js` reads the same key before the first paint. */
+const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
+
+// A session that has ended leads to the sign-in, and from there back to where the person was. The page is loaded anew, so
+// that nothing stays in memory of what the person saw.
+whenSignedOut(() => window.location.assign(`/sign-in?next=${encodeURIComponent(router.latestLocation.href)}`))
+
+/** The console: its look, its cache, its pages. */
+export function App() {
+  return (
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariablesResolver}
+      colorSchemeManager={colorSchemes}
+      defaultColorScheme="auto"
+    >
+      <QueryClientProvider client={queries}>
+        <ModalsProvider>
+          <Notifications position="bottom-right" limit={4} />
+          <RouterProvider router={router} />
+        </ModalsProvider>
+      </QueryClientProvider>
+    </MantineProvider>
+  )
+}

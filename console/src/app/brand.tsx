@@ -1,0 +1,14 @@
+import { Group, Text } from '@mantine/core'
+import { IconAnchor } from '@tabler/icons-react'
+
+/** The name of the product with its sign. */
+export function Brand() {
+  return (
+    <Group gap={8} wrap="nowrap" component="span">
+      <IconAnchor size={22} stroke={2} color="var(--hp-busy)" aria-hidden />
+      <Text component="span" fw={700} size="lg" lh={1}>
+        Homeport
+      </Text>
+    </Group>
+  )
+}

@@ -1,0 +1,85 @@
+/** What the navigation offers. A new page that people go to directly gets a line here. */
+import {
+  IconAdjustments,
+  IconBell,
+  IconCalendarTime,
+  IconDatabase,
+  IconHistory,
+  IconHome,
+  IconKey,
+  IconList,
+  IconListCheck,
+  IconMailX,
+  IconMessages,
+  IconReportMoney,
+  IconRoute,
+  IconRouteX,
+  IconSignature,
+  IconTopologyStar3,
+  IconUsers,
+} from '@tabler/icons-react'
+import type { LinkProps } from '@tanstack/react-router'
+import type { ComponentType } from 'react'
+
+/** A line of the navigation. */
+export interface NavigationItem {
+  readonly label: string
+  readonly to: NonNullable<LinkProps['to']>
+  readonly icon: ComponentType<{ size?: number | string; stroke?: number }>
+}
+
+/** Lines that belong together. */
+export interface NavigationSection {
+  /** Absent for the first lines, which need none. */
+  readonly title?: string
+  readonly items: readonly NavigationItem[]
+}
+
+/** The navigation from top to bottom. */
+export const NAVIGATION: readonly NavigationSection[] = [
+  {
+    items: [
+      { label: 'Home', to: '/', icon: IconHome },
+      { label: 'Databases', to: '/databases', icon: IconDatabase },
+    ],
+  },
+  {
+    title: 'Queue',
+    items: [
+      { label: 'Messages', to: '/messages', icon: IconMessages },
+      { label: 'Dead letters', to: '/dead-letters', icon: IconMailX },
+      { label: 'Queues', to: '/queues', icon: IconList },
+      { label: 'Schedules', to: '/schedules', icon: IconCalendarTime },
+      { label: 'URL groups', to: '/url-groups', icon: IconTopologyStar3 },
+      { label: 'Flow control', to: '/flow-control', icon: IconAdjustments },
+      { label: 'Signing keys', to: '/signing-keys', icon: IconSignature },
+    ],
+  },
+  {
+    title: 'Workflows',
+    items: [
+      { label: 'Runs', to: '/runs', icon: IconRoute },
+      { label: 'Failed runs', to: '/runs/dead-letters', icon: IconRouteX },
+      { label: 'Events', to: '/events', icon: IconBell },
+      { label: 'Bulk actions', to: '/bulk-actions', icon: IconListCheck },
+    ],
+  },
+  {
+    title: 'Account',
+    items: [
+      { label: 'Usage and cost', to: '/usage', icon: IconReportMoney },
+      { label: 'Team', to: '/team', icon: IconUsers },
+      { label: 'API keys', to: '/api-keys', icon: IconKey },
+      { label: 'Audit log', to: '/audit', icon: IconHistory },
+    ],
+  },
+]
+
+const covers = ({ to }: NavigationItem, path: string): boolean =>
+  to === path || (to !== '/' && path.startsWith(`${to}/`))
+
+/** The line that a page belongs to: of those whose address it begins with, the one that says most. */
+export function itemOf(path: string): NavigationItem | undefined {
+  const items = NAVIGATION.flatMap((section) => section.items).filter((item) => covers(item, path))
+  return items.sort((one, other) => other.to.length - one.to.length)[0]
+}

@@ -1,0 +1,24 @@
+/** The two routes that all others hang on: the root, and the shell, which only people who are signed in get to see. */
+import { createRootRoute, createRoute, Outlet, redirect } from '@tanstack/react-router'
+import { queries, sessionQuery, settingsQuery } from '../api/session.js'
+import { ErrorPage, NotFoundPage } from './fallbacks.js'
+import { Shell } from './shell.js'
+
+/** The root of all pages. */
+export const rootRoute = createRootRoute({
+  component: Outlet,
+  notFoundComponent: NotFoundPage,
+  errorComponent: ErrorPage,
+})
+
+/** Pages inside of the shell: with navigation, for people who are signed in. */
+export const shellRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'shell',
+  component: Shell,
+  beforeLoad: async ({ location }) => {
+    const session = await queries.ensureQueryData(sessionQuery)
+    if (session === null) throw redirect({ to: '/sign-in', search: { next: location.href } })
+    await queries.ensureQueryData(settingsQuery)
+  },
+})

@@ -1,0 +1,31 @@
+import { createRouter } from '@tanstack/react-router'
+import { accountRoutes } from '../pages/account/routes.js'
+import { bulkRoutes } from '../pages/bulk/routes.js'
+import { databaseRoutes } from '../pages/databases/routes.js'
+import { homeRoutes } from '../pages/home/routes.js'
+import { queueRoutes } from '../pages/queue/routes.js'
+import { signInRoute } from '../pages/sign-in/route.js'
+import { workflowRoutes } from '../pages/workflows/routes.js'
+import { rootRoute, shellRoute } from './root.js'
+
+/** All pages. Each area lists its own in `pages/<area>/routes.tsx`. */
+const tree = rootRoute.addChildren([
+  signInRoute,
+  shellRoute.addChildren([
+    ...homeRoutes,
+    ...databaseRoutes,
+    ...queueRoutes,
+    ...workflowRoutes,
+    ...bulkRoutes,
+    ...accountRoutes,
+  ]),
+])
+
+/** Knows which page an address means. Pages are fetched when somebody points at a link to them. */
+export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: true })
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}

@@ -1,0 +1,169 @@
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Box,
+  Burger,
+  Group,
+  Menu,
+  NavLink,
+  ScrollArea,
+  Text,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core'
+import { useDisclosure, useHotkeys } from '@mantine/hooks'
+import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react'
+import { Link, Outlet, useLocation } from '@tanstack/react-router'
+import { Suspense, useEffect } from 'react'
+import { endConsoleSession } from '../../../src/contract/console.js'
+import { useChange } from '../api/hooks.js'
+import { useSession, useSettings } from '../api/session.js'
+import { Loading } from '../components/states.js'
+import { Brand } from './brand.js'
+import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
+import classes from './shell.module.css'
+import { showShortcuts } from './shortcuts.js'
+
+/** Header, navigation and the page between them. */
+export function Shell() {
+  const [isOpen, { toggle, close }] = useDisclosure()
+  const { pathname } = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the navigation of small screens.
+  useEffect(close, [pathname])
+  useHotkeys([
+    ['shift+?', showShortcuts],
+    ['/', () => document.querySelector<HTMLElement>('[data-search]')?.focus()],
+  ])
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 216, breakpoint: 'md', collapsed: { mobile: !isOpen } }}
+      padding={{ base: 'sm', sm: 'lg' }}
+      classNames={{ header: classes.header, navbar: classes.navbar, main: classes.main }}
+    >
+      <a className="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={isOpen} onClick={toggle} hiddenFrom="md" size="sm" aria-label="Navigation" />
+            <Anchor component={Link} to="/" underline="never" c="inherit" aria-label="Homeport, to the home page">
+              <Brand />
+            </Anchor>
+          </Group>
+          <HeaderTools />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar aria-label="Main">
+        <AppShell.Section grow component={ScrollArea} type="hover" px="xs" py="sm">
+          {NAVIGATION.map(({ title, items }) => (
+            <Box key={title ?? 'first'} mb="md">
+              {title === undefined ? null : <Text className={classes.sectionTitle}>{title}</Text>}
+              {items.map((item) => (
+                <NavigationLine key={item.to} item={item} pathname={pathname} />
+              ))}
+            </Box>
+          ))}
+        </AppShell.Section>
+        <AppShell.Section px="md" py="xs" className={classes.footer}>
+          <Version />
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <Box className={classes.page}>
+          <Suspense fallback={<Loading />}>
+            <Outlet />
+          </Suspense>
+        </Box>
+      </AppShell.Main>
+    </AppShell>
+  )
+}
+
+function NavigationLine({ item, pathname }: { item: NavigationItem; pathname: string }) {
+  const isHere = item === itemOf(pathname)
+  return (
+    <NavLink
+      component={Link}
+      to={item.to}
+      label={item.label}
+      leftSection={<item.icon size={18} stroke={1.6} />}
+      active={isHere}
+      aria-current={isHere ? 'page' : undefined}
+      className={classes.line ?? ''}
+    />
+  )
+}
+
+function Version() {
+  const { version } = useSettings()
+  return (
+    <Text size="xs" c="dimmed">
+      Homeport {version}
+    </Text>
+  )
+}
+
+function HeaderTools() {
+  const { setColorScheme } = useMantineColorScheme()
+  const isDark = useComputedColorScheme('light') === 'dark'
+  const change = isDark ? 'Switch to the light look' : 'Switch to the dark look'
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <Tooltip label="API documentation">
+        <ActionIcon
+          component="a"
+          href="/docs"
+          target="_blank"
+          rel="noreferrer"
+          size="lg"
+          aria-label="API documentation"
+        >
+          <IconBook2 size={18} stroke={1.6} />
+        </ActionIcon>
+      </Tooltip>
+      <Tooltip label={change}>
+        <ActionIcon size="lg" aria-label={change} onClick={() => setColorScheme(isDark ? 'light' : 'dark')}>
+          {isDark ? <IconSun size={18} stroke={1.6} /> : <IconMoon size={18} stroke={1.6} />}
+        </ActionIcon>
+      </Tooltip>
+      <AccountMenu />
+    </Group>
+  )
+}
+
+function AccountMenu() {
+  const session = useSession()
+  const signOut = useChange(endConsoleSession, { onDone: () => window.location.assign('/sign-in') })
+  const role = session.role === undefined ? 'your own account' : `${session.role} of a team`
+  return (
+    <Menu position="bottom-end" width={250} withArrow>
+      <Menu.Target>
+        <ActionIcon size="lg" radius="xl" aria-label="Account" color="harbour" variant="light">
+          <IconUser size={18} stroke={1.6} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)">
+            {session.email}
+          </Text>
+          <Text size="xs">
+            {role}
+            {session.access === 'read' ? ', read only' : ''}
+          </Text>
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconKeyboard size={16} />} onClick={showShortcuts}>
+          Keyboard shortcuts
+        </Menu.Item>
+        <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate({})}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  )
+}

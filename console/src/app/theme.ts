@@ -1,0 +1,128 @@
+import {
+  ActionIcon,
+  Badge,
+  Button,
+  type CSSVariablesResolver,
+  createTheme,
+  Drawer,
+  type MantineColorsTuple,
+  Modal,
+  Notification,
+  NumberInput,
+  PasswordInput,
+  SegmentedControl,
+  Select,
+  Table,
+  Textarea,
+  TextInput,
+  Tooltip,
+} from '@mantine/core'
+
+/** The colour of the sea in a harbour: calm, and dark enough for white text from shade 7 on. */
+const harbour: MantineColorsTuple = [
+  '#e8f4f8',
+  '#d3e6ee',
+  '#a8cddd',
+  '#79b3cc',
+  '#549dbe',
+  '#3c8fb5',
+  '#2c88b2',
+  '#0f6582',
+  '#0d5872',
+  '#0a465b',
+]
+
+/** Greys of the dark look with a breath of blue, so that panels, inputs and lines are of one family. */
+const dark: MantineColorsTuple = [
+  '#d0d7de',
+  '#b7c0c9',
+  '#929ca7',
+  '#6e7985',
+  '#3a424b',
+  '#2f363d',
+  '#22272d',
+  '#1a1e23',
+  '#15191d',
+  '#101317',
+]
+
+const radius = 'md'
+const size = 'sm'
+
+/** The library makes the title bar of a dialog a `header`, which would count as a second banner of the page. */
+const DIALOG_PARTS = { header: { role: 'presentation' } }
+
+/** The look of everything. Pages choose components, not colours. */
+export const theme = createTheme({
+  primaryColor: 'harbour',
+  primaryShade: { light: 7, dark: 7 },
+  colors: { harbour, dark },
+  defaultRadius: radius,
+  fontFamily: 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif',
+  fontFamilyMonospace: 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
+  headings: {
+    fontWeight: '650',
+    sizes: { h1: { fontSize: '1.5rem' }, h2: { fontSize: '1.125rem' }, h3: { fontSize: '1rem' } },
+  },
+  cursorType: 'pointer',
+  focusRing: 'auto',
+  respectReducedMotion: true,
+  components: {
+    ActionIcon: ActionIcon.extend({ defaultProps: { variant: 'subtle', color: 'gray' } }),
+    Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),
+    Button: Button.extend({ defaultProps: { size } }),
+    Drawer: Drawer.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS } }),
+    Modal: Modal.extend({
+      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS },
+    }),
+    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    NumberInput: NumberInput.extend({ defaultProps: { size } }),
+    PasswordInput: PasswordInput.extend({ defaultProps: { size } }),
+    Select: Select.extend({ defaultProps: { size, allowDeselect: false, checkIconPosition: 'right' } }),
+    SegmentedControl: SegmentedControl.extend({ defaultProps: { size } }),
+    Table: Table.extend({ defaultProps: { verticalSpacing: 7, horizontalSpacing: 'md', fz: 'sm' } }),
+    Textarea: Textarea.extend({ defaultProps: { size } }),
+    TextInput: TextInput.extend({ defaultProps: { size } }),
+    Tooltip: Tooltip.extend({
+      defaultProps: { withArrow: true, openDelay: 250, events: { hover: true, focus: true, touch: true } },
+    }),
+  },
+})
+
+/** Quiet and error texts keep a contrast of 4.5 to 1 on every ground that the pages use. */
+export const cssVariablesResolver: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': '#58626d',
+    '--mantine-color-placeholder': '#69727c',
+    '--mantine-color-error': '#c01f1f',
+    '--mantine-color-anchor': '#0d5872',
+    '--hp-ground': '#f6f8fa',
+    '--hp-surface': '#ffffff',
+    '--hp-line': '#dfe4e9',
+    '--hp-code': '#f1f4f7',
+    '--hp-ok': '#2b8a3e',
+    '--hp-busy': '#0f6582',
+    '--hp-warn': '#c05e00',
+    '--hp-bad': '#c92a2a',
+    '--hp-idle': '#868e96',
+  },
+  dark: {
+    '--mantine-color-dimmed': '#a3adb8',
+    '--mantine-color-placeholder': '#8f99a3',
+    '--mantine-color-error': '#ff8f8f',
+    '--mantine-color-anchor': '#79b3cc',
+    '--mantine-color-body': '#171b20',
+    '--mantine-color-default': '#22272d',
+    '--mantine-color-default-border': '#3a424b',
+    '--hp-ground': '#121519',
+    '--hp-surface': '#1a1e23',
+    '--hp-line': '#2f363d',
+    '--hp-code': '#22272d',
+    '--hp-ok': '#51cf66',
+    '--hp-busy': '#54a9cc',
+    '--hp-warn': '#ffa94d',
+    '--hp-bad': '#ff6b6b',
+    '--hp-idle': '#868e96',
+  },
+})

@@ -1,0 +1,91 @@
+import { LineChart } from '@mantine/charts'
+import { Box, ColorSwatch, Group, Text } from '@mantine/core'
+import { useMemo } from 'react'
+
+/** A line of a chart: values at times. */
+export interface Series {
+  /** What it is, for the legend. */
+  readonly name: string
+  readonly points: readonly { readonly x: string; readonly y: number }[]
+}
+
+const COLORS = ['harbour.6', 'orange.6', 'grape.5'] as const
+const dashed = (index: number): string => (COLORS[index] ?? 'gray.6').replace('.', '-')
+
+/** One measure over time: its present value, and how it came there. */
+export function SeriesChart({
+  title,
+  series,
+  show,
+  byDay = false,
+}: {
+  title: string
+  series: readonly Series[]
+  show: (value: number) => string
+  /** The points are days, not moments. */
+  byDay?: boolean
+}) {
+  const rows = useMemo(() => rowsOf(series, byDay), [series, byDay])
+  const latest = series.map(({ name, points }) => `${name} ${show(points.at(-1)?.y ?? 0)}`).join(', ')
+  return (
+    <Box miw={0}>
+      <Group justify="space-between" gap="xs" mb={6} wrap="nowrap">
+        <Text size="sm" fw={550} className="truncate">
+          {title}
+        </Text>
+        <Group gap={10} wrap="nowrap">
+          {series.map(({ name, points }, index) => (
+            <Group key={name} gap={5} wrap="nowrap">
+              {series.length > 1 ? <ColorSwatch size={8} color={`var(--mantine-color-${dashed(index)})`} /> : null}
+              <Text size="xs" c="dimmed" style={{ fontVariantNumeric: 'tabular-nums', whiteSpace: 'nowrap' }}>
+                {series.length > 1 ? `${name} ` : ''}
+                {show(points.at(-1)?.y ?? 0)}
+              </Text>
+            </Group>
+          ))}
+        </Group>
+      </Group>
+      <Box role="img" aria-label={`${title}, now ${latest}`}>
+        <LineChart
+          h={130}
+          data={rows}
+          dataKey="time"
+          series={series.map(({ name }, index) => ({ name, color: COLORS[index] ?? 'gray.6' }))}
+          valueFormatter={show}
+          withDots={byDay}
+          curveType="monotone"
+          strokeWidth={2}
+          gridAxis="x"
+          tickLine="none"
+          yAxisProps={{ width: 62, tickCount: 3 }}
+          xAxisProps={{ minTickGap: 40 }}
+          lineChartProps={{ accessibilityLayer: false }}
+          lineProps={{ isAnimationActive: false }}
+        />
+      </Box>
+    </Box>
+  )
+}
+
+function rowsOf(series: readonly Series[], byDay: boolean): Record<string, string | number>[] {
+  const [first] = series
+  const isLong = !byDay && spanMs(first?.points ?? []) > 86_400_000
+  return (first?.points ?? []).map(({ x }, index) => ({
+    time: timeText(x, byDay || isLong),
+    ...Object.fromEntries(series.map(({ name, points }) => [name, points[index]?.y ?? 0])),
+  }))
+}
+
+/** Times come as `2025-08-31 15:12:00 +0000 UTC`. */
+const timeOf = (x: string): Date => new Date(`${x.slice(0, 10)}T${x.slice(11, 19) || '00:00:00'}Z`)
+
+const spanMs = (points: readonly { readonly x: string }[]): number =>
+  points.length < 2 ? 0 : timeOf(points.at(-1)?.x ?? '').getTime() - timeOf(points[0]?.x ?? '').getTime()
+
+function timeText(x: string, isDay: boolean): string {
+  const time = timeOf(x)
+  if (Number.isNaN(time.getTime())) return x
+  return isDay
+    ? time.toLocaleDateString('en', { month: 'short', day: 'numeric' })
+    : time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
+}

@@ -1,0 +1,107 @@
+import { ActionIcon, Box, Button, Code, CopyButton, Group, Text, Tooltip } from '@mantine/core'
+import { IconCheck, IconCopy, IconEye, IconEyeOff } from '@tabler/icons-react'
+import { type ReactNode, useState } from 'react'
+import classes from './copy.module.css'
+
+/** Copies a text; says so for a moment. */
+export function Copy({ value, what }: { value: string; what: string }) {
+  return (
+    <CopyButton value={value} timeout={1_500}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? 'Copied' : `Copy ${what}`}>
+          <ActionIcon size="md" onClick={copy} aria-label={copied ? 'Copied' : `Copy ${what}`}>
+            {copied ? <IconCheck size={15} color="var(--hp-ok)" /> : <IconCopy size={15} />}
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  )
+}
+
+/** The same as a button with a word on it. */
+export function CopyTextButton({ value, label = 'Copy' }: { value: string; label?: string }) {
+  return (
+    <CopyButton value={value} timeout={1_500}>
+      {({ copied, copy }) => (
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={copy}
+          leftSection={copied ? <IconCheck size={13} /> : <IconCopy size={13} />}
+        >
+          {copied ? 'Copied' : label}
+        </Button>
+      )}
+    </CopyButton>
+  )
+}
+
+/** Text that is meant to be pasted elsewhere. `hidden` parts of it are shown as dots until somebody asks. */
+export function CodeBlock({ code, label, secrets = [] }: { code: string; label: string; secrets?: readonly string[] }) {
+  const [isOpen, setOpen] = useState(secrets.length === 0)
+  const shown = isOpen ? code : secrets.reduce((text, secret) => text.replaceAll(secret, dots(secret)), code)
+  return (
+    <Box className={classes.block ?? ''}>
+      <ScrollText label={label}>{shown}</ScrollText>
+      <Group gap={4} className={classes.tools ?? ''}>
+        {secrets.length === 0 ? null : (
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => setOpen(!isOpen)}
+            leftSection={isOpen ? <IconEyeOff size={13} /> : <IconEye size={13} />}
+          >
+            {isOpen ? 'Hide secrets' : 'Show secrets'}
+          </Button>
+        )}
+        <CopyTextButton value={code} />
+      </Group>
+    </Box>
+  )
+}
+
+/** A long text that scrolls by itself, by mouse and by keyboard. */
+export function ScrollText({ label, children }: { label: string; children: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+    <section className={classes.code} tabIndex={0} aria-label={label}>
+      <pre>{children}</pre>
+    </section>
+  )
+}
+
+/** A name with its value, and a button that copies the value. */
+export function Fact({
+  name,
+  children,
+  copy,
+  secret = false,
+}: {
+  name: string
+  children: ReactNode
+  /** What is copied; absent: nothing can be. */
+  copy?: string | undefined
+  /** Shown as dots; copying still works. */
+  secret?: boolean
+}) {
+  return (
+    <div className={classes.fact}>
+      <Text size="sm" c="dimmed" className={classes.factName ?? ''}>
+        {name}
+      </Text>
+      <Group gap={4} wrap="nowrap" miw={0}>
+        <Text size="sm" component="div" className="truncate" ff={copy === undefined ? undefined : 'monospace'}>
+          {secret ? '••••••••••••' : children}
+        </Text>
+        {copy === undefined ? null : <Copy value={copy} what={name} />}
+      </Group>
+    </div>
+  )
+}
+
+/** A short machine text within a sentence. */
+export function Term({ children }: { children: ReactNode }) {
+  return <Code style={{ background: 'var(--hp-code)', color: 'inherit' }}>{children}</Code>
+}
+
+const dots = (secret: string): string => '•'.repeat(Math.min(secret.length, 16))

@@ -1,0 +1,169 @@
+import { Box, Table, VisuallyHidden } from '@mantine/core'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useEffect, useRef } from 'react'
+import classes from './data-table.module.css'
+
+/** A column of a table. */
+export interface Column<Row> {
+  /** Unique in its table. */
+  readonly key: string
+  /** Empty for a column of buttons. */
+  readonly title: string
+  readonly render: (row: Row) => ReactNode
+  /** CSS width such as `120px` or `30%`; columns without share what is left. */
+  readonly width?: string
+  readonly align?: 'left' | 'right'
+  /** Left out where the window is narrower than this; what a row is must stay recognisable. */
+  readonly from?: 'xs' | 'sm' | 'md' | 'lg'
+}
+
+/** Above this many rows only those that are seen are drawn. */
+const DRAW_ALL_BELOW = 60
+const MOST_OF_WINDOW = 'calc(100dvh - 250px)'
+const ROW_HEIGHT = 37
+const OVERSCAN = 12
+/** How near to the end the next page is asked for, rows. */
+const NEAR_END = 15
+
+/** What a table shows. */
+export interface DataTableProps<Row> {
+  /** What the rows are, for people who do not see the table. */
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly rowKey: (row: Row) => string
+  /** Where a click on a row leads; the row also needs a link or button for the keyboard. */
+  readonly onOpen?: ((row: Row) => void) | undefined
+  readonly isSelected?: (row: Row) => boolean
+  /** Called when the end comes near. */
+  readonly onEnd?: (() => void) | undefined
+  /** Shown in place of the rows when there is none. */
+  readonly empty?: ReactNode
+  /** Below the last row, such as a note that more is being fetched. */
+  readonly footer?: ReactNode
+  /** CSS height that the rows may take before they scroll. Default: most of the window, once there are many rows. */
+  readonly maxHeight?: string
+}
+
+/** A table that stays fast with a hundred thousand rows, and is a plain table for everything that reads it aloud. */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { label, columns, rows, empty, footer, maxHeight } = props
+  const frame = useRef<HTMLDivElement>(null)
+  const seen = useSeenRows(rows.length, frame)
+  const lastSeen = seen.last
+  useEffect(() => {
+    if (rows.length > 0 && lastSeen >= rows.length - NEAR_END) props.onEnd?.()
+  }, [lastSeen, rows.length, props.onEnd])
+  if (rows.length === 0 && empty !== undefined) return <>{empty}</>
+  const isLong = maxHeight !== undefined || rows.length >= DRAW_ALL_BELOW
+  return (
+    <Box
+      ref={frame}
+      className={classes.frame ?? ''}
+      mah={isLong ? (maxHeight ?? MOST_OF_WINDOW) : undefined}
+      style={isLong ? { overflowY: 'auto' } : undefined}
+      // What scrolls has to be reachable by keyboard.
+      {...(isLong ? { tabIndex: 0, role: 'region', 'aria-label': `${label}, scrollable` } : {})}
+    >
+      <Table
+        className={classes.table ?? ''}
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        stickyHeader={isLong}
+        highlightOnHover
+      >
+        <Table.Thead className={classes.head ?? ''}>
+          <Table.Tr>
+            {columns.map((column) => (
+              <Table.Th
+                key={column.key}
+                scope="col"
+                w={column.width}
+                ta={column.align ?? 'left'}
+                className={hiding(column)}
+              >
+                {column.title === '' ? <VisuallyHidden>Actions</VisuallyHidden> : column.title}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          <Spacer height={seen.before} />
+          {rows.slice(seen.first, seen.last + 1).map((row, offset) => (
+            <Line key={props.rowKey(row)} row={row} index={seen.first + offset} table={props} measure={seen.measure} />
+          ))}
+          <Spacer height={seen.after} />
+        </Table.Tbody>
+      </Table>
+      {footer}
+    </Box>
+  )
+}
+
+function useSeenRows(count: number, frame: React.RefObject<HTMLDivElement | null>) {
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => frame.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: OVERSCAN,
+    enabled: count >= DRAW_ALL_BELOW,
+  })
+  if (count < DRAW_ALL_BELOW) return { first: 0, last: count - 1, before: 0, after: 0, measure: undefined }
+  const items = virtual.getVirtualItems()
+  const first = items[0]
+  const last = items.at(-1)
+  return {
+    first: first?.index ?? 0,
+    last: last?.index ?? -1,
+    before: first?.start ?? 0,
+    after: virtual.getTotalSize() - (last?.end ?? 0),
+    measure: virtual.measureElement,
+  }
+}
+
+interface LineProps<Row> {
+  readonly row: Row
+  readonly index: number
+  readonly table: DataTableProps<Row>
+  /** Tells how high the row is, where only those that are seen are drawn. */
+  readonly measure: ((row: HTMLTableRowElement | null) => void) | undefined
+}
+
+function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
+  const { columns, onOpen, isSelected } = table
+  return (
+    <Table.Tr
+      ref={measure}
+      data-index={index}
+      aria-rowindex={index + 2}
+      className={onOpen ? (classes.opens ?? '') : ''}
+      data-selected={isSelected?.(row) || undefined}
+      onClick={(event) => {
+        if (!isOfControl(event.target)) onOpen?.(row)
+      }}
+    >
+      {columns.map((column) => (
+        <Table.Td key={column.key} ta={column.align ?? 'left'} className={hiding(column)}>
+          {column.render(row)}
+        </Table.Td>
+      ))}
+    </Table.Tr>
+  )
+}
+
+/** Takes the room of rows that are not drawn. One cell: more would make room for the columns that are left out, too. */
+function Spacer({ height }: { height: number }) {
+  if (height <= 0) return null
+  return (
+    <tr aria-hidden>
+      <td style={{ height, padding: 0 }} />
+    </tr>
+  )
+}
+
+const hiding = ({ from }: { from?: Column<unknown>['from'] }): string =>
+  `${classes.cell} ${from === undefined ? '' : `mantine-visible-from-${from}`}`
+
+/** A click on a link or a button of the row is for that link or button. */
+const isOfControl = (target: EventTarget): boolean =>
+  target instanceof Element && target.closest('a, button, input, label, [role="menuitem"]') !== null

@@ -1,0 +1,99 @@
+import { Breadcrumbs, Group, Paper, type PaperProps, Stack, Text, Title } from '@mantine/core'
+import type { LinkProps } from '@tanstack/react-router'
+import { type ReactNode, useEffect } from 'react'
+import { TextLink } from './link.js'
+
+/** A page above this one. */
+export interface Crumb {
+  readonly label: string
+  readonly to: NonNullable<LinkProps['to']>
+}
+
+/** The frame of every page: title, what it is for, and what can be done here. */
+export function Page({
+  title,
+  about,
+  badge,
+  actions,
+  crumbs = [],
+  children,
+}: {
+  title: string
+  /** One sentence for people who have not read the documentation. */
+  about?: ReactNode
+  badge?: ReactNode
+  actions?: ReactNode
+  crumbs?: readonly Crumb[]
+  children: ReactNode
+}) {
+  useEffect(() => {
+    document.title = `${title} · Homeport`
+  }, [title])
+  return (
+    <Stack gap="lg">
+      <Stack gap={4}>
+        {crumbs.length === 0 ? null : (
+          <Breadcrumbs component="nav" aria-label="Breadcrumbs" separatorMargin={6}>
+            {crumbs.map(({ label, to }) => (
+              <TextLink key={label} to={to}>
+                {label}
+              </TextLink>
+            ))}
+            <Text size="sm" c="dimmed">
+              {title}
+            </Text>
+          </Breadcrumbs>
+        )}
+        <Group justify="space-between" align="center" gap="sm">
+          <Group gap="sm" miw={0}>
+            <Title order={1}>{title}</Title>
+            {badge}
+          </Group>
+          {actions === undefined ? null : <Group gap="xs">{actions}</Group>}
+        </Group>
+        {about === undefined ? null : (
+          <Text c="dimmed" size="sm" maw={760}>
+            {about}
+          </Text>
+        )}
+      </Stack>
+      {children}
+    </Stack>
+  )
+}
+
+/** A framed part of a page, with a title of its own. */
+export function Panel({
+  title,
+  about,
+  actions,
+  children,
+  flush = false,
+  ...rest
+}: {
+  title?: string
+  about?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+  /** The content reaches the frame, as a table does. */
+  flush?: boolean
+} & PaperProps) {
+  return (
+    <Paper withBorder bg="var(--hp-surface)" style={{ borderColor: 'var(--hp-line)', overflow: 'hidden' }} {...rest}>
+      {title === undefined && actions === undefined ? null : (
+        <Group justify="space-between" px="md" pt="sm" pb={flush ? 'sm' : 0} gap="xs" align="flex-start">
+          <Stack gap={2} miw={0} flex="1 1 220px">
+            {title === undefined ? null : <Title order={2}>{title}</Title>}
+            {about === undefined ? null : (
+              <Text size="sm" c="dimmed">
+                {about}
+              </Text>
+            )}
+          </Stack>
+          {actions}
+        </Group>
+      )}
+      {flush ? children : <div style={{ padding: 'var(--mantine-spacing-md)' }}>{children}</div>}
+    </Paper>
+  )
+}

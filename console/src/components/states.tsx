@@ -1,0 +1,94 @@
+/** The three states that every view has besides showing something: loading, refused or failed, and empty. */
+import { Alert, Button, Center, Loader, Skeleton, Stack, Text } from '@mantine/core'
+import { IconAlertTriangle, IconInbox, IconRefresh } from '@tabler/icons-react'
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { ComponentType, ReactNode } from 'react'
+import { ApiError } from '../api/client.js'
+
+/** While something is fetched for the first time and its shape is not known. */
+export function Loading({ what = 'Loading' }: { what?: string }) {
+  return (
+    <Center mih={160} role="status" aria-label={what}>
+      <Loader size="sm" />
+    </Center>
+  )
+}
+
+/** While the lines of a list are fetched for the first time. */
+export function LoadingLines({ count = 5 }: { count?: number }) {
+  return (
+    <Stack gap="xs" p="sm" role="status" aria-label="Loading">
+      {Array.from({ length: count }, (_, line) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike and stay where they are.
+        <Skeleton key={line} h={22} />
+      ))}
+    </Stack>
+  )
+}
+
+/** What the server said instead of an answer, in its own words. */
+export function ErrorState({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
+  const status = error instanceof ApiError && error.status > 0 ? ` (${error.status})` : ''
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle size={18} />}
+      title={`This could not be loaded${status}`}
+      role="alert"
+    >
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm" c="inherit">
+          {error.message}
+        </Text>
+        {onRetry ? (
+          <Button size="xs" variant="default" leftSection={<IconRefresh size={14} />} onClick={onRetry}>
+            Try again
+          </Button>
+        ) : null}
+      </Stack>
+    </Alert>
+  )
+}
+
+/** What an empty view says: what would be here, and what to do first. */
+export interface EmptyStateProps {
+  readonly title: string
+  readonly children?: ReactNode
+  readonly icon?: ComponentType<{ size?: number; stroke?: number; 'aria-hidden'?: boolean }>
+  /** The first thing to do: a button or a link. */
+  readonly action?: ReactNode
+}
+
+/** An empty view. */
+export function EmptyState({ title, children, icon: Icon = IconInbox, action }: EmptyStateProps) {
+  return (
+    <Center py="xl" px="md">
+      <Stack align="center" gap={6} maw={460} ta="center">
+        <Icon size={34} stroke={1.3} aria-hidden />
+        <Text fw={600}>{title}</Text>
+        {children === undefined ? null : (
+          <Text size="sm" c="dimmed" component="div">
+            {children}
+          </Text>
+        )}
+        {action === undefined ? null : <div style={{ marginTop: 8 }}>{action}</div>}
+      </Stack>
+    </Center>
+  )
+}
+
+/** Shows what was read, or that it is loading, or why it failed. What was read stays while it is read again. */
+export function Loaded<Data>({
+  query,
+  children,
+  loading = <Loading />,
+}: {
+  query: UseQueryResult<Data, Error>
+  children: (data: Data) => ReactNode
+  loading?: ReactNode
+}) {
+  if (query.data !== undefined) return children(query.data)
+  if (query.isError) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+  return loading
+}

@@ -1,0 +1,64 @@
+/** Bodies of messages and values of keys, which may be anything: text, JSON, or bytes that are no text at all. */
+
+/** A payload, sorted out for showing. */
+export type Payload =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'json'; readonly text: string; readonly pretty: string }
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'binary'; readonly bytes: Uint8Array<ArrayBuffer> }
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+/** Control characters other than tab, line feed and carriage return: no text that people write has them. */
+const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
+/** Larger JSON is shown as it is: setting it out anew would hold up the page. */
+const MOST_PRETTY = 2_000_000
+
+/** Sorts out a text. */
+export function payloadOfText(text: string): Payload {
+  if (text === '') return { kind: 'empty' }
+  if (UNPRINTABLE.test(text)) return { kind: 'binary', bytes: new TextEncoder().encode(text) }
+  const pretty = text.length > MOST_PRETTY ? undefined : prettyJson(text)
+  return pretty === undefined ? { kind: 'text', text } : { kind: 'json', text, pretty }
+}
+
+/** Sorts out bytes. */
+export function payloadOfBytes(bytes: Uint8Array<ArrayBuffer>): Payload {
+  try {
+    return payloadOfText(decoder.decode(bytes))
+  } catch {
+    return { kind: 'binary', bytes }
+  }
+}
+
+/** Sorts out base64, as the APIs send what is no text. */
+export function payloadOfBase64(text: string): Payload {
+  return payloadOfBytes(bytesOfBase64(text))
+}
+
+/** The bytes that base64 stands for. */
+export const bytesOfBase64 = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+
+/** Only objects and lists gain from being set out; a number or a quoted word is shown as it came. */
+function prettyJson(text: string): string | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return undefined
+  }
+}
+
+const LINE = 16
+
+/** Bytes as a hexadecimal dump: offset, bytes, and the characters among them that can be shown. */
+export function hexDump(bytes: Uint8Array, most = 4_096): string {
+  const shown = bytes.subarray(0, most)
+  const lines = Array.from({ length: Math.ceil(shown.length / LINE) }, (_, index) => {
+    const line = [...shown.subarray(index * LINE, (index + 1) * LINE)]
+    const hex = line.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+    const text = line.map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : '.')).join('')
+    return `${(index * LINE).toString(16).padStart(6, '0')}  ${hex.padEnd(LINE * 3 - 1)}  ${text}`
+  })
+  return lines.join('\n')
+}

@@ -1,0 +1,140 @@
+/** Replies of the engine in RESP2, which keeps what JSON loses: bytes that are no text, and which kind of reply it was. */
+
+/** A reply. Bulk strings are bytes, because that is what they are. */
+export type Reply =
+  | { readonly kind: 'status'; readonly text: string }
+  | { readonly kind: 'error'; readonly text: string }
+  /** As text: an integer of the engine has 64 bits. */
+  | { readonly kind: 'integer'; readonly text: string }
+  | { readonly kind: 'bulk'; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'nil' }
+  | { readonly kind: 'list'; readonly items: readonly Reply[] }
+
+const latin = new TextDecoder('latin1')
+const utf8 = new TextDecoder()
+
+/** Reads all replies of a body, in order. */
+export function parseReplies(body: Uint8Array<ArrayBuffer>): Reply[] {
+  const reader = new Reader(body)
+  const replies: Reply[] = []
+  while (!reader.isAtEnd()) replies.push(reader.reply())
+  return replies
+}
+
+class Reader {
+  readonly #body: Uint8Array<ArrayBuffer>
+  #at = 0
+
+  constructor(body: Uint8Array<ArrayBuffer>) {
+    this.#body = body
+  }
+
+  isAtEnd(): boolean {
+    return this.#at >= this.#body.length
+  }
+
+  reply(): Reply {
+    const line = this.#line()
+    const rest = line.slice(1)
+    switch (line[0]) {
+      case '+':
+        return { kind: 'status', text: rest }
+      case '-':
+        return { kind: 'error', text: rest }
+      case ':':
+        return { kind: 'integer', text: rest }
+      case '$':
+        return rest === '-1' ? { kind: 'nil' } : { kind: 'bulk', bytes: this.#bytes(Number(rest)) }
+      case '*':
+        return rest === '-1'
+          ? { kind: 'nil' }
+          : { kind: 'list', items: Array.from({ length: Number(rest) }, () => this.reply()) }
+      default:
+        throw new Error('the answer of the database is not in the format that was asked for')
+    }
+  }
+
+  #line(): string {
+    const end = this.#body.indexOf(13, this.#at)
+    if (end < 0) throw new Error('the answer of the database ends too early')
+    const line = this.#body.subarray(this.#at, end)
+    this.#at = end + 2
+    // Error texts may quote what was sent.
+    return line[0] === 45 || line[0] === 43 ? utf8.decode(line) : latin.decode(line)
+  }
+
+  #bytes(length: number): Uint8Array<ArrayBuffer> {
+    const bytes = this.#body.slice(this.#at, this.#at + length)
+    this.#at += length + 2
+    return bytes
+  }
+}
+
+/** A reply as one text: the characters of a bulk string, the digits of an integer; empty for nil and lists. */
+export function textOf(reply: Reply | undefined): string {
+  if (reply === undefined || reply.kind === 'nil' || reply.kind === 'list') return ''
+  return reply.kind === 'bulk' ? utf8.decode(reply.bytes) : reply.text
+}
+
+/** The items of a list; none for everything else. */
+export const itemsOf = (reply: Reply | undefined): readonly Reply[] => (reply?.kind === 'list' ? reply.items : [])
+
+/** A list of keys and values, two by two. */
+export function pairsOf(reply: Reply | undefined): [Reply, Reply][] {
+  const items = itemsOf(reply)
+  const pairs: [Reply, Reply][] = []
+  for (let i = 0; i + 1 < items.length; i += 2) {
+    const [name, value] = [items[i], items[i + 1]]
+    if (name && value) pairs.push([name, value])
+  }
+  return pairs
+}
+
+/** A reply the way `redis-cli` writes it. */
+export function printReply(reply: Reply, indent = ''): string {
+  switch (reply.kind) {
+    case 'status':
+      return reply.text
+    case 'error':
+      return `(error) ${reply.text}`
+    case 'integer':
+      return `(integer) ${reply.text}`
+    case 'nil':
+      return '(nil)'
+    case 'bulk':
+      return quoted(reply.bytes)
+    case 'list':
+      return printList(reply.items, indent)
+  }
+}
+
+function printList(items: readonly Reply[], indent: string): string {
+  if (items.length === 0) return '(empty list)'
+  const width = String(items.length).length
+  const inner = `${indent}${' '.repeat(width + 2)}`
+  return items
+    .map((item, i) => `${i === 0 ? '' : indent}${String(i + 1).padStart(width)}) ${printReply(item, inner)}`)
+    .join('\n')
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true })
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '"': '\\"', '\\': '\\\\' }
+
+/** Bytes in quotes; what cannot be shown is escaped. */
+export function quoted(bytes: Uint8Array): string {
+  return `"${escaped(bytes)}"`
+}
+
+/** Bytes on one line; what cannot be shown is escaped. */
+export function escaped(bytes: Uint8Array): string {
+  try {
+    return strict
+      .decode(bytes)
+      .replace(/[\n\r\t"\\]/g, (character) => ESCAPES[character] ?? character)
+      .replace(/[\u0000-\u001f\u007f]/g, (character) => hexOf(character.charCodeAt(0)))
+  } catch {
+    return [...bytes].map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : hexOf(byte))).join('')
+  }
+}
+
+const hexOf = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`

@@ -1,0 +1,215 @@
+import { Alert, Badge, Button, Checkbox, Modal, Select, Stack, Text, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { useDisclosure } from '@mantine/hooks'
+import { IconKey, IconPlus } from '@tabler/icons-react'
+import { useState } from 'react'
+import {
+  type ApiKey,
+  createApiKey,
+  deleteApiKey,
+  LONGEST_LABEL,
+  listApiKeys,
+  listTeamMembers,
+  listTeams,
+  type NewApiKey,
+} from '../../../../src/contract/accounts.js'
+import { api } from '../../api/client.js'
+import { useApi, useChange } from '../../api/hooks.js'
+import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { CodeBlock } from '../../components/copy.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { When } from '../../components/when.js'
+
+/** Keys of the account or of a team: list, make, delete. */
+export function ApiKeysPage() {
+  const [teamId, setTeamId] = useState<string | undefined>()
+  const [isOpen, { open, close }] = useDisclosure()
+  const [made, setMade] = useState<NewApiKey | undefined>()
+  const canWrite = useCanWrite()
+  const keys = useApi(listApiKeys, { query: { team_id: teamId } })
+  const create = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={open}>
+      Create a key
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="API keys"
+      about="A key is the password of the management API and of this console. Its secret is shown once, when it is made."
+      actions={create}
+    >
+      <Panel flush title="Keys" actions={<Owner teamId={teamId} onChange={setTeamId} />}>
+        <Loaded query={keys} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="API keys"
+              columns={columnsFor(teamId, canWrite)}
+              rows={rows}
+              rowKey={(key) => key.key_id}
+              empty={
+                <EmptyState title="There is no key yet" icon={IconKey} action={create}>
+                  A key of a team acts with the role of the member who holds it.
+                </EmptyState>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      <CreateKey teamId={teamId} isOpen={isOpen} onClose={close} onMade={setMade} />
+      <NewSecret made={made} onClose={() => setMade(undefined)} />
+    </Page>
+  )
+}
+
+/** Whose keys are shown. A key of a team sees that team only, so there is nothing to choose. */
+function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (teamId: string | undefined) => void }) {
+  const { role } = useSession()
+  const teams = useApi(listTeams, {}, { enabled: role === undefined })
+  if (role !== undefined || (teams.data ?? []).length === 0) return null
+  const choices = (teams.data ?? []).map(({ team_id, team_name }) => ({ value: team_id, label: `Team ${team_name}` }))
+  return (
+    <Select
+      aria-label="Whose keys"
+      size="xs"
+      w={220}
+      data={[{ value: '', label: 'Your account' }, ...choices]}
+      value={teamId ?? ''}
+      onChange={(value) => onChange(value || undefined)}
+    />
+  )
+}
+
+function columnsFor(teamId: string | undefined, canWrite: boolean): Column<ApiKey>[] {
+  const holder: Column<ApiKey> = { key: 'holder', title: 'Member', render: (key) => key.member_email ?? '', from: 'sm' }
+  return [
+    { key: 'name', title: 'Name', render: (key) => key.name },
+    {
+      key: 'access',
+      title: 'Rights',
+      width: '110px',
+      render: (key) => <Badge color={key.read_only ? 'gray' : 'harbour'}>{key.read_only ? 'read only' : 'all'}</Badge>,
+    },
+    ...(teamId === undefined ? [] : [holder]),
+    {
+      key: 'created',
+      title: 'Created',
+      width: '150px',
+      from: 'xs',
+      render: (key) => <When atMs={key.creation_time * 1000} />,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '110px',
+      align: 'right',
+      render: (key) => (canWrite ? <DeleteKey apiKey={key} teamId={teamId} /> : null),
+    },
+  ]
+}
+
+function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefined }) {
+  const ask = () =>
+    confirm({
+      title: `Delete the key ${apiKey.name}`,
+      text: 'Whoever uses it is refused from that moment on, and so are sessions of this console that were opened with it.',
+      action: 'Delete the key',
+      onConfirm: async () => {
+        await api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } })
+        await queries.invalidateQueries({ queryKey: [listApiKeys.id] })
+      },
+    })
+  return (
+    <Button
+      size="compact-xs"
+      variant="subtle"
+      color="red.9"
+      c="var(--mantine-color-error)"
+      onClick={ask}
+      aria-label={`Delete ${apiKey.name}`}
+    >
+      Delete
+    </Button>
+  )
+}
+
+interface CreateKeyProps {
+  readonly teamId: string | undefined
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly onMade: (key: NewApiKey) => void
+}
+
+function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
+  const session = useSession()
+  const members = useApi(listTeamMembers, { params: { team_id: teamId ?? '' } }, { enabled: teamId !== undefined })
+  const form = useForm({
+    initialValues: { name: '', read_only: false, member_email: session.email },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) =>
+        name.trim() === ''
+          ? 'Give the key a name'
+          : name.length > LONGEST_LABEL
+            ? `At most ${LONGEST_LABEL} characters`
+            : null,
+    },
+  })
+  const create = useChange(createApiKey, {
+    refreshes: [listApiKeys],
+    errors: 'inline',
+    onDone: (key) => {
+      form.reset()
+      onClose()
+      onMade(key)
+    },
+  })
+  const submit = form.onSubmit(({ name, read_only, member_email }) =>
+    create.mutate({ body: { name, read_only, ...(teamId === undefined ? {} : { team_id: teamId, member_email }) } }),
+  )
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title="Create an API key"
+      task={create}
+      action="Create the key"
+      onSubmit={submit}
+    >
+      <TextInput
+        label="Name"
+        description="What will use it, such as: deploy"
+        data-autofocus
+        {...form.getInputProps('name')}
+      />
+      {teamId === undefined ? null : (
+        <Select
+          label="Member"
+          description="The key has the role of this member"
+          data={(members.data ?? []).map(({ member_email }) => member_email)}
+          {...form.getInputProps('member_email')}
+        />
+      )}
+      <Checkbox label="Read only: refused every change" {...form.getInputProps('read_only', { type: 'checkbox' })} />
+    </FormDialog>
+  )
+}
+
+function NewSecret({ made, onClose }: { made: NewApiKey | undefined; onClose: () => void }) {
+  return (
+    <Modal opened={made !== undefined} onClose={onClose} title={`The key ${made?.name ?? ''} is made`}>
+      <Stack gap="md">
+        <Alert color="yellow">
+          <Text size="sm" c="inherit">
+            Copy it now. It is not kept, and nobody can show it to you again.
+          </Text>
+        </Alert>
+        <CodeBlock code={made?.api_key ?? ''} label="The new API key" />
+        <Button onClick={onClose}>I have copied it</Button>
+      </Stack>
+    </Modal>
+  )
+}

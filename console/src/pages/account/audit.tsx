@@ -1,0 +1,112 @@
+import { Drawer, Stack, TextInput } from '@mantine/core'
+import { IconHistory, IconSearch } from '@tabler/icons-react'
+import { useMemo, useState } from 'react'
+import { type AuditLog, listAuditLogs } from '../../../../src/contract/audit.js'
+import { CALM_MS, useApiPages } from '../../api/hooks.js'
+import { Fact } from '../../components/copy.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { Page, Panel } from '../../components/page.js'
+import { PayloadView } from '../../components/payload.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { When } from '../../components/when.js'
+import { dateTime } from '../../lib/format.js'
+import { payloadOfText } from '../../lib/payload.js'
+
+const PAGE = 200
+
+/** Who did what, from where and with which key. */
+export function AuditPage() {
+  const [search, setSearch] = useState('')
+  const [open, setOpen] = useState<AuditLog | undefined>()
+  const log = useApiPages(
+    listAuditLogs,
+    { query: { limit: PAGE } },
+    {
+      everyMs: CALM_MS,
+      next: (page) => {
+        const last = page.at(-1)
+        return page.length < PAGE || last === undefined ? undefined : { before: last.log_id }
+      },
+    },
+  )
+  const entries = useMemo(() => log.data?.pages.flat() ?? [], [log.data])
+  const shown = useMemo(() => entries.filter((entry) => matches(entry, search)), [entries, search])
+  return (
+    <Page title="Audit log" about="Every change that was made for this account or team, the newest first.">
+      <Panel
+        flush
+        title="Entries"
+        actions={
+          <TextInput
+            data-search
+            aria-label="Search in the entries"
+            placeholder="Search"
+            size="xs"
+            w={{ base: '100%', xs: 240 }}
+            leftSection={<IconSearch size={14} />}
+            value={search}
+            onChange={(event) => setSearch(event.currentTarget.value)}
+          />
+        }
+      >
+        {log.isPending ? <LoadingLines /> : null}
+        {log.isError ? <ErrorState error={log.error} onRetry={() => void log.refetch()} /> : null}
+        {log.data ? (
+          <DataTable
+            label="Audit log"
+            columns={COLUMNS}
+            rows={shown}
+            rowKey={(entry) => entry.log_id}
+            onOpen={setOpen}
+            onEnd={log.hasNextPage && !log.isFetching ? () => void log.fetchNextPage() : undefined}
+            empty={
+              <EmptyState
+                title={entries.length === 0 ? 'Nothing has been changed yet' : 'No entry holds this text'}
+                icon={IconHistory}
+              >
+                {entries.length === 0 ? 'Create a database, and it stands here with who did it.' : 'Search for less.'}
+              </EmptyState>
+            }
+          />
+        ) : null}
+      </Panel>
+      <Entry entry={open} onClose={() => setOpen(undefined)} />
+    </Page>
+  )
+}
+
+const COLUMNS: readonly Column<AuditLog>[] = [
+  { key: 'time', title: 'When', width: '130px', render: (entry) => <When atMs={entry.timestamp * 1000} /> },
+  { key: 'act', title: 'What', render: (entry) => entry.action_string },
+  { key: 'entity', title: 'To what', from: 'sm', render: (entry) => <code>{entry.entity}</code> },
+  { key: 'actor', title: 'Who', from: 'xs', render: (entry) => entry.actor },
+  { key: 'source', title: 'With', from: 'md', render: (entry) => entry.source },
+  { key: 'ip', title: 'From', from: 'lg', width: '130px', render: (entry) => entry.ip },
+]
+
+function matches(entry: AuditLog, search: string): boolean {
+  const wanted = search.trim().toLowerCase()
+  const fields = [entry.action_string, entry.entity, entry.actor, entry.source, entry.ip, entry.readable_format]
+  return wanted === '' || fields.some((field) => field.toLowerCase().includes(wanted))
+}
+
+function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () => void }) {
+  return (
+    <Drawer opened={entry !== undefined} onClose={onClose} position="right" size="md" title={entry?.action_string}>
+      {entry === undefined ? null : (
+        <Stack gap="md">
+          <div>
+            <Fact name="When">{dateTime(entry.timestamp * 1000)}</Fact>
+            <Fact name="Who">{entry.actor}</Fact>
+            <Fact name="With">{entry.source}</Fact>
+            <Fact name="From">{entry.ip}</Fact>
+            <Fact name="To what" copy={entry.entity}>
+              {entry.entity}
+            </Fact>
+          </div>
+          <PayloadView payload={payloadOfText(entry.notes)} label="Further facts" empty="No further facts." />
+        </Stack>
+      )}
+    </Drawer>
+  )
+}

@@ -1,0 +1,29 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { shellRoute } from '../../app/root.js'
+
+const team = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/team',
+  component: lazyRouteComponent(() => import('./teams.js'), 'TeamsPage'),
+})
+
+const apiKeys = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/api-keys',
+  component: lazyRouteComponent(() => import('./api-keys.js'), 'ApiKeysPage'),
+})
+
+const audit = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/audit',
+  component: lazyRouteComponent(() => import('./audit.js'), 'AuditPage'),
+})
+
+const usage = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/usage',
+  component: lazyRouteComponent(() => import('./usage.js'), 'UsagePage'),
+})
+
+/** Cost, people, keys, and what they did. */
+export const accountRoutes = [usage, team, apiKeys, audit] as const

@@ -1,0 +1,242 @@
+import { Badge, Button, Group, Select, Stack, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { useDisclosure } from '@mantine/hooks'
+import { IconPlus, IconUserPlus, IconUsers } from '@tabler/icons-react'
+import {
+  addTeamMember,
+  createTeam,
+  deleteTeam,
+  GIVEN_ROLES,
+  LONGEST_LABEL,
+  listTeamMembers,
+  listTeams,
+  removeTeamMember,
+  type Team,
+  type TeamMember,
+  type TeamRole,
+} from '../../../../src/contract/accounts.js'
+import { api } from '../../api/client.js'
+import { useApi, useChange } from '../../api/hooks.js'
+import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+
+const ROLE_TEXTS: Readonly<Record<TeamRole, string>> = {
+  owner: 'owns the team and may delete it',
+  admin: 'manages members, keys and databases',
+  dev: 'manages databases',
+  finance: 'reads, and changes nothing',
+}
+
+/** The teams of whoever is signed in, each with its members. */
+export function TeamsPage() {
+  const [isOpen, { open, close }] = useDisclosure()
+  const canWrite = useCanWrite()
+  const { role } = useSession()
+  const teams = useApi(listTeams, {})
+  // A key of a team cannot make teams.
+  const create =
+    canWrite && role === undefined ? (
+      <Button leftSection={<IconPlus size={16} />} onClick={open}>
+        Create a team
+      </Button>
+    ) : undefined
+  return (
+    <Page
+      title="Team"
+      about="A team owns databases, messages and runs as an account does, and its members share them, each with a role."
+      actions={create}
+    >
+      <Loaded query={teams} loading={<LoadingLines />}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Panel>
+              <EmptyState title="You are in no team yet" icon={IconUsers} action={create}>
+                Make one to share databases with others without sharing your key.
+              </EmptyState>
+            </Panel>
+          ) : (
+            <Stack gap="lg">
+              {rows.map((team) => (
+                <TeamPanel key={team.team_id} team={team} />
+              ))}
+            </Stack>
+          )
+        }
+      </Loaded>
+      <CreateTeam isOpen={isOpen} onClose={close} />
+    </Page>
+  )
+}
+
+function TeamPanel({ team }: { team: Team }) {
+  const [isAdding, { open, close }] = useDisclosure()
+  const { email } = useSession()
+  const canWrite = useCanWrite()
+  const members = useApi(listTeamMembers, { params: { team_id: team.team_id } })
+  const own = members.data?.find((member) => member.member_email.toLowerCase() === email.toLowerCase())?.member_role
+  const manages = canWrite && (own === 'owner' || own === 'admin')
+  const tools = (
+    <Group gap="xs">
+      {manages ? (
+        <Button size="compact-sm" variant="default" leftSection={<IconUserPlus size={14} />} onClick={open}>
+          Add a member
+        </Button>
+      ) : null}
+      {own === 'owner' && canWrite ? <DeleteTeam team={team} /> : null}
+    </Group>
+  )
+  return (
+    <Panel flush title={team.team_name} about={own && `You are its ${own}, who ${ROLE_TEXTS[own]}.`} actions={tools}>
+      <Loaded query={members} loading={<LoadingLines count={2} />}>
+        {(rows) => (
+          <DataTable
+            label={`Members of ${team.team_name}`}
+            columns={columnsFor(email, manages, canWrite)}
+            rows={rows}
+            rowKey={(member) => member.member_email}
+          />
+        )}
+      </Loaded>
+      <AddMember team={team} isOpen={isAdding} onClose={close} />
+    </Panel>
+  )
+}
+
+function columnsFor(email: string, manages: boolean, canWrite: boolean): Column<TeamMember>[] {
+  const mayRemove = (member: TeamMember): boolean =>
+    member.member_role !== 'owner' && (manages || (canWrite && member.member_email === email))
+  return [
+    { key: 'email', title: 'E-mail', render: (member) => member.member_email },
+    { key: 'role', title: 'Role', width: '110px', render: (member) => <Badge>{member.member_role}</Badge> },
+    { key: 'may', title: 'What the role may do', from: 'sm', render: (member) => ROLE_TEXTS[member.member_role] },
+    {
+      key: 'actions',
+      title: '',
+      width: '130px',
+      align: 'right',
+      render: (member) =>
+        mayRemove(member) ? <RemoveMember member={member} isSelf={member.member_email === email} /> : null,
+    },
+  ]
+}
+
+function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean }) {
+  const { team_id, team_name, member_email } = member
+  const verb = isSelf ? 'Leave' : 'Remove'
+  const ask = () =>
+    confirm({
+      title: isSelf ? `Leave ${team_name}` : `Remove ${member_email} from ${team_name}`,
+      text: `All keys of the team that belong to ${member_email} end at once.`,
+      action: isSelf ? 'Leave the team' : 'Remove the member',
+      onConfirm: async () => {
+        await api(removeTeamMember, { body: { team_id, member_email } })
+        await queries.invalidateQueries({ queryKey: [isSelf ? listTeams.id : listTeamMembers.id] })
+      },
+    })
+  return (
+    <Button
+      size="compact-xs"
+      variant="subtle"
+      color="red.9"
+      c="var(--mantine-color-error)"
+      onClick={ask}
+      aria-label={`${verb} ${member_email}`}
+    >
+      {verb}
+    </Button>
+  )
+}
+
+function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
+  const ask = () =>
+    confirm({
+      title: `Delete the team ${team_name}`,
+      text: 'Its keys end at once. A team that still has databases is not deleted.',
+      action: 'Delete the team',
+      typed: team_name,
+      onConfirm: async () => {
+        await api(deleteTeam, { params: { id: team_id } })
+        await queries.invalidateQueries({ queryKey: [listTeams.id] })
+      },
+    })
+  return (
+    <Button size="compact-sm" variant="default" c="var(--mantine-color-error)" onClick={ask}>
+      Delete
+    </Button>
+  )
+}
+
+const nameProblem = (name: string): string | null =>
+  name.trim() === ''
+    ? 'Give the team a name'
+    : name.length > LONGEST_LABEL
+      ? `At most ${LONGEST_LABEL} characters`
+      : null
+
+function CreateTeam({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const form = useForm({ initialValues: { team_name: '' }, validate: { team_name: nameProblem } })
+  const create = useChange(createTeam, {
+    refreshes: [listTeams],
+    errors: 'inline',
+    done: ({ team_name }) => `The team ${team_name} is made. You own it.`,
+    onDone: () => {
+      form.reset()
+      onClose()
+    },
+  })
+  const submit = form.onSubmit(({ team_name }) => create.mutate({ body: { team_name, copy_cc: false } }))
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title="Create a team"
+      task={create}
+      action="Create the team"
+      onSubmit={submit}
+    >
+      <TextInput label="Name" data-autofocus {...form.getInputProps('team_name')} />
+    </FormDialog>
+  )
+}
+
+function AddMember({ team, isOpen, onClose }: { team: Team; isOpen: boolean; onClose: () => void }) {
+  const form = useForm<{ member_email: string; member_role: (typeof GIVEN_ROLES)[number] }>({
+    initialValues: { member_email: '', member_role: 'dev' },
+    validate: {
+      member_email: (email) => (/^[^\s@:]+@[^\s@:]+$/.test(email.trim()) ? null : 'Enter an e-mail address'),
+    },
+  })
+  const add = useChange(addTeamMember, {
+    refreshes: [listTeamMembers],
+    errors: 'inline',
+    done: ({ member_email }) => `${member_email} is in the team. Make a key for them under API keys.`,
+    onDone: () => {
+      form.reset()
+      onClose()
+    },
+  })
+  const submit = form.onSubmit(({ member_email, member_role }) =>
+    add.mutate({ body: { team_id: team.team_id, member_email: member_email.trim(), member_role } }),
+  )
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title={`Add a member to ${team.team_name}`}
+      task={add}
+      action="Add the member"
+      onSubmit={submit}
+    >
+      <TextInput label="E-mail" type="email" data-autofocus {...form.getInputProps('member_email')} />
+      <Select
+        label="Role"
+        data={GIVEN_ROLES.map((role) => ({ value: role, label: `${role}: ${ROLE_TEXTS[role]}` }))}
+        {...form.getInputProps('member_role')}
+      />
+    </FormDialog>
+  )
+}

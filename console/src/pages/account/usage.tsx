@@ -1,0 +1,104 @@
+import { SimpleGrid, Stack } from '@mantine/core'
+import { IconReportMoney } from '@tabler/icons-react'
+import { useNavigate } from '@tanstack/react-router'
+import { type DatabaseUsage, getUsage } from '../../../../src/contract/console.js'
+import { CALM_MS, useApi } from '../../api/hooks.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { Figure } from '../../components/figure.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { bytes, dollars, percent, short, whole } from '../../lib/format.js'
+
+/** What all databases have used this month, and what that costs. */
+export function UsagePage() {
+  const usage = useApi(getUsage, {}, { everyMs: CALM_MS })
+  return (
+    <Page
+      title="Usage and cost"
+      about="This calendar month in UTC, so far. Nobody sends an invoice: the cost is what the plans of this server say, and what budgets are held against."
+    >
+      <Loaded query={usage}>{(rows) => <Usage rows={rows} />}</Loaded>
+    </Page>
+  )
+}
+
+function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
+  const navigate = useNavigate()
+  const sum = (of: (row: DatabaseUsage) => number): number => rows.reduce((total, row) => total + of(row), 0)
+  return (
+    <Stack gap="lg">
+      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
+        <Figure label="Cost this month" value={dollars(sum(({ cost }) => cost))} />
+        <Figure label="Requests this month" value={short(sum(({ requests }) => requests))} />
+        <Figure label="Data" value={bytes(sum(({ storage_bytes }) => storage_bytes))} />
+      </SimpleGrid>
+      <Panel flush title="By database" about="The most expensive first.">
+        <DataTable
+          label="Usage by database"
+          columns={COLUMNS}
+          rows={rows}
+          rowKey={({ database_id }) => database_id}
+          onOpen={({ database_id }) =>
+            void navigate({ to: '/databases/$id', params: { id: database_id }, search: { tab: 'usage' } })
+          }
+          empty={
+            <EmptyState
+              title="There is no database yet"
+              icon={IconReportMoney}
+              action={
+                <ButtonLink to="/databases" search={{ create: true }}>
+                  Create a database
+                </ButtonLink>
+              }
+            >
+              What databases use stands here, and what it costs.
+            </EmptyState>
+          }
+        />
+      </Panel>
+    </Stack>
+  )
+}
+
+const COLUMNS: readonly Column<DatabaseUsage>[] = [
+  {
+    key: 'name',
+    title: 'Database',
+    render: ({ database_id, database_name }) => (
+      <TextLink to="/databases/$id" params={{ id: database_id }} search={{ tab: 'usage' }}>
+        {database_name}
+      </TextLink>
+    ),
+  },
+  {
+    key: 'requests',
+    title: 'Requests',
+    width: '130px',
+    align: 'right',
+    from: 'xs',
+    render: ({ requests }) => whole(requests),
+  },
+  {
+    key: 'data',
+    title: 'Data',
+    width: '120px',
+    align: 'right',
+    from: 'sm',
+    render: ({ storage_bytes }) => bytes(storage_bytes),
+  },
+  { key: 'cost', title: 'Cost', width: '110px', align: 'right', render: ({ cost }) => dollars(cost) },
+  { key: 'budget', title: 'Budget', width: '210px', from: 'sm', render: (row) => <Budget row={row} /> },
+]
+
+function Budget({ row: { cost, budget } }: { row: DatabaseUsage }) {
+  if (budget === 0) return <Status tone="idle">none</Status>
+  const share = cost / budget
+  const tone = share >= 1 ? 'bad' : share > 0.8 ? 'warn' : 'ok'
+  return (
+    <Status tone={tone}>
+      {percent(share)} of {dollars(budget)}
+    </Status>
+  )
+}

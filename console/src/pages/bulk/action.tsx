@@ -1,0 +1,70 @@
+import { getRouteApi } from '@tanstack/react-router'
+import { CodeBlock, Fact } from '../../components/copy.js'
+import { Page, Panel } from '../../components/page.js'
+import { Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { dateTime, duration } from '../../lib/format.js'
+import { Controls, Fence, Rate } from './controls.js'
+import { Outcomes } from './outcomes.js'
+import { ProgressPanel } from './progress.js'
+import { useAction } from './use-action.js'
+import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
+
+const route = getRouteApi('/shell/bulk-actions/$id')
+
+/** One bulk action: how far it is, what can be done about it, and what became of each item. */
+export function BulkActionPage() {
+  const { id } = route.useParams()
+  const { outcome } = route.useSearch()
+  const query = useAction(id)
+  const action = query.data
+  return (
+    <Page
+      title={action === undefined ? id : KIND_WORDS[action.kind].title}
+      crumbs={[{ label: 'Bulk actions', to: '/bulk-actions' }]}
+      badge={action === undefined ? undefined : <State action={action} />}
+      actions={action === undefined ? undefined : <Controls action={action} />}
+    >
+      <Loaded query={query} loading={<LoadingLines />}>
+        {(found) => (
+          <>
+            <ProgressPanel action={found} nowMs={query.dataUpdatedAt} />
+            <Facts action={found} />
+            <Outcomes action={found} outcome={outcome} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function State({ action: { state } }: { action: Action }) {
+  return <Status tone={STATE_WORDS[state].tone}>{STATE_WORDS[state].title}</Status>
+}
+
+function Facts({ action }: { action: Action }) {
+  const { actionId, selector, reason, createdBy, createdAt, finishedAt } = action
+  return (
+    <Panel title="The action">
+      <Fact name="Id" copy={actionId}>
+        {actionId}
+      </Fact>
+      <Fact name="Which">{selectorText(selector, dateTime)}</Fact>
+      {reason === undefined ? null : <Fact name="Reason">{reason}</Fact>}
+      <Fact name="Begun">
+        <When atMs={createdAt} /> by {createdBy}
+      </Fact>
+      {finishedAt === undefined ? null : (
+        <Fact name="Ended">
+          {dateTime(finishedAt)}, after {duration(finishedAt - createdAt)}
+        </Fact>
+      )}
+      <Rate action={action} />
+      <Fence action={action} />
+      <div style={{ marginTop: 12 }}>
+        <CodeBlock label="Follow it from a terminal" code={`homeport bulk watch ${actionId}`} />
+      </div>
+    </Panel>
+  )
+}

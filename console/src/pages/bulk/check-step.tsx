@@ -1,0 +1,164 @@
+import { Alert, Button, Group, NumberInput, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import { IconAlertTriangle } from '@tabler/icons-react'
+import type { UseQueryResult } from '@tanstack/react-query'
+import { useSettings } from '../../api/session.js'
+import { CodeBlock } from '../../components/copy.js'
+import { Figure } from '../../components/figure.js'
+import { TextLink } from '../../components/link.js'
+import { Panel } from '../../components/page.js'
+import { EmptyState, Loaded } from '../../components/states.js'
+import { useNow } from '../../components/when.js'
+import { counted, whole } from '../../lib/format.js'
+import { type Choice, cliLine, curlLine, meansEverything, type Settings, type WizardKind } from './selector.js'
+import type { Look } from './use-look.js'
+import { KIND_WORDS } from './words.js'
+
+interface CheckProps {
+  readonly choice: Choice
+  readonly settings: Settings
+  readonly onSettings: (settings: Settings) => void
+  readonly look: UseQueryResult<Look, Error>
+  readonly onBack: () => void
+  readonly onNext: (matched: number) => void
+}
+
+/** How many that are, the first of them, how it shall be done, and the same for a terminal. */
+export function CheckStep({ choice, settings, onSettings, look, onBack, onNext }: CheckProps) {
+  const kind = choice.kind ?? 'cancelRuns'
+  return (
+    <Loaded query={look}>
+      {({ matched, sample }) => (
+        <Stack gap="lg">
+          {meansEverything(choice) ? (
+            <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="Nothing is filtered">
+              This is every {KIND_WORDS[kind].item} of the account{kind === 'cancelRuns' ? ' that has not ended' : ''}.
+            </Alert>
+          ) : null}
+          <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="lg">
+            <Figure
+              label={`${KIND_WORDS[kind].title}: how many`}
+              value={whole(matched)}
+              note={`The whole set, not only what is listed. ${KIND_WORDS[kind].means}`}
+            />
+            <Sample kind={kind} matched={matched} sample={sample} />
+          </SimpleGrid>
+          <HowPanel kind={kind} settings={settings} onSettings={onSettings} />
+          <Terminal choice={choice} settings={settings} />
+          <Group justify="space-between">
+            <Button variant="default" onClick={onBack}>
+              Change the choice
+            </Button>
+            <Button disabled={matched === 0} onClick={() => onNext(matched)}>
+              Go on
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Loaded>
+  )
+}
+
+function Sample({ kind, matched, sample }: { kind: WizardKind; matched: number; sample: readonly string[] }) {
+  if (sample.length === 0) return <EmptyState title="Nothing matches" />
+  const { item, items } = KIND_WORDS[kind]
+  return (
+    <Panel title={matched > sample.length ? `The first ${sample.length} of them` : 'Which'}>
+      <Stack
+        gap={2}
+        component="ul"
+        m={0}
+        p={0}
+        mah={170}
+        style={{ listStyle: 'none', overflowY: 'auto' }}
+        tabIndex={0}
+        aria-label={`Some of the ${items}`}
+      >
+        {sample.map((id) => (
+          <li key={id} className="truncate" style={{ flex: 'none' }}>
+            {kind === 'cancelRuns' ? (
+              <TextLink to="/runs/$id" params={{ id }}>
+                {id}
+              </TextLink>
+            ) : (
+              <Text size="sm" ff="monospace">
+                {id}
+              </Text>
+            )}
+          </li>
+        ))}
+      </Stack>
+      {matched > sample.length ? (
+        <Text size="sm" c="dimmed" mt={4}>
+          and {counted(matched - sample.length, `more ${item}`, `more ${items}`)}
+        </Text>
+      ) : null}
+    </Panel>
+  )
+}
+
+const HOUR_MS = 3_600_000
+const FENCES = [
+  { value: '0', label: 'Not at all' },
+  { value: String(HOUR_MS / 4), label: 'For 15 minutes' },
+  { value: String(HOUR_MS), label: 'For an hour' },
+  { value: String(24 * HOUR_MS), label: 'For a day' },
+]
+
+function HowPanel({
+  kind,
+  settings,
+  onSettings,
+}: {
+  kind: WizardKind
+  settings: Settings
+  onSettings: (settings: Settings) => void
+}) {
+  return (
+    <Panel title="How" about="All of it may stay as it is.">
+      <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="md">
+        <TextInput
+          label="Reason"
+          description="Kept with the action and its items"
+          placeholder="The import was started twice"
+          maxLength={500}
+          value={settings.reason}
+          onChange={(event) => onSettings({ ...settings, reason: event.currentTarget.value })}
+        />
+        <NumberInput
+          label="At most per second"
+          description="Else as fast as other traffic allows"
+          placeholder="No limit"
+          min={1}
+          allowDecimal={false}
+          allowNegative={false}
+          value={settings.ratePerSecond}
+          onChange={(value) => onSettings({ ...settings, ratePerSecond: typeof value === 'number' ? value : '' })}
+        />
+        {kind === 'cancelRuns' ? (
+          <Select
+            label="Refuse new runs"
+            description="Triggers that match are answered 409"
+            data={FENCES}
+            value={String(settings.fenceMs)}
+            onChange={(value) => onSettings({ ...settings, fenceMs: Number(value ?? 0) })}
+          />
+        ) : null}
+      </SimpleGrid>
+    </Panel>
+  )
+}
+
+/** The same request from a terminal. */
+export function Terminal({ choice, settings }: { choice: Choice; settings: Settings }) {
+  const { queue_url } = useSettings()
+  const now = useNow()
+  const cli = cliLine(choice, settings)
+  return (
+    <Panel title="The same from a terminal">
+      <Stack gap="sm">
+        {cli === undefined ? null : <CodeBlock label="Command line" code={cli} />}
+        <CodeBlock label="curl" code={curlLine(choice, settings, queue_url, now)} />
+      </Stack>
+    </Panel>
+  )
+}

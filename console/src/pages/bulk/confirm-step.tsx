@@ -1,0 +1,79 @@
+import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { listBulkActions, startBulkAction } from '../../../../src/contract/bulk.js'
+import { listRuns } from '../../../../src/contract/workflow.js'
+import { useChange } from '../../api/hooks.js'
+import { Panel } from '../../components/page.js'
+import { counted } from '../../lib/format.js'
+import { type Choice, type Settings, selectorOf, settingsOf } from './selector.js'
+import { KIND_WORDS } from './words.js'
+
+/** The last step: whoever goes on has read the number. */
+export function ConfirmStep({
+  choice,
+  settings,
+  matched,
+  onBack,
+}: {
+  choice: Choice
+  settings: Settings
+  matched: number
+  onBack: () => void
+}) {
+  const navigate = useNavigate()
+  const [typed, setTyped] = useState('')
+  const kind = choice.kind ?? 'cancelRuns'
+  const { verb, item, items, means } = KIND_WORDS[kind]
+  const start = useChange(startBulkAction, {
+    refreshes: [listBulkActions, listRuns],
+    errors: 'inline',
+    onDone: ({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } }),
+  })
+  const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
+  const submit = () =>
+    start.mutate({ body: { kind, selector: selectorOf(choice), ...settingsOf(settings, Date.now()) } })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isReady) submit()
+      }}
+    >
+      <Panel title={`${verb} ${counted(matched, item, items)}?`}>
+        <Stack gap="md" maw={560}>
+          <Text size="sm">
+            {means} The set is fixed when you confirm: what matches at that moment belongs to it, what comes later does
+            not. It can be paused and aborted; what is done stays done.
+          </Text>
+          <TextInput
+            label={
+              <>
+                Type <b>{matched}</b> to go on
+              </>
+            }
+            inputMode="numeric"
+            autoComplete="off"
+            data-autofocus
+            autoFocus
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
+          {start.error ? (
+            <Alert color="red" role="alert">
+              {start.error.message}
+            </Alert>
+          ) : null}
+          <Group justify="space-between">
+            <Button variant="default" onClick={onBack}>
+              Back
+            </Button>
+            <Button type="submit" color="red.9" disabled={!isReady} loading={start.isPending}>
+              {verb} {counted(matched, item, items)}
+            </Button>
+          </Group>
+        </Stack>
+      </Panel>
+    </form>
+  )
+}

@@ -1,0 +1,129 @@
+import { Button, Group, NumberInput, Text } from '@mantine/core'
+import { IconPlayerPause, IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react'
+import { useState } from 'react'
+import {
+  abortBulkAction,
+  changeBulkAction,
+  getBulkAction,
+  liftBulkFence,
+  listBulkOutcomes,
+  pauseBulkAction,
+  resumeBulkAction,
+} from '../../../../src/contract/bulk.js'
+import { api } from '../../api/client.js'
+import { useChange } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { Fact } from '../../components/copy.js'
+import { useNow, When } from '../../components/when.js'
+import { counted, whole } from '../../lib/format.js'
+import { type Action, isOver } from './words.js'
+
+const READS = [getBulkAction, listBulkOutcomes]
+
+/** Pausing, going on and aborting. */
+export function Controls({ action }: { action: Action }) {
+  const canWrite = useCanWrite()
+  const pause = useChange(pauseBulkAction, { refreshes: READS })
+  const resume = useChange(resumeBulkAction, { refreshes: READS })
+  if (!canWrite || isOver(action)) return null
+  const args = { params: { actionId: action.actionId }, body: undefined }
+  return (
+    <>
+      {action.state === 'paused' ? (
+        <Button
+          leftSection={<IconPlayerPlay size={16} />}
+          loading={resume.isPending}
+          onClick={() => resume.mutate(args)}
+        >
+          Go on
+        </Button>
+      ) : (
+        <Button
+          variant="default"
+          leftSection={<IconPlayerPause size={16} />}
+          loading={pause.isPending}
+          onClick={() => pause.mutate(args)}
+        >
+          Pause
+        </Button>
+      )}
+      <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={() => askAbort(action)}>
+        Abort
+      </Button>
+    </>
+  )
+}
+
+const askAbort = ({ actionId, matched, done }: Action) =>
+  confirm({
+    title: 'Abort this action',
+    text: `What is done stays done. The other ${whole(matched - done)} are skipped for ever; its fence is lifted.`,
+    action: 'Abort the action',
+    onConfirm: async () => {
+      await api(abortBulkAction, { params: { actionId }, body: undefined })
+      for (const { id } of READS) await queries.invalidateQueries({ queryKey: [id] })
+    },
+  })
+
+/** How fast it may go, which can be changed while it goes. */
+export function Rate({ action }: { action: Action }) {
+  const canWrite = useCanWrite()
+  const [typed, setTyped] = useState<number | ''>(action.ratePerSecond ?? '')
+  const change = useChange(changeBulkAction, { refreshes: READS, done: 'The rate is changed.' })
+  const text = action.ratePerSecond === undefined ? 'no limit' : `${counted(action.ratePerSecond, 'item')} a second`
+  if (!canWrite || isOver(action)) return <Fact name="Rate">{text}</Fact>
+  const args = { params: { actionId: action.actionId }, body: { ratePerSecond: typed === '' ? null : typed } }
+  return (
+    <Fact name="Rate">
+      <Group gap={6} wrap="nowrap">
+        <NumberInput
+          aria-label="At most per second"
+          placeholder="No limit"
+          size="xs"
+          w={130}
+          min={1}
+          allowDecimal={false}
+          allowNegative={false}
+          value={typed}
+          onChange={(value) => setTyped(typeof value === 'number' ? value : '')}
+        />
+        <Text size="sm">a second</Text>
+        <Button
+          size="compact-xs"
+          variant="default"
+          disabled={typed === (action.ratePerSecond ?? '')}
+          loading={change.isPending}
+          onClick={() => change.mutate(args)}
+        >
+          Change the rate
+        </Button>
+      </Group>
+    </Fact>
+  )
+}
+
+/** Until when triggers that match are refused. */
+export function Fence({ action: { actionId, fenceUntil } }: { action: Action }) {
+  const canWrite = useCanWrite()
+  const now = useNow()
+  const lift = useChange(liftBulkFence, { refreshes: READS, done: 'Runs that match may start again.' })
+  if (fenceUntil === undefined) return null
+  return (
+    <Fact name="Refuses new runs">
+      <Group gap={6}>
+        until <When atMs={fenceUntil} />
+        {canWrite && fenceUntil > now ? (
+          <Button
+            size="compact-xs"
+            variant="default"
+            loading={lift.isPending}
+            onClick={() => lift.mutate({ params: { actionId } })}
+          >
+            Lift the fence
+          </Button>
+        ) : null}
+      </Group>
+    </Fact>
+  )
+}

@@ -1,0 +1,117 @@
+import { Progress } from '@mantine/core'
+import { IconListCheck, IconPlus } from '@tabler/icons-react'
+import { useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { listBulkActions } from '../../../../src/contract/bulk.js'
+import { LIVE_MS, useApiPages } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { dateTime, whole } from '../../lib/format.js'
+import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
+
+const PAGE = 100
+
+/** All bulk actions that are kept, the newest first. */
+export function BulkActionsPage() {
+  const navigate = useNavigate()
+  const canWrite = useCanWrite()
+  const pages = useApiPages(
+    listBulkActions,
+    { query: { count: PAGE } },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ bulkActions }) => bulkActions), [pages.data])
+  const begin = canWrite ? (
+    <ButtonLink to="/bulk-actions/new" search={{ kind: 'cancelRuns' }} leftSection={<IconPlus size={16} />}>
+      New bulk action
+    </ButtonLink>
+  ) : undefined
+  return (
+    <Page
+      title="Bulk actions"
+      about="One action does the same to any number of runs or messages. Its set is fixed when it starts, and it is finished whatever is restarted."
+      actions={begin}
+    >
+      <Panel flush>
+        {pages.isPending ? <LoadingLines /> : null}
+        {pages.isError ? <ErrorState error={pages.error} onRetry={() => void pages.refetch()} /> : null}
+        {rows ? (
+          <DataTable
+            label="Bulk actions"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={({ actionId }) => actionId}
+            onOpen={({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })}
+            onEnd={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
+            empty={
+              <EmptyState title="There is no bulk action yet" icon={IconListCheck} action={begin}>
+                Choose runs by their URL, label or time, see how many that are, and cancel, resume, restart or delete
+                them together.
+              </EmptyState>
+            }
+          />
+        ) : null}
+      </Panel>
+    </Page>
+  )
+}
+
+const COLUMNS: readonly Column<Action>[] = [
+  {
+    key: 'state',
+    title: 'State',
+    width: '120px',
+    render: ({ state }) => <Status tone={STATE_WORDS[state].tone}>{STATE_WORDS[state].title}</Status>,
+  },
+  {
+    key: 'kind',
+    title: 'What',
+    width: '165px',
+    render: ({ kind, actionId }) => (
+      <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
+        {KIND_WORDS[kind].title}
+      </TextLink>
+    ),
+  },
+  {
+    key: 'which',
+    title: 'Which',
+    from: 'sm',
+    render: ({ selector, reason }) =>
+      reason === undefined ? selectorText(selector, dateTime) : `${selectorText(selector, dateTime)}: “${reason}”`,
+  },
+  { key: 'done', title: 'Done', width: '150px', from: 'xs', render: (action) => <Done action={action} /> },
+  {
+    key: 'failed',
+    title: 'Failed',
+    width: '75px',
+    from: 'md',
+    align: 'right',
+    render: ({ failed }) => (failed > 0 ? whole(failed) : ''),
+  },
+  { key: 'who', title: 'Who', width: '150px', from: 'lg', render: ({ createdBy }) => createdBy },
+  {
+    key: 'when',
+    title: 'Begun',
+    width: '110px',
+    from: 'sm',
+    render: ({ createdAt }) => <When atMs={createdAt} />,
+  },
+]
+
+function Done({ action: { done, matched, state } }: { action: Action }) {
+  const text = `${whole(done)} of ${whole(matched)}`
+  return state === 'finished' ? (
+    text
+  ) : (
+    <>
+      {text}
+      <Progress value={matched === 0 ? 100 : (done / matched) * 100} size={4} mt={2} aria-label={`${text} done`} />
+    </>
+  )
+}

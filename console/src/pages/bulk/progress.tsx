@@ -1,0 +1,65 @@
+import { Group, Progress, Stack, Text } from '@mantine/core'
+import { Panel } from '../../components/page.js'
+import { Status, type Tone } from '../../components/status.js'
+import { counted, duration, percent, whole } from '../../lib/format.js'
+import { type Action, countsOf, isOver, KIND_WORDS, OUTCOME_WORDS } from './words.js'
+
+const COLORS: Readonly<Record<Tone, string>> = {
+  ok: 'var(--hp-ok)',
+  busy: 'transparent',
+  warn: 'var(--hp-warn)',
+  bad: 'var(--hp-bad)',
+  idle: 'var(--hp-idle)',
+}
+
+/** How far an action is, as a bar of its outcomes and in numbers. `nowMs` is when it was like this. */
+export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number }) {
+  const counts = countsOf(action)
+  const { matched, done, kind } = action
+  const share = matched === 0 ? 1 : done / matched
+  const { item, items } = KIND_WORDS[kind]
+  return (
+    <Panel>
+      <Stack gap="sm">
+        <Group justify="space-between" gap="xs">
+          <Text fw={650} fz={22} style={{ fontVariantNumeric: 'tabular-nums' }}>
+            {whole(done)} of {counted(matched, item, items)}
+          </Text>
+          <Text c="dimmed" size="sm" role="status">
+            {percent(share)} · <Pace action={action} nowMs={nowMs} />
+          </Text>
+        </Group>
+        <Progress.Root size="xl" aria-label="Progress" transitionDuration={200}>
+          {counts
+            .filter(({ name, count }) => name !== 'pending' && count > 0)
+            .map(({ name, count }) => (
+              <Progress.Section
+                key={name}
+                value={(count / matched) * 100}
+                color={COLORS[OUTCOME_WORDS[name].tone]}
+                aria-label={`${OUTCOME_WORDS[name].title}: ${whole(count)}`}
+              />
+            ))}
+        </Progress.Root>
+        <Group gap="lg">
+          {counts.map(({ name, count }) => (
+            <Status key={name} tone={count === 0 ? 'idle' : OUTCOME_WORDS[name].tone}>
+              {OUTCOME_WORDS[name].title} {whole(count)}
+            </Status>
+          ))}
+        </Group>
+      </Stack>
+    </Panel>
+  )
+}
+
+/** How fast it goes, and when it will be over if that stays so. */
+function Pace({ action, nowMs }: { action: Action; nowMs: number }) {
+  const { done, matched, createdAt, finishedAt, state } = action
+  const lastedMs = Math.max(1, (finishedAt ?? nowMs) - createdAt)
+  if (isOver(action)) return `took ${duration(lastedMs)}`
+  if (state === 'paused') return 'stands still'
+  if (done === 0) return 'begins'
+  const perMs = done / lastedMs
+  return `${whole(perMs * 1_000)} a second, about ${duration((matched - done) / perMs)} left`
+}

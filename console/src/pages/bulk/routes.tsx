@@ -1,0 +1,35 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { shellRoute } from '../../app/root.js'
+import { type Choice, choiceOf } from './selector.js'
+import { OUTCOME_WORDS, type OutcomeName } from './words.js'
+
+const list = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/bulk-actions',
+  component: lazyRouteComponent(() => import('./list.js'), 'BulkActionsPage'),
+})
+
+const wizard = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/bulk-actions/new',
+  component: lazyRouteComponent(() => import('./wizard.js'), 'WizardPage'),
+  validateSearch: (search: Record<string, unknown>): Choice => choiceOf(search),
+})
+
+/** Which outcomes are listed. */
+export interface OutcomeSearch {
+  readonly outcome?: OutcomeName
+}
+
+const action = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/bulk-actions/$id',
+  component: lazyRouteComponent(() => import('./action.js'), 'BulkActionPage'),
+  validateSearch: (search: Record<string, unknown>): OutcomeSearch => {
+    const outcome = (Object.keys(OUTCOME_WORDS) as OutcomeName[]).find((known) => known === search.outcome)
+    return outcome === undefined ? {} : { outcome }
+  },
+})
+
+/** Bulk actions: all of them, a new one, and one of them. */
+export const bulkRoutes = [list, wizard, action] as const

@@ -1,0 +1,109 @@
+import { Stack, Stepper } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useEffect, useRef, useState } from 'react'
+import { useCanWrite } from '../../api/session.js'
+import { Page } from '../../components/page.js'
+import { EmptyState } from '../../components/states.js'
+import { CheckStep } from './check-step.js'
+import { ChooseStep } from './choose-step.js'
+import { ConfirmStep } from './confirm-step.js'
+import { type Choice, NO_SETTINGS, type Settings } from './selector.js'
+import { useLook } from './use-look.js'
+import { KIND_WORDS } from './words.js'
+
+const route = getRouteApi('/shell/bulk-actions/new')
+const TYPING_MS = 400
+
+/** Where somebody is: choosing, checking what it is, or confirming the number that was seen. */
+type Place = { readonly kind: 'choose' } | { readonly kind: 'check' } | { readonly kind: 'confirm'; matched: number }
+
+const POSITIONS: Readonly<Record<Place['kind'], number>> = { choose: 0, check: 1, confirm: 2 }
+
+/** A new bulk action: which, how many that are, and the confirmation. The set is everything that matches. */
+export function WizardPage() {
+  const canWrite = useCanWrite()
+  return (
+    <Page
+      title="New bulk action"
+      about="Choose, look at what that is, and confirm. Nothing happens before the last step."
+      crumbs={[{ label: 'Bulk actions', to: '/bulk-actions' }]}
+    >
+      {canWrite ? (
+        <Wizard />
+      ) : (
+        <EmptyState title="This key may only read">
+          Sign in with a key that may write to start a bulk action.
+        </EmptyState>
+      )}
+    </Page>
+  )
+}
+
+function Wizard() {
+  const navigate = useNavigate()
+  const [choice, setChoice] = useState<Choice>(route.useSearch())
+  const [settings, setSettings] = useState<Settings>(NO_SETTINGS)
+  const [place, setPlace] = useState<Place>({ kind: 'choose' })
+  const [settled] = useDebouncedValue(choice, TYPING_MS)
+  const look = useLook(settled)
+  const top = useFocusOn(place.kind)
+  const change = (next: Choice) => {
+    setChoice(next)
+    void navigate({ to: '/bulk-actions/new', search: next, replace: true })
+  }
+  return (
+    <Stack gap="lg" ref={top} tabIndex={-1} style={{ outline: 'none', scrollMarginTop: 140 }}>
+      <Stepper
+        active={POSITIONS[place.kind]}
+        size="sm"
+        iconSize={30}
+        onStepClick={(step) => setPlace(step === 0 ? { kind: 'choose' } : { kind: 'check' })}
+        allowNextStepsSelect={false}
+      >
+        <Stepper.Step label="Choose" description={KIND_WORDS[choice.kind ?? 'cancelRuns'].title} />
+        <Stepper.Step label="Check" description="How many, and which" />
+        <Stepper.Step label="Confirm" description="Type the number" />
+      </Stepper>
+      {place.kind === 'choose' ? (
+        <ChooseStep
+          choice={choice}
+          onChange={change}
+          look={look}
+          isSettled={settled === choice}
+          onNext={() => setPlace({ kind: 'check' })}
+        />
+      ) : place.kind === 'check' ? (
+        <CheckStep
+          choice={choice}
+          settings={settings}
+          onSettings={setSettings}
+          look={look}
+          onBack={() => setPlace({ kind: 'choose' })}
+          onNext={(matched) => setPlace({ kind: 'confirm', matched })}
+        />
+      ) : (
+        <ConfirmStep
+          choice={choice}
+          settings={settings}
+          matched={place.matched}
+          onBack={() => setPlace({ kind: 'check' })}
+        />
+      )}
+    </Stack>
+  )
+}
+
+/** A new step begins at its top, also for those who hear the page; the button that led here is gone. */
+function useFocusOn(step: string) {
+  const top = useRef<HTMLDivElement>(null)
+  const before = useRef(step)
+  useEffect(() => {
+    if (before.current === step) return
+    before.current = step
+    // The last step has a field of its own that takes the focus.
+    if (!top.current?.contains(document.activeElement)) top.current?.focus()
+    window.scrollTo(0, 0)
+  }, [step])
+  return top
+}

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { type Action, countsOf, selectorText } from './words.js'
+
+const action: Action = {
+  actionId: 'bulk_1',
+  kind: 'cancelRuns',
+  state: 'running',
+  selector: {},
+  createdBy: 'ada@example.com',
+  matched: 10,
+  done: 4,
+  failed: 0,
+  outcomes: { cancelled: 3, alreadyFinished: 1, notFound: 0, failed: 0 },
+  createdAt: 0,
+}
+const time = (atMs: number) => `<${atMs}>`
+
+it('a selector is told in one line, without what is told elsewhere', () => {
+  const selector = { label: ['a', 'b'], fromDate: 7, reason: 'twice', ratePerSecond: 5, fenceUntil: 9 }
+  expect(selectorText(selector, time)).toBe('label a or b, from <7>')
+  expect(selectorText({}, time)).toBe('everything')
+})
+
+it('of a long list of ids the number is told', () => {
+  expect(selectorText({ workflowRunIds: ['x', 'y'] }, time)).toBe('2 ids')
+  expect(selectorText({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 }, time)).toBe('5000 ids')
+})
+
+it('the counts add up to the set', () => {
+  const counts = countsOf(action)
+  expect(counts.map(({ name }) => name)).toEqual(['cancelled', 'alreadyFinished', 'failed', 'pending'])
+  expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(action.matched)
+})

@@ -1,0 +1,241 @@
+import { Badge, Button, Group, Menu, Stack, Switch, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { useDisclosure } from '@mantine/hooks'
+import { IconArchive, IconDots, IconPlus } from '@tabler/icons-react'
+import {
+  type BackupRecord,
+  createBackup,
+  deleteBackup,
+  disableDailyBackup,
+  downloadBackup,
+  enableDailyBackup,
+  listBackups,
+  restoreBackup,
+} from '../../../../src/contract/backups.js'
+import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases.js'
+import { api, urlOf } from '../../api/client.js'
+import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status, type Tone } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { bytes, counted, whole } from '../../lib/format.js'
+import { Imports } from './imports.js'
+
+/** Backups of a database: make, restore, download, delete; and data from elsewhere. */
+export function BackupsTab({ database }: { database: DatabaseRecord }) {
+  const canWrite = useCanWrite()
+  return (
+    <Stack gap="lg">
+      <Backups database={database} />
+      {canWrite ? <Imports database={database} /> : null}
+    </Stack>
+  )
+}
+
+function Backups({ database }: { database: DatabaseRecord }) {
+  const [isOpen, { open, close }] = useDisclosure()
+  const canWrite = useCanWrite()
+  const backups = useApi(listBackups, { params: { id: database.database_id } }, { everyMs: LIVE_MS })
+  const make = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={open}>
+      Make a backup
+    </Button>
+  ) : undefined
+  return (
+    <Panel
+      flush
+      title="Backups"
+      about="Each is loaded by an engine of its own and compared before it counts as completed."
+      actions={
+        <Group gap="md">
+          {canWrite ? <DailyBackup database={database} /> : null}
+          {make}
+        </Group>
+      }
+    >
+      <Loaded query={backups} loading={<LoadingLines count={3} />}>
+        {(rows) => (
+          <DataTable
+            label="Backups"
+            columns={columnsFor(database, canWrite)}
+            rows={rows}
+            rowKey={({ backup_id }) => backup_id}
+            empty={
+              <EmptyState title="There is no backup yet" icon={IconArchive} action={make}>
+                Make one before a risky change; it takes seconds and the database goes on serving.
+              </EmptyState>
+            }
+          />
+        )}
+      </Loaded>
+      <MakeBackup database={database} isOpen={isOpen} onClose={close} />
+    </Panel>
+  )
+}
+
+function DailyBackup({ database: { database_id, daily_backup_enabled } }: { database: DatabaseRecord }) {
+  const args = { params: { id: database_id } }
+  const set = useTask((on: boolean) => (on ? api(enableDailyBackup, args) : api(disableDailyBackup, args)), {
+    refreshes: [getDatabase],
+    done: 'The daily backup is changed.',
+  })
+  return (
+    <Switch
+      label="Every day"
+      checked={daily_backup_enabled}
+      disabled={set.isPending}
+      onChange={(event) => set.mutate(event.currentTarget.checked)}
+    />
+  )
+}
+
+const TONES: Readonly<Record<BackupRecord['state'], Tone>> = { pending: 'busy', completed: 'ok', failed: 'bad' }
+
+function columnsFor(database: DatabaseRecord, canWrite: boolean): Column<BackupRecord>[] {
+  return [
+    { key: 'name', title: 'Name', render: ({ name }) => name },
+    {
+      key: 'state',
+      title: 'State',
+      width: '130px',
+      render: ({ state, failure }) => (
+        <span title={failure}>
+          <Status tone={TONES[state]}>{state}</Status>
+        </span>
+      ),
+    },
+    {
+      key: 'kind',
+      title: 'Kind',
+      width: '120px',
+      from: 'sm',
+      render: ({ internal_backup_tag }) => <Badge color="gray">{internal_backup_tag}</Badge>,
+    },
+    {
+      key: 'keys',
+      title: 'Keys',
+      width: '100px',
+      align: 'right',
+      from: 'sm',
+      render: ({ key_count }) => whole(key_count),
+    },
+    {
+      key: 'size',
+      title: 'Size',
+      width: '100px',
+      align: 'right',
+      from: 'xs',
+      render: ({ backup_size }) => bytes(backup_size),
+    },
+    {
+      key: 'time',
+      title: 'Made',
+      width: '150px',
+      from: 'sm',
+      render: ({ creation_time }) => <When atMs={creation_time * 1000} />,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '64px',
+      align: 'right',
+      render: (backup) => <BackupMenu backup={backup} database={database} canWrite={canWrite} />,
+    },
+  ]
+}
+
+interface BackupMenuProps {
+  readonly backup: BackupRecord
+  readonly database: DatabaseRecord
+  readonly canWrite: boolean
+}
+
+function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
+  const params = { id: database.database_id, backup_id: backup.backup_id }
+  const refresh = () => queries.invalidateQueries({ queryKey: [listBackups.id] })
+  const restore = () =>
+    confirm({
+      title: `Restore ${backup.name} into ${database.database_name}`,
+      text: `All data of the database is replaced by the ${counted(backup.key_count, 'key')} of this backup. A backup of the present data is made first.`,
+      action: 'Replace the data',
+      typed: database.database_name,
+      onConfirm: () =>
+        api(restoreBackup, { params: { id: params.id }, body: { backup_id: params.backup_id } }).then(refresh),
+    })
+  const remove = () =>
+    confirm({
+      title: `Delete the backup ${backup.name}`,
+      text: 'Its file is deleted. There is no way back.',
+      action: 'Delete the backup',
+      onConfirm: () => api(deleteBackup, { params }).then(refresh),
+    })
+  const isComplete = backup.state === 'completed'
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button size="compact-xs" variant="subtle" color="gray" aria-label={`Actions for ${backup.name}`}>
+          <IconDots size={16} />
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item
+          component="a"
+          href={urlOf(downloadBackup, { params })}
+          download={`${backup.name}.rdb`}
+          disabled={!isComplete}
+        >
+          Download
+        </Menu.Item>
+        {canWrite ? (
+          <>
+            <Menu.Item onClick={restore} disabled={!isComplete}>
+              Restore
+            </Menu.Item>
+            <Menu.Item onClick={remove} c="var(--mantine-color-error)">
+              Delete
+            </Menu.Item>
+          </>
+        ) : null}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function MakeBackup({ database, isOpen, onClose }: { database: DatabaseRecord; isOpen: boolean; onClose: () => void }) {
+  const form = useForm({
+    initialValues: { name: '' },
+    validate: { name: (name) => (name.trim() === '' ? 'Give the backup a name' : null) },
+  })
+  const make = useChange(createBackup, {
+    refreshes: [listBackups],
+    errors: 'inline',
+    done: 'The backup is made and checked.',
+    onDone: () => {
+      form.reset()
+      onClose()
+    },
+  })
+  const submit = form.onSubmit((body) => make.mutate({ params: { id: database.database_id }, body }))
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title="Make a backup"
+      task={make}
+      action="Make the backup"
+      onSubmit={submit}
+    >
+      <TextInput
+        label="Name"
+        description="Such as: before the migration"
+        data-autofocus
+        {...form.getInputProps('name')}
+      />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,50 @@
+import { Check } from 'typebox/value'
+import { expect, it } from 'vitest'
+import { CreateDatabaseSchema } from '../../../../src/contract/databases.js'
+import { bodyOf, CREATE_RULES, type CreateValues, onPlatform, onPrimary, readRegionsFor } from './create-form.js'
+
+const values: CreateValues = {
+  ...{ name: ' shop ', platform: 'aws', primary: 'us-east-1', reads: ['eu-west-1'], plan: 'payg' },
+  ...{ budget: '', eviction: false, tls: true },
+}
+
+it('becomes a request that the server takes', () => {
+  const body = bodyOf({ ...values, budget: 20 })
+  expect(Check(CreateDatabaseSchema, body)).toBe(true)
+  expect(body).toMatchObject({ database_name: 'shop', read_regions: ['eu-west-1'], budget: 20, tls: true })
+})
+
+it('leaves out what was not chosen', () => {
+  expect(bodyOf({ ...values, reads: [] })).not.toHaveProperty('read_regions')
+  expect(bodyOf(values)).not.toHaveProperty('budget')
+})
+
+it('another platform takes its first region and no read regions', () => {
+  expect(onPlatform(values, 'gcp')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
+  expect(readRegionsFor({ platform: 'gcp', primary: 'us-central1' })).toEqual([])
+})
+
+it('the primary region is no read region', () => {
+  expect(onPrimary(values, 'eu-west-1').reads).toEqual([])
+  expect(readRegionsFor(values)).not.toContain('us-east-1')
+})
+
+it.each([
+  ['', 'Give the database a name'],
+  ['   ', 'Give the database a name'],
+  ['x'.repeat(129), 'At most 128 characters, found 129'],
+  ['a\tb', 'Leave out control characters'],
+  ['shop', null],
+])('the name %j: %s', (name, problem) => {
+  expect(CREATE_RULES.name(name)).toBe(problem)
+})
+
+it.each([
+  ['', null],
+  [0, null],
+  [1_000_000, null],
+  [1_000_001, 'Whole US dollars, at most 1,000,000'],
+  [1.5, 'Whole US dollars, at most 1,000,000'],
+] as const)('the budget %j: %s', (budget, problem) => {
+  expect(CREATE_RULES.budget(budget)).toBe(problem)
+})

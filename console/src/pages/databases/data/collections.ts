@@ -1,0 +1,176 @@
+/**
+ * The types of values that have elements: how they are read page by page, and by which commands an element is added,
+ * changed and removed. Plain data and functions; `value-elements.tsx` draws all of them.
+ */
+import type { CommandLine } from '../../../api/data-plane.js'
+import { itemsOf, pairsOf, type Reply, textOf } from '../../../lib/resp.js'
+import type { KeyType } from './keys.js'
+
+/** A part of an element. */
+export interface Part {
+  readonly key: string
+  readonly label: string
+  /** Whether it can be changed once the element is there. */
+  readonly fixed?: true
+  /** The server gives it; not asked for. */
+  readonly given?: true
+}
+
+/** An element of a value. */
+export interface Element {
+  /** Unique in its value while it is shown. */
+  readonly id: string
+  /** One for each part. */
+  readonly cells: readonly Uint8Array<ArrayBuffer>[]
+}
+
+/** A page of elements. */
+export interface ElementPage {
+  readonly elements: readonly Element[]
+  /** Where the next page begins; `undefined`: this was the last one. */
+  readonly next: string | undefined
+}
+
+/** A type of values that have elements. */
+export interface Collection {
+  readonly parts: readonly Part[]
+  /** The command that counts the elements. */
+  readonly count: (key: string) => CommandLine
+  /** The command that reads a page; `from` is empty for the first one. */
+  readonly page: (key: string, from: string) => CommandLine
+  readonly read: (reply: Reply, from: string) => ElementPage
+  /** `values` holds a text for each part that is not given. */
+  readonly add: (key: string, values: readonly string[]) => CommandLine[]
+  /** Absent: an element is never changed, only added and removed. */
+  readonly change?: (key: string, id: string, values: readonly string[]) => CommandLine[]
+  readonly remove: (key: string, id: string, values: readonly string[]) => CommandLine[]
+}
+
+/** Elements of one page. */
+const PAGE = 200
+
+const encoder = new TextEncoder()
+const bytesOf = (reply: Reply | undefined): Uint8Array<ArrayBuffer> =>
+  reply?.kind === 'bulk' ? reply.bytes : encoder.encode(textOf(reply))
+
+/** Pages of HSCAN and its kind: a cursor and a flat list. */
+function readScan(reply: Reply, elementsOf: (list: Reply | undefined) => Element[]): ElementPage {
+  const [cursor, list] = itemsOf(reply)
+  const next = textOf(cursor)
+  return { elements: elementsOf(list), next: next === '0' ? undefined : next }
+}
+
+/** Pages of ranges: whatever is full may have one after it. */
+const nextOffset = (from: string, found: number): string | undefined =>
+  found < PAGE ? undefined : String(Number(from || '0') + PAGE)
+
+const hash: Collection = {
+  parts: [
+    { key: 'field', label: 'Field', fixed: true },
+    { key: 'value', label: 'Value' },
+  ],
+  count: (key) => ['HLEN', key],
+  page: (key, from) => ['HSCAN', key, from || '0', 'COUNT', PAGE],
+  read: (reply) =>
+    readScan(reply, (list) =>
+      pairsOf(list).map(([field, value]) => ({ id: textOf(field), cells: [bytesOf(field), bytesOf(value)] })),
+    ),
+  add: (key, [field = '', value = '']) => [['HSET', key, field, value]],
+  change: (key, id, [, value = '']) => [['HSET', key, id, value]],
+  remove: (key, id) => [['HDEL', key, id]],
+}
+
+/** Stands in the place of an element that is about to be removed: lists remove by value, not by place. */
+const REMOVED = () => `homeport-removed-${crypto.randomUUID()}`
+
+const list: Collection = {
+  parts: [
+    { key: 'index', label: 'Index', fixed: true, given: true },
+    { key: 'value', label: 'Value' },
+  ],
+  count: (key) => ['LLEN', key],
+  page: (key, from) => ['LRANGE', key, from || '0', Number(from || '0') + PAGE - 1],
+  read: (reply, from) => {
+    const items = itemsOf(reply)
+    const first = Number(from || '0')
+    const elements = items.map((item, i) => ({
+      id: String(first + i),
+      cells: [encoder.encode(String(first + i)), bytesOf(item)],
+    }))
+    return { elements, next: nextOffset(from, items.length) }
+  },
+  add: (key, [value = '']) => [['RPUSH', key, value]],
+  change: (key, id, [, value = '']) => [['LSET', key, id, value]],
+  remove: (key, id) => {
+    const mark = REMOVED()
+    return [
+      ['LSET', key, id, mark],
+      ['LREM', key, 1, mark],
+    ]
+  },
+}
+
+const set: Collection = {
+  parts: [{ key: 'member', label: 'Member' }],
+  count: (key) => ['SCARD', key],
+  page: (key, from) => ['SSCAN', key, from || '0', 'COUNT', PAGE],
+  read: (reply) =>
+    readScan(reply, (items) => itemsOf(items).map((member) => ({ id: textOf(member), cells: [bytesOf(member)] }))),
+  add: (key, [member = '']) => [['SADD', key, member]],
+  remove: (key, id) => [['SREM', key, id]],
+}
+
+const zset: Collection = {
+  parts: [
+    { key: 'score', label: 'Score' },
+    { key: 'member', label: 'Member', fixed: true },
+  ],
+  count: (key) => ['ZCARD', key],
+  page: (key, from) => ['ZRANGE', key, from || '0', Number(from || '0') + PAGE - 1, 'WITHSCORES'],
+  read: (reply, from) => {
+    const pairs = pairsOf(reply)
+    const elements = pairs.map(([member, score]) => ({ id: textOf(member), cells: [bytesOf(score), bytesOf(member)] }))
+    return { elements, next: nextOffset(from, pairs.length) }
+  },
+  add: (key, [score = '', member = '']) => [['ZADD', key, score, member]],
+  change: (key, id, [score = '']) => [['ZADD', key, score, id]],
+  remove: (key, id) => [['ZREM', key, id]],
+}
+
+/** The fields of a stream entry on lines of `name=value`. */
+const entryText = (fields: Reply | undefined): string =>
+  pairsOf(fields)
+    .map(([name, value]) => `${textOf(name)}=${textOf(value)}`)
+    .join('\n')
+
+const entryFields = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line.includes('='))
+    .flatMap((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])
+
+const stream: Collection = {
+  parts: [
+    { key: 'id', label: 'Entry', fixed: true, given: true },
+    { key: 'fields', label: 'Fields, one name=value a line', fixed: true },
+  ],
+  count: (key) => ['XLEN', key],
+  page: (key, from) => ['XREVRANGE', key, from === '' ? '+' : `(${from}`, '-', 'COUNT', PAGE],
+  read: (reply) => {
+    const elements = itemsOf(reply).map((entry) => {
+      const [id, fields] = itemsOf(entry)
+      return { id: textOf(id), cells: [bytesOf(id), encoder.encode(entryText(fields))] }
+    })
+    return { elements, next: elements.length < PAGE ? undefined : elements.at(-1)?.id }
+  },
+  add: (key, [fields = '']) => [['XADD', key, '*', ...entryFields(fields)]],
+  remove: (key, id) => [['XDEL', key, id]],
+}
+
+/** Every type of value that has elements. */
+export const COLLECTIONS: Readonly<Record<Exclude<KeyType, 'string'>, Collection>> = { hash, list, set, zset, stream }
+
+/** The collection of a type, as the engine names it. */
+export function collectionOf(type: string): Collection | undefined {
+  return type in COLLECTIONS ? COLLECTIONS[type as keyof typeof COLLECTIONS] : undefined
+}

@@ -1,0 +1,157 @@
+import { Autocomplete, Button, Group, Stack, Text } from '@mantine/core'
+import { useSessionStorage } from '@mantine/hooks'
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { confirm } from '../../../components/confirm.js'
+import { Term } from '../../../components/copy.js'
+import { Panel } from '../../../components/page.js'
+import { printReply } from '../../../lib/resp.js'
+import classes from './command-box.module.css'
+import { isDestructive, parseLine, suggestionsFor } from './command-line.js'
+import { refreshData } from './reads.js'
+
+/** A command that was sent, and what came back. */
+interface Exchange {
+  readonly id: number
+  readonly line: string
+  readonly answer: string
+  readonly isError: boolean
+}
+
+const MOST_KEPT = 200
+/** Longer answers are cut: the page has to stay usable. */
+const MOST_SHOWN = 50_000
+
+/** Where any command can be sent, with history and suggestions. Those that destroy ask first. */
+export function CommandBox({ plane }: { plane: DataPlane }) {
+  const [line, setLine] = useState('')
+  const [exchanges, setExchanges] = useState<readonly Exchange[]>([])
+  const history = useHistory(plane.databaseId, setLine)
+  const log = useRef<HTMLElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new answer is scrolled to.
+  useEffect(() => {
+    if (log.current) log.current.scrollTop = log.current.scrollHeight
+  }, [exchanges])
+  const note = (answer: string, isError: boolean) =>
+    setExchanges((kept) => [...kept, { id: (kept.at(-1)?.id ?? 0) + 1, line, answer, isError }].slice(-MOST_KEPT))
+  const submit = () => {
+    const parsed = parseLine(line)
+    history.add(line)
+    setLine('')
+    if (parsed.kind === 'broken') return note(parsed.problem, true)
+    if (parsed.words.length === 0) return
+    const send = () => sendWords(plane, parsed.words, note)
+    if (isDestructive(parsed.words)) ask(line, send)
+    else void send()
+  }
+  return (
+    <Panel
+      title="Commands"
+      about="As in redis-cli. Quote words that hold spaces; the arrow keys go through the history."
+    >
+      <Stack gap="md">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
+        <section ref={log} className={classes.log} aria-label="Answers" aria-live="polite" tabIndex={0}>
+          {exchanges.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              Try <Term>SET greeting hello</Term>, then <Term>GET greeting</Term>.
+            </Text>
+          ) : (
+            exchanges.map((exchange) => <ExchangeView key={exchange.id} exchange={exchange} />)
+          )}
+        </section>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault()
+            submit()
+          }}
+        >
+          <Group gap="xs" wrap="nowrap">
+            <Autocomplete
+              data-search
+              aria-label="Command"
+              placeholder="GET greeting"
+              flex={1}
+              size="sm"
+              autoCapitalize="off"
+              autoComplete="off"
+              spellCheck={false}
+              selectFirstOptionOnChange={false}
+              data={suggestionsFor(line)}
+              filter={({ options }) => options}
+              value={line}
+              onChange={setLine}
+              onKeyDown={history.onKeyDown}
+              styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+            />
+            <Button type="submit" disabled={line.trim() === ''}>
+              Send
+            </Button>
+          </Group>
+        </form>
+      </Stack>
+    </Panel>
+  )
+}
+
+function ask(line: string, send: () => Promise<void>): void {
+  confirm({
+    title: 'Send a command that destroys',
+    text: (
+      <>
+        <Term>{line}</Term> cannot be undone.
+      </>
+    ),
+    action: 'Send it',
+    onConfirm: send,
+  })
+}
+
+async function sendWords(
+  plane: DataPlane,
+  words: readonly string[],
+  note: (answer: string, isError: boolean) => void,
+): Promise<void> {
+  try {
+    note(printReply(await plane.send(...words)).slice(0, MOST_SHOWN), false)
+  } catch (error) {
+    note(`(error) ${error instanceof Error ? error.message : String(error)}`, true)
+  }
+  await refreshData(plane)
+}
+
+function ExchangeView({ exchange: { line, answer, isError } }: { exchange: Exchange }) {
+  return (
+    <div>
+      <pre className={classes.line}>{line}</pre>
+      <pre className={classes.answer} data-error={isError || undefined}>
+        {answer}
+      </pre>
+    </div>
+  )
+}
+
+/** Lines that were sent, kept while the browser is open; the arrow keys go through them when nothing is suggested. */
+function useHistory(databaseId: string, setLine: (line: string) => void) {
+  const [lines, setLines] = useSessionStorage<string[]>({ key: `homeport-history-${databaseId}`, defaultValue: [] })
+  const [back, setBack] = useState(0)
+  const go = (to: number) => {
+    const place = Math.max(0, Math.min(to, lines.length))
+    setBack(place)
+    setLine(place === 0 ? '' : (lines[lines.length - place] ?? ''))
+  }
+  return {
+    add: (line: string) => {
+      setBack(0)
+      setLines([...lines.filter((kept) => kept !== line), line].slice(-MOST_KEPT))
+    },
+    onKeyDown: (event: KeyboardEvent<HTMLInputElement>) => {
+      const { value } = event.currentTarget
+      const isBrowsing = value === '' || back > 0
+      if (event.key === 'ArrowUp' && isBrowsing) go(back + 1)
+      else if (event.key === 'ArrowDown' && back > 0) go(back - 1)
+      else return
+      event.preventDefault()
+    },
+  }
+}

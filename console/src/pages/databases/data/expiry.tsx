@@ -1,0 +1,77 @@
+import { Badge, Button, Group, NumberInput, Popover, Stack } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { useTask } from '../../../api/hooks.js'
+import { duration } from '../../../lib/format.js'
+import { refreshData } from './reads.js'
+
+/** When a key expires, and how that is changed. */
+export function Expiry({ plane, name, ttlMs }: { plane: DataPlane; name: string; ttlMs: number | undefined }) {
+  const [isOpen, { toggle, close }] = useDisclosure()
+  const text = ttlMs === undefined ? 'does not expire' : `expires in ${duration(ttlMs)}`
+  if (!plane.canWrite) return <Badge variant="default">{text}</Badge>
+  return (
+    <Popover opened={isOpen} onChange={close} trapFocus withArrow>
+      <Popover.Target>
+        <Button size="compact-xs" variant="default" onClick={toggle}>
+          {text}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <ExpiryForm plane={plane} name={name} ttlMs={ttlMs} onDone={close} />
+      </Popover.Dropdown>
+    </Popover>
+  )
+}
+
+interface ExpiryFormProps {
+  readonly plane: DataPlane
+  readonly name: string
+  readonly ttlMs: number | undefined
+  readonly onDone: () => void
+}
+
+function ExpiryForm({ plane, name, ttlMs, onDone }: ExpiryFormProps) {
+  const [seconds, setSeconds] = useState<number | ''>(ttlMs === undefined ? '' : Math.ceil(ttlMs / 1000))
+  const set = useTask(
+    (ttl: number | undefined) => plane.send(...(ttl === undefined ? ['PERSIST', name] : ['EXPIRE', name, ttl])),
+    {
+      onDone: () => {
+        onDone()
+        void refreshData(plane)
+      },
+    },
+  )
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (seconds !== '') set.mutate(seconds)
+      }}
+    >
+      <Stack gap="sm" w={220}>
+        <NumberInput
+          label="Expires in seconds"
+          min={1}
+          allowDecimal={false}
+          value={seconds}
+          onChange={(value) => setSeconds(typeof value === 'number' ? value : '')}
+        />
+        <Group justify="space-between">
+          <Button
+            size="compact-sm"
+            variant="default"
+            disabled={ttlMs === undefined}
+            onClick={() => set.mutate(undefined)}
+          >
+            Never
+          </Button>
+          <Button size="compact-sm" type="submit" disabled={seconds === ''} loading={set.isPending}>
+            Set
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

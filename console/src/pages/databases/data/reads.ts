@@ -1,0 +1,97 @@
+/** Reading the data of a database with a cache. Keys begin with `data` and the database, so one call refreshes all. */
+import { type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { queries } from '../../../api/session.js'
+import { type Reply, textOf } from '../../../lib/resp.js'
+import type { Collection, ElementPage } from './collections.js'
+import { type KeySearch, type ScanPage, scanKeys } from './keys.js'
+
+/** Reads everything of a database again that is on the page. */
+export const refreshData = (plane: DataPlane): Promise<void> =>
+  queries.invalidateQueries({ queryKey: ['data', plane.databaseId] })
+
+/** The keys that a search has found so far. */
+export function useKeys(plane: DataPlane, search: KeySearch) {
+  return useInfiniteQuery<ScanPage, Error, { pages: ScanPage[] }, readonly unknown[], string>({
+    queryKey: ['data', plane.databaseId, 'keys', search],
+    queryFn: ({ pageParam }) => scanKeys(plane, search, pageParam),
+    initialPageParam: '0',
+    getNextPageParam: ({ cursor }) => cursor,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}
+
+/** How many keys there are. */
+export function useKeyCount(plane: DataPlane): number {
+  const count = useQuery({
+    queryKey: ['data', plane.databaseId, 'count'],
+    queryFn: async () => Number(textOf(await plane.send('DBSIZE'))),
+  })
+  return count.data ?? 0
+}
+
+/** What is known of a key besides its value. */
+export interface KeyFacts {
+  /** `none` when there is no such key any more. */
+  readonly type: string
+  /** Milliseconds until it expires; `undefined`: never. */
+  readonly ttlMs: number | undefined
+  /** Bytes in memory, about. */
+  readonly memoryBytes: number
+}
+
+/** What is known of a key besides its value. */
+export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyFacts, Error> {
+  return useQuery({
+    queryKey: ['data', plane.databaseId, 'facts', name],
+    queryFn: async () => {
+      const [type, ttl, memory] = await plane.sendAll([
+        ['TYPE', name],
+        ['PTTL', name],
+        ['MEMORY', 'USAGE', name],
+      ])
+      const ttlMs = Number(textOf(ttl))
+      return { type: textOf(type), ttlMs: ttlMs < 0 ? undefined : ttlMs, memoryBytes: Number(textOf(memory)) }
+    },
+  })
+}
+
+/** Longer strings are shown in part: a browser is no place for hundreds of megabytes. */
+export const MOST_SHOWN_BYTES = 1_000_000
+
+/** A string, or its beginning. */
+export function useStringValue(plane: DataPlane, name: string) {
+  return useQuery({
+    queryKey: ['data', plane.databaseId, 'string', name],
+    queryFn: async () => {
+      const [length, value] = await plane.sendAll([
+        ['STRLEN', name],
+        ['GETRANGE', name, 0, MOST_SHOWN_BYTES - 1],
+      ])
+      return { length: Number(textOf(length)), bytes: bytesOf(value) }
+    },
+  })
+}
+
+function bytesOf(reply: Reply | undefined): Uint8Array<ArrayBuffer> {
+  if (reply?.kind === 'bulk') return reply.bytes
+  throw new Error(reply?.kind === 'error' ? reply.text : 'the value is no string any more')
+}
+
+/** The elements of a value, page by page. */
+export function useElements(plane: DataPlane, name: string, type: string, collection: Collection) {
+  return useInfiniteQuery<ElementPage, Error, { pages: ElementPage[] }, readonly unknown[], string>({
+    queryKey: ['data', plane.databaseId, 'elements', name, type],
+    queryFn: async ({ pageParam }) => collection.read(await plane.send(...collection.page(name, pageParam)), pageParam),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+  })
+}
+
+/** How many elements a value has. */
+export function useElementCount(plane: DataPlane, name: string, type: string, collection: Collection) {
+  return useQuery({
+    queryKey: ['data', plane.databaseId, 'length', name, type],
+    queryFn: async () => Number(textOf(await plane.send(...collection.count(name)))),
+  })
+}

@@ -1,0 +1,138 @@
+import { ActionIcon, Button, Group, Text } from '@mantine/core'
+import { IconEye, IconPencil, IconPlus, IconTrash } from '@tabler/icons-react'
+import { useMemo, useState } from 'react'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { confirm } from '../../../components/confirm.js'
+import { type Column, DataTable } from '../../../components/data-table.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../../components/states.js'
+import { whole } from '../../../lib/format.js'
+import { escaped } from '../../../lib/resp.js'
+import type { Collection, Element } from './collections.js'
+import { ElementDialog, type ElementTask } from './element-dialog.js'
+import { refreshData, useElementCount, useElements } from './reads.js'
+
+interface ElementsProps {
+  readonly plane: DataPlane
+  readonly name: string
+  readonly type: string
+  readonly collection: Collection
+}
+
+/** A value that has elements: hash, list, set, sorted set or stream. */
+export function ElementsValue({ plane, name, type, collection }: ElementsProps) {
+  const [task, setTask] = useState<ElementTask | undefined>()
+  const elements = useElements(plane, name, type, collection)
+  const count = useElementCount(plane, name, type, collection)
+  const rows = useMemo(() => elements.data?.pages.flatMap((page) => page.elements) ?? [], [elements.data])
+  const columns = useMemo(() => columnsFor({ plane, name, type, collection }, setTask), [plane, name, type, collection])
+  if (elements.isPending) return <LoadingLines />
+  if (elements.isError) return <ErrorState error={elements.error} onRetry={() => void elements.refetch()} />
+  return (
+    <div>
+      <Group justify="space-between" mb="xs">
+        <Text size="sm" c="dimmed">
+          {whole(rows.length)} of {whole(count.data ?? rows.length)} elements read
+        </Text>
+        {plane.canWrite ? (
+          <Button
+            size="compact-sm"
+            variant="default"
+            leftSection={<IconPlus size={14} />}
+            onClick={() => setTask({ kind: 'add' })}
+          >
+            Add
+          </Button>
+        ) : null}
+      </Group>
+      <DataTable
+        label={`Elements of ${name}`}
+        columns={columns}
+        rows={rows}
+        rowKey={({ id }) => id}
+        maxHeight="calc(100dvh - 420px)"
+        onEnd={elements.hasNextPage && !elements.isFetchingNextPage ? () => void elements.fetchNextPage() : undefined}
+        empty={<EmptyState title="No element" />}
+      />
+      <ElementDialog plane={plane} name={name} collection={collection} task={task} onClose={() => setTask(undefined)} />
+    </div>
+  )
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true })
+
+/** The parts of an element as texts; `undefined` when one of them is not text, so that it cannot be written back. */
+export function textsOf({ cells }: Element): string[] | undefined {
+  try {
+    return cells.map((cell) => strict.decode(cell))
+  } catch {
+    return undefined
+  }
+}
+
+/** Longer cells are cut; the dialog shows all of them. */
+const MOST_SHOWN = 200
+
+function columnsFor(
+  { plane, name, collection }: ElementsProps,
+  onTask: (task: ElementTask) => void,
+): Column<Element>[] {
+  const parts = collection.parts.map(
+    ({ key, label }, index): Column<Element> => ({
+      key,
+      title: label.split(',')[0] ?? label,
+      ...(['index', 'score'].includes(key) ? { width: '110px' } : key === 'id' ? { width: '170px' } : {}),
+      render: ({ cells }) => {
+        const cell = cells[index] ?? new Uint8Array()
+        return <code>{escaped(cell.subarray(0, MOST_SHOWN))}</code>
+      },
+    }),
+  )
+  const actions: Column<Element> = {
+    key: 'actions',
+    title: '',
+    width: plane.canWrite ? '92px' : '56px',
+    align: 'right',
+    render: (element) => (
+      <Actions plane={plane} name={name} collection={collection} element={element} onTask={onTask} />
+    ),
+  }
+  return [...parts, actions]
+}
+
+interface ActionsProps {
+  readonly plane: DataPlane
+  readonly name: string
+  readonly collection: Collection
+  readonly element: Element
+  readonly onTask: (task: ElementTask) => void
+}
+
+function Actions({ plane, name, collection, element, onTask }: ActionsProps) {
+  const values = textsOf(element)
+  const canChange = plane.canWrite && values !== undefined && collection.change !== undefined
+  const remove = () =>
+    confirm({
+      title: 'Remove the element',
+      text: 'There is no way back.',
+      action: 'Remove the element',
+      onConfirm: async () => {
+        await plane.sendAll(collection.remove(name, element.id, values ?? []))
+        await refreshData(plane)
+      },
+    })
+  return (
+    <Group gap={2} justify="flex-end" wrap="nowrap">
+      <ActionIcon
+        aria-label={`${canChange ? 'Edit' : 'Show'} ${element.id}`}
+        onClick={() => onTask({ kind: canChange ? 'change' : 'show', element })}
+      >
+        {canChange ? <IconPencil size={15} /> : <IconEye size={15} />}
+      </ActionIcon>
+      {plane.canWrite && values !== undefined ? (
+        <ActionIcon aria-label={`Remove ${element.id}`} onClick={remove}>
+          <IconTrash size={15} />
+        </ActionIcon>
+      ) : null}
+    </Group>
+  )
+}

@@ -1,0 +1,83 @@
+import { Group, Tabs } from '@mantine/core'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
+import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases.js'
+import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { Page } from '../../components/page.js'
+import { Loaded, Loading } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { BackupsTab } from './backups.js'
+import { OverviewTab } from './overview.js'
+import { DATABASE_TABS, type DatabaseTab } from './routes.js'
+import { SettingsTab } from './settings.js'
+import { stateOf } from './words.js'
+
+const route = getRouteApi('/shell/databases/$id')
+// Charts and the data browser are large and only of use once somebody opens them.
+const UsageTab = lazy(async () => ({ default: (await import('./usage.js')).UsageTab }))
+const DataTab = lazy(async () => ({ default: (await import('./data/data.js')).DataTab }))
+
+const TITLES: Readonly<Record<DatabaseTab, string>> = {
+  overview: 'Overview',
+  usage: 'Usage',
+  data: 'Data',
+  backups: 'Backups',
+  settings: 'Settings',
+}
+
+/** One database: how to connect, what it does, what is in it, and everything that can be changed about it. */
+export function DatabasePage() {
+  const { id } = route.useParams()
+  const { tab = 'overview' } = route.useSearch()
+  const navigate = useNavigate()
+  const database = useApi(getDatabase, { params: { id } }, { everyMs: LIVE_MS })
+  const show = (next: string | null) =>
+    void navigate({ to: '/databases/$id', params: { id }, search: { tab: next as DatabaseTab } })
+  return (
+    <Page
+      title={database.data?.database_name ?? 'Database'}
+      crumbs={[{ label: 'Databases', to: '/databases' }]}
+      badge={database.data ? <State database={database.data} /> : undefined}
+    >
+      <Loaded query={database}>
+        {(record) => (
+          <Tabs value={tab} onChange={show} keepMounted={false}>
+            <Tabs.List mb="lg">
+              {DATABASE_TABS.map((name) => (
+                <Tabs.Tab key={name} value={name}>
+                  {TITLES[name]}
+                </Tabs.Tab>
+              ))}
+            </Tabs.List>
+            <Suspense fallback={<Loading />}>
+              <Tabs.Panel value="overview">
+                <OverviewTab database={record} />
+              </Tabs.Panel>
+              <Tabs.Panel value="usage">
+                <UsageTab database={record} />
+              </Tabs.Panel>
+              <Tabs.Panel value="data">
+                <DataTab database={record} />
+              </Tabs.Panel>
+              <Tabs.Panel value="backups">
+                <BackupsTab database={record} />
+              </Tabs.Panel>
+              <Tabs.Panel value="settings">
+                <SettingsTab database={record} />
+              </Tabs.Panel>
+            </Suspense>
+          </Tabs>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function State({ database }: { database: DatabaseRecord }) {
+  const { tone, text } = stateOf(database)
+  return (
+    <Group gap="xs">
+      <Status tone={tone}>{text}</Status>
+    </Group>
+  )
+}

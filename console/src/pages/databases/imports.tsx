@@ -1,0 +1,121 @@
+import { Alert, Button, FileInput, Group, Stack, Text, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { getImport, importFile, importFromUrl } from '../../../../src/contract/backups.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import { ApiError, api } from '../../api/client.js'
+import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { queries } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { Fact } from '../../components/copy.js'
+import { Panel } from '../../components/page.js'
+import { Status, type Tone } from '../../components/status.js'
+import { bytes, whole } from '../../lib/format.js'
+
+/** Data from elsewhere: from a Redis server or from a file. It replaces what is there. */
+export function Imports({ database }: { database: DatabaseRecord }) {
+  return (
+    <Panel
+      title="Import"
+      about="Replaces all data of this database by that of another server or of a file. A backup of the present data is made first."
+    >
+      <Stack gap="md">
+        <ImportProgress databaseId={database.database_id} />
+        <Group align="flex-end" gap="lg">
+          <FromServer database={database} />
+          <FromFile database={database} />
+        </Group>
+      </Stack>
+    </Panel>
+  )
+}
+
+function ImportProgress({ databaseId }: { databaseId: string }) {
+  const last = useApi(getImport, { params: { id: databaseId } }, { everyMs: LIVE_MS })
+  if (last.isError)
+    return last.error instanceof ApiError && last.error.status === 404 ? null : (
+      <Alert color="red">{last.error.message}</Alert>
+    )
+  if (!last.data) return null
+  const { state, source, keys_read, keys_total, bytes_read, failure } = last.data
+  const tone: Tone = state === 'completed' ? 'ok' : state === 'failed' ? 'bad' : 'busy'
+  return (
+    <div>
+      <Fact name="Last import">
+        <Status tone={tone}>
+          {state}, from {source}
+        </Status>
+      </Fact>
+      <Fact name="Read so far">
+        {whole(keys_read)}
+        {keys_total === undefined ? '' : ` of ${whole(keys_total)}`} keys, {bytes(bytes_read)}
+      </Fact>
+      {failure === undefined ? null : (
+        <Text size="sm" c="var(--mantine-color-error)">
+          {failure}
+        </Text>
+      )}
+    </div>
+  )
+}
+
+const replaceQuestion = ({ database_name }: DatabaseRecord, onConfirm: () => Promise<unknown>) =>
+  confirm({
+    title: `Replace all data of ${database_name}`,
+    text: 'A backup of the present data is made first, and then everything is replaced by what is imported.',
+    action: 'Replace the data',
+    typed: database_name,
+    onConfirm,
+  })
+
+function FromServer({ database }: { database: DatabaseRecord }) {
+  const [url, setUrl] = useState('')
+  const run = async () => {
+    await api(importFromUrl, { params: { id: database.database_id }, body: { url: url.trim() } })
+    setUrl('')
+    await queries.invalidateQueries({ queryKey: [getImport.id] })
+  }
+  return (
+    <Group align="flex-end" gap="xs" flex="1 1 300px">
+      <TextInput
+        label="From a Redis server"
+        placeholder="redis://user:password@host:6379"
+        flex={1}
+        value={url}
+        onChange={(event) => setUrl(event.currentTarget.value)}
+        autoComplete="off"
+      />
+      <Button
+        variant="default"
+        disabled={!/^rediss?:\/\//.test(url.trim())}
+        onClick={() => replaceQuestion(database, run)}
+      >
+        Import
+      </Button>
+    </Group>
+  )
+}
+
+function FromFile({ database }: { database: DatabaseRecord }) {
+  const [file, setFile] = useState<File | null>(null)
+  const run = async () => {
+    await api(importFile, { params: { id: database.database_id }, body: file ?? undefined })
+    setFile(null)
+    await queries.invalidateQueries({ queryKey: [getImport.id] })
+  }
+  return (
+    <Group align="flex-end" gap="xs" flex="1 1 300px">
+      <FileInput
+        label="From an RDB file"
+        placeholder="Choose a file"
+        size="sm"
+        flex={1}
+        clearable
+        value={file}
+        onChange={setFile}
+      />
+      <Button variant="default" disabled={file === null} onClick={() => replaceQuestion(database, run)}>
+        Import
+      </Button>
+    </Group>
+  )
+}

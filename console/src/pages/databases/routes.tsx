@@ -1,0 +1,29 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { shellRoute } from '../../app/root.js'
+
+/** The parts of a database's page. */
+export const DATABASE_TABS = ['overview', 'usage', 'data', 'backups', 'settings'] as const
+
+/** A part of a database's page. */
+export type DatabaseTab = (typeof DATABASE_TABS)[number]
+
+const list = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/databases',
+  component: lazyRouteComponent(() => import('./list.js'), 'DatabasesPage'),
+  validateSearch: (search: Record<string, unknown>): { create?: boolean } =>
+    search.create === true ? { create: true } : {},
+})
+
+const detail = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/databases/$id',
+  component: lazyRouteComponent(() => import('./detail.js'), 'DatabasePage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: DatabaseTab } => {
+    const tab = DATABASE_TABS.find((known) => known === search.tab)
+    return tab === undefined ? {} : { tab }
+  },
+})
+
+/** The list of databases, and one of them. */
+export const databaseRoutes = [list, detail] as const

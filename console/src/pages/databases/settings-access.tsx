@@ -1,0 +1,81 @@
+import { MultiSelect, Textarea } from '@mantine/core'
+import { useState } from 'react'
+import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import { MOST_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../src/contract/databases-changes.js'
+import { REGIONS } from '../../../../src/contract/regions.js'
+import { useChange } from '../../api/hooks.js'
+import { readRegionsFor } from './create-form.js'
+import { DATABASE_READS, SaveForm, Setting } from './setting.js'
+import { placeOf } from './words.js'
+
+/** The read regions of a database. */
+export function RegionsSetting({
+  database: { database_id, primary_region, read_regions },
+}: {
+  database: DatabaseRecord
+}) {
+  const [chosen, setChosen] = useState(read_regions)
+  const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'Every region of the list replicates.' })
+  const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region })
+  const isChanged = [...chosen].sort().join() !== [...read_regions].sort().join()
+  return (
+    <Setting
+      title="Read regions"
+      about="The primary goes on serving meanwhile; no write is lost. Regions on GCP have none."
+    >
+      <SaveForm
+        isChanged={isChanged}
+        isPending={change.isPending}
+        onSave={() => change.mutate({ params: { id: database_id }, body: { read_regions: chosen } })}
+      >
+        <MultiSelect
+          aria-label="Read regions"
+          size="sm"
+          searchable
+          disabled={choices.length === 0}
+          placeholder={chosen.length === 0 ? 'None' : ''}
+          data={choices.map((region) => ({ value: region, label: `${region} · ${placeOf(region)}` }))}
+          value={chosen}
+          onChange={setChosen}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}
+
+const linesOf = (text: string): string[] =>
+  text
+    .split(/[\s,]+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+
+/** Who may connect to a database. */
+export function AllowListSetting({ database: { database_id, allowed_ip_ranges } }: { database: DatabaseRecord }) {
+  const [text, setText] = useState(allowed_ip_ranges.join('\n'))
+  const change = useChange(updateAllowList, { refreshes: DATABASE_READS, done: 'The allow list is changed.' })
+  const lines = linesOf(text)
+  const problem = lines.length > MOST_ALLOWED_IPS ? `At most ${MOST_ALLOWED_IPS}, found ${lines.length}` : null
+  return (
+    <Setting
+      title="Allow list"
+      about="Addresses and networks that may use the database, one a line, such as 203.0.113.0/24. Empty: everybody."
+    >
+      <SaveForm
+        isChanged={problem === null && lines.join() !== allowed_ip_ranges.join()}
+        isPending={change.isPending}
+        onSave={() => change.mutate({ params: { id: database_id }, body: { allowed_ips: lines } })}
+      >
+        <Textarea
+          aria-label="Allow list"
+          autosize
+          minRows={2}
+          maxRows={8}
+          placeholder="Everybody"
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          error={problem}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}

@@ -1,0 +1,100 @@
+import { Button, Select, Stack } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { listTeams } from '../../../../src/contract/accounts.js'
+import { type DatabaseRecord, deleteDatabase } from '../../../../src/contract/databases.js'
+import { moveToTeam, resetPassword } from '../../../../src/contract/databases-changes.js'
+import { api } from '../../api/client.js'
+import { useApi } from '../../api/hooks.js'
+import { queries } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { Panel } from '../../components/page.js'
+import { DATABASE_READS, SaveForm, Setting } from './setting.js'
+
+const refresh = () => Promise.all(DATABASE_READS.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
+
+/** What breaks something for somebody; everything here asks first. */
+export function DangerZone({ database }: { database: DatabaseRecord }) {
+  return (
+    <Panel title="Danger zone" style={{ borderColor: 'var(--hp-bad)' }}>
+      <Stack gap="xl">
+        <ResetPassword database={database} />
+        <MoveToTeam database={database} />
+        <Delete database={database} />
+      </Stack>
+    </Panel>
+  )
+}
+
+function ResetPassword({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
+  const ask = () =>
+    confirm({
+      title: `Reset the credentials of ${database_name}`,
+      text: 'The password and both tokens are made anew. The old ones are dead at once, and every connection that was opened with them is closed.',
+      action: 'Reset the credentials',
+      onConfirm: () => api(resetPassword, { params: { id: database_id } }).then(refresh),
+    })
+  return (
+    <Setting title="Credentials" about="Makes a new password and both REST tokens anew.">
+      <Button variant="default" c="var(--mantine-color-error)" onClick={ask}>
+        Reset the credentials
+      </Button>
+    </Setting>
+  )
+}
+
+function MoveToTeam({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
+  const navigate = useNavigate()
+  const teams = useApi(listTeams, {})
+  const [teamId, setTeamId] = useState<string | null>(null)
+  const team = teams.data?.find(({ team_id }) => team_id === teamId)
+  const ask = () =>
+    team &&
+    confirm({
+      title: `Move ${database_name} to ${team.team_name}`,
+      text: 'Clients notice nothing. It is not in this account any more: its members see it with a key of the team.',
+      action: 'Move the database',
+      onConfirm: async () => {
+        await api(moveToTeam, { body: { team_id: team.team_id, database_id } })
+        await navigate({ to: '/databases' })
+        await refresh()
+      },
+    })
+  if (teams.data?.length === 0) return null
+  return (
+    <Setting title="Team" about="Gives the database to a team that you are a member of.">
+      <SaveForm isChanged={team !== undefined} isPending={false} onSave={() => ask()} action="Move">
+        <Select
+          aria-label="Team"
+          placeholder="Choose a team"
+          data={(teams.data ?? []).map(({ team_id, team_name }) => ({ value: team_id, label: team_name }))}
+          value={teamId}
+          onChange={setTeamId}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}
+
+function Delete({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
+  const navigate = useNavigate()
+  const ask = () =>
+    confirm({
+      title: `Delete ${database_name}`,
+      text: 'Its data, its backups and its credentials are gone, and its port is free. There is no way back.',
+      action: 'Delete the database',
+      typed: database_name,
+      onConfirm: async () => {
+        await api(deleteDatabase, { params: { id: database_id } })
+        await navigate({ to: '/databases' })
+        await refresh()
+      },
+    })
+  return (
+    <Setting title="Delete" about="Ends its connections and processes and deletes its files.">
+      <Button color="red.9" onClick={ask}>
+        Delete the database
+      </Button>
+    </Setting>
+  )
+}

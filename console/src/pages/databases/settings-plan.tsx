@@ -1,0 +1,181 @@
+import { NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { type DatabaseRecord, MOST_BUDGET } from '../../../../src/contract/databases.js'
+import {
+  changePlan,
+  disableAutoUpgrade,
+  disableEviction,
+  disableProductionPack,
+  enableAutoUpgrade,
+  enableEviction,
+  enableProductionPack,
+  enableTls,
+  renameDatabase,
+  updateBudget,
+} from '../../../../src/contract/databases-changes.js'
+import type { PlanName } from '../../../../src/contract/plans.js'
+import { api } from '../../api/client.js'
+import { useChange, useTask } from '../../api/hooks.js'
+import { queries, useSettings } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { CREATE_RULES } from './create-form.js'
+import { priceText } from './price.js'
+import { DATABASE_READS, SaveForm, Setting } from './setting.js'
+import { planOf, planTitle } from './words.js'
+
+/** The name of a database. */
+export function NameSetting({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
+  const [name, setName] = useState(database_name)
+  const rename = useChange(renameDatabase, { refreshes: DATABASE_READS, done: 'The name is changed.' })
+  const problem = CREATE_RULES.name(name)
+  return (
+    <Setting title="Name" about="Host, port and credentials stay as they are.">
+      <SaveForm
+        isChanged={problem === null && name.trim() !== database_name}
+        isPending={rename.isPending}
+        onSave={() => rename.mutate({ params: { id: database_id }, body: { name: name.trim() } })}
+      >
+        <TextInput
+          aria-label="Name"
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={problem}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}
+
+/** The plan of a database. */
+export function PlanSetting({ database }: { database: DatabaseRecord }) {
+  const { plans } = useSettings()
+  const present = planOf(database, plans)
+  const [chosen, setChosen] = useState<PlanName | undefined>(present?.plan)
+  const change = useChange(changePlan, { refreshes: DATABASE_READS, done: 'The plan is changed.' })
+  const offered = plans.find(({ plan }) => plan === chosen)
+  return (
+    <Setting
+      title="Plan"
+      about="Limits change while the database serves, and no data is dropped. A plan that is too small for the data is refused."
+    >
+      <SaveForm
+        isChanged={chosen !== undefined && chosen !== present?.plan}
+        isPending={change.isPending}
+        onSave={() => chosen && change.mutate({ params: { id: database.database_id }, body: { plan_name: chosen } })}
+        action="Change"
+      >
+        <Select
+          aria-label="Plan"
+          data={plans.map(({ plan }) => ({ value: plan, label: planTitle(plan) }))}
+          value={chosen ?? null}
+          onChange={(plan) => setChosen(plan ?? undefined)}
+          description={offered ? priceText(offered) : undefined}
+          inputWrapperOrder={['label', 'input', 'description', 'error']}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}
+
+/** The monthly budget of a database. */
+export function BudgetSetting({ database: { database_id, budget } }: { database: DatabaseRecord }) {
+  const [value, setValue] = useState<number | ''>(budget === 0 ? '' : budget)
+  const change = useChange(updateBudget, { refreshes: DATABASE_READS, done: 'The budget is changed.' })
+  const problem = CREATE_RULES.budget(value)
+  const wanted = value === '' ? 0 : value
+  return (
+    <Setting
+      title="Monthly budget"
+      about="Reached, the database refuses commands until the month ends or the budget is raised."
+    >
+      <SaveForm
+        isChanged={problem === null && wanted !== budget}
+        isPending={change.isPending}
+        onSave={() => change.mutate({ params: { id: database_id }, body: { budget: wanted } })}
+      >
+        <NumberInput
+          aria-label="Monthly budget"
+          placeholder="No budget"
+          prefix="$"
+          thousandSeparator=","
+          allowDecimal={false}
+          min={0}
+          max={MOST_BUDGET}
+          value={value}
+          onChange={(next) => setValue(typeof next === 'number' ? next : '')}
+          error={problem}
+        />
+      </SaveForm>
+    </Setting>
+  )
+}
+
+/** Everything that is on or off. */
+export function SwitchSettings({ database }: { database: DatabaseRecord }) {
+  const params = { id: database.database_id }
+  return (
+    <Stack gap="lg">
+      <Toggle
+        label="Evict keys when it is full"
+        about="The least recently used ones make room; otherwise writes are refused, and reads and deletes go on."
+        checked={database.eviction}
+        set={(on) => api(on ? enableEviction : disableEviction, { params })}
+      />
+      <Toggle
+        label="Move to the next plan when it outgrows its own"
+        about="For fixed plans."
+        checked={database.auto_upgrade}
+        set={(on) => api(on ? enableAutoUpgrade : disableAutoUpgrade, { params })}
+      />
+      <Toggle
+        label="Production pack"
+        about="Not on the plan Free. Daily backups are kept for three days."
+        checked={database.prod_pack_enabled}
+        set={(on) => api(on ? enableProductionPack : disableProductionPack, { params })}
+      />
+      <TlsSwitch database={database} />
+    </Stack>
+  )
+}
+
+interface ToggleProps {
+  readonly label: string
+  readonly about: string
+  readonly checked: boolean
+  readonly set: (on: boolean) => Promise<unknown>
+}
+
+function Toggle({ label, about, checked, set }: ToggleProps) {
+  const change = useTask(set, { refreshes: DATABASE_READS, done: 'The setting is changed.' })
+  return (
+    <Switch
+      label={label}
+      description={about}
+      checked={checked}
+      disabled={change.isPending}
+      onChange={(event) => change.mutate(event.currentTarget.checked)}
+    />
+  )
+}
+
+function TlsSwitch({ database: { tls, database_id, database_name } }: { database: DatabaseRecord }) {
+  const ask = () =>
+    confirm({
+      title: `Enable TLS for ${database_name}`,
+      text: 'Connections in clear are closed, and clients have to connect with rediss:// from then on. TLS cannot be switched off again.',
+      action: 'Enable TLS',
+      onConfirm: async () => {
+        await api(enableTls, { params: { id: database_id } })
+        await Promise.all(DATABASE_READS.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
+      },
+    })
+  return (
+    <Switch
+      label="TLS"
+      description={tls ? 'The Redis port speaks TLS. It cannot be switched off.' : 'The Redis port speaks in clear.'}
+      checked={tls}
+      disabled={tls}
+      onChange={ask}
+    />
+  )
+}

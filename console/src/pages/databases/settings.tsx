@@ -1,0 +1,42 @@
+import { Stack } from '@mantine/core'
+import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import { useCanWrite } from '../../api/session.js'
+import { Panel } from '../../components/page.js'
+import { EmptyState } from '../../components/states.js'
+import { AllowListSetting, RegionsSetting } from './settings-access.js'
+import { DangerZone } from './settings-danger.js'
+import { BudgetSetting, NameSetting, PlanSetting, SwitchSettings } from './settings-plan.js'
+
+/** Everything that can be changed about a database. */
+export function SettingsTab({ database }: { database: DatabaseRecord }) {
+  if (!useCanWrite()) {
+    return (
+      <Panel>
+        <EmptyState title="This key may only read">
+          Sign in with a key that has all rights to change the database.
+        </EmptyState>
+      </Panel>
+    )
+  }
+  return (
+    <Stack gap="lg">
+      <Panel title="Name, plan and budget">
+        <Stack gap="xl">
+          <NameSetting database={database} />
+          <PlanSetting database={database} />
+          <BudgetSetting database={database} />
+        </Stack>
+      </Panel>
+      <Panel title="Behaviour">
+        <SwitchSettings database={database} />
+      </Panel>
+      <Panel title="Regions and access">
+        <Stack gap="xl">
+          <RegionsSetting database={database} />
+          <AllowListSetting database={database} />
+        </Stack>
+      </Panel>
+      <DangerZone database={database} />
+    </Stack>
+  )
+}

@@ -1,0 +1,129 @@
+/** What the fields of a database mean, in words and colours of the console. */
+import type { OfferedPlan, RegionStatus } from '../../../../src/contract/console.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import type { AwakeRecord } from '../../../../src/contract/databases-awake.js'
+import type { PlanName } from '../../../../src/contract/plans.js'
+import type { Region } from '../../../../src/contract/regions.js'
+import type { Tone } from '../../components/status.js'
+import { bytes, duration } from '../../lib/format.js'
+
+const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
+  free: 'Free',
+  payg: 'Pay as you go',
+  fixed_250mb: 'Fixed 250 MB',
+  fixed_1gb: 'Fixed 1 GB',
+  fixed_5gb: 'Fixed 5 GB',
+  fixed_10gb: 'Fixed 10 GB',
+  fixed_50gb: 'Fixed 50 GB',
+  fixed_100gb: 'Fixed 100 GB',
+  fixed_500gb: 'Fixed 500 GB',
+}
+
+/** The name of a plan for people. */
+export const planTitle = (plan: PlanName): string => PLAN_TITLES[plan]
+
+/** What the record tells of the plan: it names the kind of payment and the sizes, not the plan. */
+export function paymentTitle({ type, db_disk_threshold }: DatabaseRecord): string {
+  switch (type) {
+    case 'free':
+      return 'Free'
+    case 'payg':
+      return 'Pay as you go'
+    case 'pro':
+      return 'Production pack'
+    case 'paid':
+      return `Fixed ${bytes(db_disk_threshold)}`
+  }
+}
+
+const CHANGES: Readonly<Record<Exclude<DatabaseRecord['modifying_state'], ''>, string>> = {
+  creating: 'being created',
+  deleting: 'being deleted',
+  updating_regions: 'changing regions',
+  changing_plan: 'changing plan',
+  backing_up: 'backing up',
+  restoring: 'restoring',
+}
+
+/** The state of a database, in a word or two. */
+export function stateOf({ state, modifying_state }: DatabaseRecord): { tone: Tone; text: string } {
+  if (modifying_state !== '') return { tone: 'busy', text: CHANGES[modifying_state] }
+  switch (state) {
+    case 'active':
+      return { tone: 'ok', text: 'active' }
+    case 'passive':
+      return { tone: 'idle', text: 'asleep' }
+    case 'suspended':
+      return { tone: 'bad', text: 'suspended' }
+  }
+}
+
+const PLACES: Readonly<Record<Region, string>> = {
+  'us-east-1': 'N. Virginia',
+  'us-east-2': 'Ohio',
+  'us-west-1': 'N. California',
+  'us-west-2': 'Oregon',
+  'ca-central-1': 'Montréal',
+  'eu-central-1': 'Frankfurt',
+  'eu-west-1': 'Ireland',
+  'eu-west-2': 'London',
+  'sa-east-1': 'São Paulo',
+  'ap-south-1': 'Mumbai',
+  'ap-northeast-1': 'Tokyo',
+  'ap-southeast-1': 'Singapore',
+  'ap-southeast-2': 'Sydney',
+  'af-south-1': 'Cape Town',
+  'us-central1': 'Iowa',
+  'us-east4': 'N. Virginia',
+  'europe-west1': 'Belgium',
+  'asia-northeast1': 'Tokyo',
+}
+
+/** Where a region is. */
+export const placeOf = (region: Region): string => PLACES[region]
+
+const REASONS: Readonly<Record<AwakeRecord['reasons'][number]['kind'], string>> = {
+  creation: 'it is being created',
+  change: 'it is being changed',
+  backup: 'a backup is being made',
+  restore: 'a backup is being restored',
+  import: 'an import is under way',
+  blocking: 'blocking commands wait',
+  subscription: 'clients are subscribed',
+  monitor: 'clients watch with MONITOR',
+  tracking: 'clients track their keys',
+  transaction: 'transactions are open',
+  request: 'it was used a moment ago',
+}
+
+/** What keeps a database awake, or why it sleeps. */
+export function awakeText({ awake, reasons }: AwakeRecord): string {
+  if (!awake) return 'the next request wakes it'
+  return reasons.map(({ kind }) => REASONS[kind]).join(', ') || 'it is about to fall asleep'
+}
+
+/** The plan of a database: its record names the kind of payment and the sizes only. */
+export function planOf(database: DatabaseRecord, plans: readonly OfferedPlan[]): OfferedPlan | undefined {
+  const { type, db_disk_threshold, db_memory_threshold, db_max_commands_per_second } = database
+  if (type === 'free' || type === 'payg') return plans.find(({ plan }) => plan === type)
+  return plans.find(
+    (plan) =>
+      plan.db_disk_threshold === db_disk_threshold &&
+      plan.db_memory_threshold === db_memory_threshold &&
+      plan.db_max_commands_per_second === db_max_commands_per_second,
+  )
+}
+
+/** Longer ago than this, a replica should have heard of its primary again: it says that it lives every ten seconds. */
+const SILENT_SECONDS = 30
+
+/** What the engine of a region does; `undefined` for one that sleeps. */
+export function regionText(status: RegionStatus | undefined): string {
+  if (status === undefined) return 'asleep'
+  const { state, role, lag_bytes, heard_seconds_ago = 0 } = status
+  if (state !== 'serving') return state
+  if (lag_bytes === undefined) return 'does not answer'
+  if (role === 'primary') return 'takes the writes'
+  if (heard_seconds_ago > SILENT_SECONDS) return `no word from the primary for ${duration(heard_seconds_ago * 1000)}`
+  return lag_bytes === 0 ? 'up to date' : `${bytes(lag_bytes)} behind`
+}

@@ -1,0 +1,96 @@
+/** What needs a person, derived from the overview: worst first, each with what to do and where. */
+import { MOST_COUNTED, type Overview } from '../../../../src/contract/console.js'
+import type { Tone } from '../../components/status.js'
+import { bytes, capped, counted, duration, percent } from '../../lib/format.js'
+
+/** Something that needs a person. */
+export interface Concern {
+  readonly key: string
+  readonly tone: Extract<Tone, 'bad' | 'warn'>
+  readonly title: string
+  readonly advice: string
+  /** The page to go to, if one helps. */
+  readonly to?: string
+}
+
+const FREE_SHARE_LOW = 0.1
+const FREE_SHARE_BAD = 0.03
+const CERTIFICATE_SOON_MS = 14 * 86_400_000
+
+/** Everything that needs a person. */
+export function concernsOf(overview: Overview, nowMs: number): Concern[] {
+  const concerns = [...engine(overview), ...disk(overview), ...databases(overview), ...failures(overview)]
+  const all = [...concerns, ...certificate(overview, nowMs)]
+  return all.sort((one, other) => Number(one.tone === 'warn') - Number(other.tone === 'warn'))
+}
+
+const engine = ({ engine: { problems } }: Overview): Concern[] =>
+  problems.map((problem) => ({
+    key: problem,
+    tone: 'bad',
+    title: 'The engine should not be used as it is',
+    advice: problem,
+  }))
+
+function disk({ disk: { free_bytes, total_bytes } }: Overview): Concern[] {
+  const share = total_bytes === 0 ? 1 : free_bytes / total_bytes
+  if (share > FREE_SHARE_LOW) return []
+  return [
+    {
+      key: 'disk',
+      tone: share > FREE_SHARE_BAD ? 'warn' : 'bad',
+      title: `The disk has ${bytes(free_bytes)} left (${percent(share)})`,
+      advice: 'When it is full, writes are refused until there is room again. Free some, or move the data directory.',
+    },
+  ]
+}
+
+function databases({ databases: { suspended } }: Overview): Concern[] {
+  if (suspended === 0) return []
+  return [
+    {
+      key: 'suspended',
+      tone: 'bad',
+      title: `${counted(suspended, 'database is', 'databases are')} suspended`,
+      advice: 'Their data is kept, but commands are refused. Raise the budget or change the plan.',
+      to: '/databases',
+    },
+  ]
+}
+
+function failures({ messages, runs }: Overview): Concern[] {
+  const dead: Concern[] = []
+  if (messages.dead > 0) {
+    dead.push({
+      key: 'dead-messages',
+      tone: 'warn',
+      title: `${capped(messages.dead, MOST_COUNTED)} ${messages.dead === 1 ? 'message' : 'messages'} could not be delivered`,
+      advice: 'They wait among the dead letters. Mend their destination, then retry them, or delete them.',
+      to: '/dead-letters',
+    })
+  }
+  if (runs.dead > 0) {
+    dead.push({
+      key: 'dead-runs',
+      tone: 'warn',
+      title: `${capped(runs.dead, MOST_COUNTED)} workflow ${runs.dead === 1 ? 'run has' : 'runs have'} failed`,
+      advice: 'Each can be resumed where it stood or restarted once its endpoint works again.',
+      to: '/runs/dead-letters',
+    })
+  }
+  return dead
+}
+
+function certificate({ tls: { certificate_expires_at } }: Overview, nowMs: number): Concern[] {
+  const leftMs = certificate_expires_at * 1000 - nowMs
+  if (leftMs > CERTIFICATE_SOON_MS) return []
+  return [
+    {
+      key: 'certificate',
+      tone: leftMs > 0 ? 'warn' : 'bad',
+      title:
+        leftMs > 0 ? `The certificate of the Redis ports ends in ${duration(leftMs)}` : 'The certificate has ended',
+      advice: 'Restart the server: it renews its own certificate at start.',
+    },
+  ]
+}

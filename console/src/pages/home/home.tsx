@@ -1,0 +1,192 @@
+import { Group, List, SimpleGrid, Stack, Text } from '@mantine/core'
+import { IconCircleCheck, IconDatabasePlus } from '@tabler/icons-react'
+import { listAuditLogs } from '../../../../src/contract/audit.js'
+import { getOverview, MOST_COUNTED, type Overview } from '../../../../src/contract/console.js'
+import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'
+import { useCanWrite, useSettings } from '../../api/session.js'
+import { CodeBlock, Fact } from '../../components/copy.js'
+import { Figure } from '../../components/figure.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { Loaded } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { useNow, When } from '../../components/when.js'
+import { bytes, capped, percent, whole } from '../../lib/format.js'
+import { concernsOf } from './attention.js'
+
+/** How everything is doing, on one page. */
+export function HomePage() {
+  const overview = useApi(getOverview, {}, { everyMs: LIVE_MS })
+  return (
+    <Page title="Home" about="How this server is doing, what runs on it, and what needs a person.">
+      <Loaded query={overview}>{(data) => <Everything overview={data} />}</Loaded>
+    </Page>
+  )
+}
+
+function Everything({ overview }: { overview: Overview }) {
+  const { databases } = overview
+  const isNew = databases.active + databases.passive + databases.suspended === 0
+  return (
+    <Stack gap="lg">
+      {isNew ? <FirstSteps /> : null}
+      <Work overview={overview} />
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+        <Stack gap="lg" miw={0}>
+          <Attention overview={overview} />
+          <LatestChanges />
+        </Stack>
+        <Health overview={overview} />
+      </SimpleGrid>
+    </Stack>
+  )
+}
+
+function Work({ overview: { databases, messages, runs, bulk_actions } }: { overview: Overview }) {
+  const all = databases.active + databases.passive + databases.suspended
+  const asleep = databases.passive === 0 ? '' : `, ${whole(databases.passive)} asleep`
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
+      <Figure
+        label="Databases"
+        to="/databases"
+        value={whole(all)}
+        note={`${whole(databases.active)} active${asleep}`}
+      />
+      <Figure
+        label="Messages waiting"
+        to="/messages"
+        value={capped(messages.waiting, MOST_COUNTED)}
+        note={`${capped(messages.dead, MOST_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}
+      />
+      <Figure
+        label="Runs under way"
+        to="/runs"
+        value={capped(runs.unfinished, MOST_COUNTED)}
+        note={`${capped(runs.dead, MOST_COUNTED)} failed and kept`}
+      />
+      <Figure
+        label="Bulk actions under way"
+        to="/bulk-actions"
+        value={whole(bulk_actions.unfinished)}
+        note="cancelling many runs at once"
+      />
+    </SimpleGrid>
+  )
+}
+
+function Attention({ overview }: { overview: Overview }) {
+  const concerns = concernsOf(overview, useNow())
+  return (
+    <Panel title="Needs a person">
+      {concerns.length === 0 ? (
+        <Group gap="sm" wrap="nowrap">
+          <IconCircleCheck size={22} color="var(--hp-ok)" aria-hidden />
+          <Text size="sm">Nothing. Everything serves, and nothing has failed for good.</Text>
+        </Group>
+      ) : (
+        <Stack gap="md">
+          {concerns.map(({ key, tone, title, advice, to }) => (
+            <Stack key={key} gap={2}>
+              <Status tone={tone}>{to === undefined ? title : <ConcernLink to={to}>{title}</ConcernLink>}</Status>
+              <Text size="sm" c="dimmed" pl={15}>
+                {advice}
+              </Text>
+            </Stack>
+          ))}
+        </Stack>
+      )}
+    </Panel>
+  )
+}
+
+function ConcernLink({ to, children }: { to: string; children: string }) {
+  return <TextLink to={to}>{children}</TextLink>
+}
+
+const LATEST = { query: { limit: 6 } }
+
+function LatestChanges() {
+  const log = useApi(listAuditLogs, LATEST, { everyMs: CALM_MS })
+  return (
+    <Panel title="Latest changes" actions={<TextLink to="/audit">Audit log</TextLink>}>
+      <Loaded query={log}>
+        {(entries) =>
+          entries.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              Nothing has been changed yet.
+            </Text>
+          ) : (
+            entries.map((entry) => (
+              <Group key={entry.log_id} justify="space-between" wrap="nowrap" gap="sm" mih={28}>
+                <Text size="sm" className="truncate">
+                  {entry.action_string} by {entry.actor}
+                </Text>
+                <Text size="sm" c="dimmed" component="div" style={{ whiteSpace: 'nowrap' }}>
+                  <When atMs={entry.timestamp * 1000} />
+                </Text>
+              </Group>
+            ))
+          )
+        }
+      </Loaded>
+    </Panel>
+  )
+}
+
+function Health({ overview: { engine, store, tls, disk, memory, started_at } }: { overview: Overview }) {
+  return (
+    <Panel title="Health">
+      <Fact name="Engine">
+        <Status tone={engine.problems.length === 0 ? 'ok' : 'bad'}>
+          {engine.kind === 'valkey' ? 'Valkey' : 'Redis'} {engine.version}
+        </Status>
+      </Fact>
+      <Fact name="Store">{store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}</Fact>
+      <Fact name="TLS for new databases">{tls.by_default ? 'on' : 'off, unless asked for'}</Fact>
+      <Fact name="Certificate">
+        ends <When atMs={tls.certificate_expires_at * 1000} />
+      </Fact>
+      <Fact name="Disk">
+        {bytes(disk.free_bytes)} free of {bytes(disk.total_bytes)} ({percent(disk.free_bytes / disk.total_bytes)})
+      </Fact>
+      <Fact name="Memory of the server">{bytes(memory.resident_bytes)}</Fact>
+      <Fact name="Started">
+        <When atMs={started_at * 1000} />
+      </Fact>
+      <Text size="sm" c="dimmed" mt="xs">
+        Durability: {store.durability}
+      </Text>
+    </Panel>
+  )
+}
+
+function FirstSteps() {
+  const canWrite = useCanWrite()
+  const { queue_url } = useSettings()
+  return (
+    <Panel title="First steps">
+      <List type="ordered" spacing="md" size="sm">
+        <List.Item>
+          <Stack gap="xs" align="flex-start">
+            <Text size="sm">Create a database and connect to it with any Redis client, or over HTTP.</Text>
+            {canWrite ? (
+              <ButtonLink to="/databases" search={{ create: true }} leftSection={<IconDatabasePlus size={16} />}>
+                Create a database
+              </ButtonLink>
+            ) : null}
+          </Stack>
+        </List.Item>
+        <List.Item>
+          <Text size="sm" mb="xs">
+            Publish a message: it is delivered to your URL, and retried until it arrives.
+          </Text>
+          <CodeBlock
+            label="Publish a message with curl"
+            code={`curl -X POST ${queue_url}/v2/publish/https://example.com/hook \\\n  -H "Authorization: Bearer $QSTASH_TOKEN" -d '{"hello":"world"}'`}
+          />
+        </List.Item>
+      </List>
+    </Panel>
+  )
+}

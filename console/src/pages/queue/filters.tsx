@@ -1,0 +1,48 @@
+import { TextInput } from '@mantine/core'
+import { useDebouncedCallback } from '@mantine/hooks'
+import { useEffect, useRef, useState } from 'react'
+
+const TYPING_MS = 400
+
+/** A field that filters a list: what is typed goes into the address a moment after the last key. */
+export function FilterField({
+  label,
+  value,
+  onChange,
+  isSearch = false,
+  width = 200,
+}: {
+  label: string
+  value: string | undefined
+  /** `undefined`: the filter is empty. */
+  onChange: (value: string | undefined) => void
+  /** The key `/` leads here. */
+  isSearch?: boolean
+  width?: number
+}) {
+  const [typed, setTyped] = useState(value ?? '')
+  const told = useRef(value)
+  const change = useDebouncedCallback((text: string) => {
+    told.current = text.trim() === '' ? undefined : text.trim()
+    onChange(told.current)
+  }, TYPING_MS)
+  useEffect(() => {
+    // Somebody else changed the filter, such as the button that goes back.
+    if (value !== told.current) setTyped(value ?? '')
+    told.current = value
+  }, [value])
+  return (
+    <TextInput
+      {...(isSearch ? { 'data-search': true } : {})}
+      aria-label={label}
+      placeholder={label}
+      size="xs"
+      w={{ base: '100%', xs: width }}
+      value={typed}
+      onChange={(event) => {
+        setTyped(event.currentTarget.value)
+        change(event.currentTarget.value)
+      }}
+    />
+  )
+}

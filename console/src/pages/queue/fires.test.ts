@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest'
+import { nextFires, zoned } from './fires.js'
+
+const NOON = Date.UTC(2026, 0, 1, 12)
+const HOUR_MS = 3_600_000
+
+it('tells the next five fires', () => {
+  expect(nextFires('0 * * * *', NOON)).toEqual({ kind: 'times', times: [1, 2, 3, 4, 5].map((n) => NOON + n * HOUR_MS) })
+})
+
+it('counts in the time zone that was chosen', () => {
+  const fires = nextFires(zoned('0 9 * * *', 'Asia/Tokyo'), NOON, 1)
+  expect(fires).toEqual({ kind: 'times', times: [Date.UTC(2026, 0, 2, 0)] })
+})
+
+it('says what is wrong, and when a time never comes', () => {
+  expect(nextFires('', NOON)).toMatchObject({ kind: 'problem' })
+  expect(nextFires('61 * * * *', NOON)).toMatchObject({ kind: 'problem' })
+  expect(nextFires('0 0 31 2 *', NOON)).toEqual({ kind: 'problem', problem: 'This never comes' })
+})

@@ -1,0 +1,26 @@
+/** When schedules fire, computed in the browser by the same parser that the server uses. */
+import { parseCron } from '../../../../src/queue/schedules/cron.js'
+
+/** The next fires of a cron expression, Unix milliseconds, or why it cannot be understood. */
+export type Fires =
+  | { readonly kind: 'times'; readonly times: readonly number[] }
+  | { readonly kind: 'problem'; readonly problem: string }
+
+/** The next `count` fires after a time. */
+export function nextFires(cron: string, afterMs: number, count = 5): Fires {
+  if (cron.trim() === '') return { kind: 'problem', problem: 'Write five fields: minute, hour, day, month, weekday' }
+  const parsed = parseCron(cron)
+  if ('problem' in parsed) return { kind: 'problem', problem: parsed.problem }
+  const times: number[] = []
+  let at: number | undefined = afterMs
+  while (times.length < count) {
+    at = parsed.next(at)
+    if (at === undefined) break
+    times.push(at)
+  }
+  return times.length > 0 ? { kind: 'times', times } : { kind: 'problem', problem: 'This never comes' }
+}
+
+/** A cron expression with its time zone, as the server takes it. */
+export const zoned = (cron: string, zone: string): string =>
+  zone === 'UTC' || zone === '' ? cron.trim() : `CRON_TZ=${zone} ${cron.trim()}`

@@ -1,0 +1,215 @@
+import { Button, NumberInput, SimpleGrid, Text, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { IconAdjustments, IconPin, IconSearch } from '@tabler/icons-react'
+import { useState } from 'react'
+import type { Static } from 'typebox'
+import { changeFlowKey, getGlobalParallelism, listFlowKeys } from '../../../../src/contract/queue-flow.js'
+import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { LimitBar } from '../../components/figure.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { duration, whole } from '../../lib/format.js'
+import { FilterField } from './filters.js'
+import { type RowAction, RowMenu } from './row-menu.js'
+
+type FlowKey = Static<typeof listFlowKeys.success.body>[number]
+
+/** Which key is being pinned: one that there is, or a new one. */
+type Pinning = { readonly kind: 'new' } | { readonly kind: 'change'; readonly key: FlowKey }
+
+/** Limits that messages share by naming the same key. */
+export function FlowControlPage() {
+  const [search, setSearch] = useState<string | undefined>()
+  const [pinning, setPinning] = useState<Pinning | undefined>()
+  const canWrite = useCanWrite()
+  const keys = useApi(listFlowKeys, { query: { search } }, { everyMs: LIVE_MS })
+  const pin = canWrite ? (
+    <Button leftSection={<IconPin size={16} />} onClick={() => setPinning({ kind: 'new' })}>
+      Pin a key
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Flow control"
+      about="Messages that name the same key share its limits: so many calls at once, so many in a period. What is over waits."
+      actions={pin}
+    >
+      <ServerParallelism />
+      <Panel
+        flush
+        title="Keys"
+        actions={<FilterField label="Search by key" isSearch value={search} onChange={setSearch} />}
+      >
+        <Loaded query={keys} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="Flow-control keys"
+              columns={columnsFor(canWrite, (key) => setPinning({ kind: 'change', key }))}
+              rows={rows}
+              rowKey={({ flowControlKey }) => flowControlKey}
+              empty={
+                search === undefined ? (
+                  <EmptyState title="No message has named a key lately" icon={IconAdjustments} action={pin}>
+                    Publish with a flow-control key, or pin the limits of one before.
+                  </EmptyState>
+                ) : (
+                  <EmptyState title="No key holds this text" icon={IconSearch} />
+                )
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      {pinning === undefined ? null : <PinForm pinning={pinning} onClose={() => setPinning(undefined)} />}
+    </Page>
+  )
+}
+
+function ServerParallelism() {
+  const parallelism = useApi(getGlobalParallelism, {}, { everyMs: LIVE_MS })
+  return (
+    <Panel>
+      <Loaded query={parallelism}>
+        {({ parallelismCount, parallelismMax }) => (
+          <LimitBar
+            label="Deliveries in flight on this server"
+            used={parallelismCount}
+            allowed={parallelismMax}
+            show={whole}
+          />
+        )}
+      </Loaded>
+    </Panel>
+  )
+}
+
+const limitText = (count: number, most: number): string =>
+  most === 0 ? 'no limit' : `${whole(count)} of ${whole(most)}`
+
+function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<FlowKey>[] {
+  return [
+    { key: 'key', title: 'Key', render: ({ flowControlKey }) => flowControlKey },
+    {
+      key: 'state',
+      title: 'State',
+      width: '120px',
+      render: ({ isPaused, isPinnedParallelism, isPinnedRate }) => {
+        if (isPaused) return <Status tone="warn">Paused</Status>
+        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Open'}</Status>
+      },
+    },
+    {
+      key: 'waiting',
+      title: 'Waiting',
+      width: '90px',
+      align: 'right',
+      render: ({ waitListSize }) => whole(waitListSize),
+    },
+    {
+      key: 'parallelism',
+      title: 'At once',
+      width: '130px',
+      align: 'right',
+      from: 'sm',
+      render: ({ parallelismCount, parallelismMax }) => limitText(parallelismCount, parallelismMax),
+    },
+    {
+      key: 'rate',
+      title: 'In this period',
+      width: '190px',
+      align: 'right',
+      from: 'md',
+      render: ({ rateCount, rateMax, ratePeriod }) =>
+        rateMax === 0 ? 'no limit' : `${limitText(rateCount, rateMax)} in ${duration(ratePeriod * 1000)}`,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '60px',
+      align: 'right',
+      render: (key) => (canWrite ? <KeyActions flowKey={key} onPin={() => onPin(key)} /> : null),
+    },
+  ]
+}
+
+function KeyActions({ flowKey, onPin }: { flowKey: FlowKey; onPin: () => void }) {
+  const { flowControlKey: name, isPaused, isPinnedParallelism, isPinnedRate } = flowKey
+  const change = useChange(changeFlowKey, { refreshes: [listFlowKeys], done: `It is done with ${name}.` })
+  const doing =
+    (act: string): (() => void) =>
+    () =>
+      change.mutate({ params: { action: `${encodeURIComponent(name)}/${act}` } })
+  const unpin: RowAction = { label: 'Unpin', onClick: doing('unpin?parallelism=true&rate=true') }
+  return (
+    <RowMenu
+      of={name}
+      actions={[
+        isPaused
+          ? { label: 'Resume the key', onClick: doing('resume') }
+          : { label: 'Pause the key', onClick: doing('pause') },
+        { label: 'Pin limits', onClick: onPin },
+        ...(isPinnedParallelism || isPinnedRate ? [unpin] : []),
+        { label: 'Begin a new period', onClick: doing('resetRate') },
+      ]}
+    />
+  )
+}
+
+interface PinValues {
+  readonly name: string
+  readonly parallelism: number | ''
+  readonly rate: number | ''
+  readonly period: number | ''
+}
+
+function pinQuery({ parallelism, rate, period }: PinValues): string {
+  const given = Object.entries({ parallelism, rate, ...(rate === '' ? {} : { period }) }).filter(
+    ([, value]) => value !== '',
+  )
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+}
+
+function PinForm({ pinning, onClose }: { pinning: Pinning; onClose: () => void }) {
+  const key = pinning.kind === 'change' ? pinning.key : undefined
+  const form = useForm<PinValues>({
+    initialValues: {
+      name: key?.flowControlKey ?? '',
+      parallelism: key?.parallelismMax || '',
+      rate: key?.rateMax || '',
+      period: key?.rateMax ? key.ratePeriod : 1,
+    },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) => (name.trim() === '' ? 'Name the key' : null),
+      parallelism: (value, { rate }) => (value === '' && rate === '' ? 'Give at least one limit' : null),
+    },
+  })
+  const pin = useChange(changeFlowKey, { refreshes: [listFlowKeys], errors: 'inline', onDone: onClose })
+  const submit = form.onSubmit((values) =>
+    pin.mutate({ params: { action: `${encodeURIComponent(values.name.trim())}/pin?${pinQuery(values)}` } }),
+  )
+  return (
+    <FormDialog
+      opened
+      onClose={onClose}
+      title={key ? `Pin the limits of ${key.flowControlKey}` : 'Pin the limits of a key'}
+      task={pin}
+      action="Pin the limits"
+      onSubmit={submit}
+    >
+      <Text size="sm" c="dimmed">
+        Pinned limits hold whatever messages ask for, until they are unpinned.
+      </Text>
+      {key ? null : <TextInput label="Key" data-autofocus {...form.getInputProps('name')} />}
+      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
+        <NumberInput label="Calls at once" min={1} allowDecimal={false} {...form.getInputProps('parallelism')} />
+        <NumberInput label="Calls in a period" min={1} allowDecimal={false} {...form.getInputProps('rate')} />
+        <NumberInput label="Period" suffix=" s" min={1} allowDecimal={false} {...form.getInputProps('period')} />
+      </SimpleGrid>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,201 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { IconPlus, IconTopologyStar3 } from '@tabler/icons-react'
+import { useState } from 'react'
+import type { Static } from 'typebox'
+import {
+  addUrlGroupEndpoints,
+  deleteUrlGroup,
+  listUrlGroups,
+  removeUrlGroupEndpoints,
+} from '../../../../src/contract/queue-groups.js'
+import { api } from '../../api/client.js'
+import { CALM_MS, useApi, useChange } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { When } from '../../components/when.js'
+import { counted } from '../../lib/format.js'
+
+type UrlGroup = Static<typeof listUrlGroups.success.body>[number]
+type Endpoint = UrlGroup['endpoints'][number]
+
+/** Which group gets an endpoint: one that there is, or a new one. */
+type Adding = { readonly kind: 'new' } | { readonly kind: 'to'; readonly name: string }
+
+const forget = () => queries.invalidateQueries({ queryKey: [listUrlGroups.id] })
+
+/** Groups of endpoints that get the same messages. */
+export function UrlGroupsPage() {
+  const [adding, setAdding] = useState<Adding | undefined>()
+  const canWrite = useCanWrite()
+  const groups = useApi(listUrlGroups, {}, { everyMs: CALM_MS })
+  const create = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={() => setAdding({ kind: 'new' })}>
+      Create a URL group
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="URL groups"
+      about="A message to a URL group goes to every endpoint of it; each delivery is retried on its own."
+      actions={create}
+    >
+      <Loaded query={groups} loading={<LoadingLines />}>
+        {(all) =>
+          all.length === 0 ? (
+            <Panel>
+              <EmptyState title="There is no URL group yet" icon={IconTopologyStar3} action={create}>
+                Publish to the name of a group instead of a URL, and all of its endpoints get the message.
+              </EmptyState>
+            </Panel>
+          ) : (
+            <Stack gap="lg">
+              {all.map((group) => (
+                <GroupPanel
+                  key={group.name}
+                  group={group}
+                  canWrite={canWrite}
+                  onAdd={() => setAdding({ kind: 'to', name: group.name })}
+                />
+              ))}
+            </Stack>
+          )
+        }
+      </Loaded>
+      {adding === undefined ? null : <AddEndpoint adding={adding} onClose={() => setAdding(undefined)} />}
+    </Page>
+  )
+}
+
+function GroupPanel({ group, canWrite, onAdd }: { group: UrlGroup; canWrite: boolean; onAdd: () => void }) {
+  const { name, endpoints, updatedAt } = group
+  const ask = () =>
+    confirm({
+      title: `Delete the URL group ${name}`,
+      text: 'Publishing to it is refused from then on. Messages that were published are delivered all the same.',
+      action: 'Delete the URL group',
+      typed: name,
+      onConfirm: async () => {
+        await api(deleteUrlGroup, { params: { name } })
+        await forget()
+      },
+    })
+  return (
+    <Panel
+      flush
+      title={name}
+      actions={
+        <Group gap="xs">
+          <Text size="sm" c="dimmed">
+            {counted(endpoints.length, 'endpoint')}, changed <When atMs={updatedAt} />
+          </Text>
+          {canWrite ? (
+            <>
+              <Button size="xs" variant="default" onClick={onAdd} aria-label={`Add an endpoint to ${name}`}>
+                Add an endpoint
+              </Button>
+              <Button
+                size="xs"
+                variant="subtle"
+                c="var(--mantine-color-error)"
+                color="red.9"
+                onClick={ask}
+                aria-label={`Delete the URL group ${name}`}
+              >
+                Delete
+              </Button>
+            </>
+          ) : null}
+        </Group>
+      }
+    >
+      <DataTable
+        label={`Endpoints of ${name}`}
+        columns={columnsFor(group, canWrite)}
+        rows={endpoints}
+        rowKey={({ url }) => url}
+      />
+    </Panel>
+  )
+}
+
+function columnsFor(group: UrlGroup, canWrite: boolean): Column<Endpoint>[] {
+  return [
+    { key: 'name', title: 'Name', width: '180px', from: 'xs', render: ({ name }) => name ?? '' },
+    { key: 'url', title: 'URL', render: ({ url }) => url },
+    {
+      key: 'actions',
+      title: '',
+      width: '100px',
+      align: 'right',
+      render: (endpoint) => (canWrite ? <RemoveEndpoint group={group} endpoint={endpoint} /> : null),
+    },
+  ]
+}
+
+function RemoveEndpoint({ group: { name, endpoints }, endpoint: { url } }: { group: UrlGroup; endpoint: Endpoint }) {
+  const ask = () =>
+    confirm({
+      title: 'Remove an endpoint',
+      text: `${url} gets no further messages of ${name}.${endpoints.length === 1 ? ' It is the last one: the group goes with it.' : ''}`,
+      action: 'Remove the endpoint',
+      onConfirm: async () => {
+        await api(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: [{ url }] } })
+        await forget()
+      },
+    })
+  return (
+    <Button
+      size="compact-xs"
+      variant="subtle"
+      c="var(--mantine-color-error)"
+      onClick={ask}
+      aria-label={`Remove ${url}`}
+    >
+      Remove
+    </Button>
+  )
+}
+
+function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void }) {
+  const form = useForm({
+    initialValues: { group: adding.kind === 'to' ? adding.name : '', name: '', url: '' },
+    validateInputOnChange: true,
+    validate: {
+      group: (group) => (/^[\w.-]+$/.test(group) ? null : 'Letters, digits, - _ and . only'),
+      url: (url) => (/^https?:\/\/[^/]/.test(url.trim()) ? null : 'Write a URL that begins with http:// or https://'),
+    },
+  })
+  const add = useChange(addUrlGroupEndpoints, { refreshes: [listUrlGroups], errors: 'inline', onDone: onClose })
+  const submit = form.onSubmit(({ group, name, url }) =>
+    add.mutate({
+      params: { name: group },
+      body: { endpoints: [{ url: url.trim(), ...(name.trim() !== '' && { name: name.trim() }) }] },
+    }),
+  )
+  const isNew = adding.kind === 'new'
+  return (
+    <FormDialog
+      opened
+      onClose={onClose}
+      title={isNew ? 'Create a URL group' : `Add an endpoint to ${adding.name}`}
+      task={add}
+      action={isNew ? 'Create the URL group' : 'Add the endpoint'}
+      onSubmit={submit}
+    >
+      {isNew ? (
+        <TextInput label="Name of the group" placeholder="orders" data-autofocus {...form.getInputProps('group')} />
+      ) : null}
+      <TextInput
+        label={isNew ? 'URL of its first endpoint' : 'URL'}
+        placeholder="https://example.com/api/orders"
+        {...form.getInputProps('url')}
+      />
+      <TextInput label="Name of the endpoint" description="Optional" {...form.getInputProps('name')} />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,216 @@
+import { Alert, Button, SimpleGrid, Stack, Text, Timeline } from '@mantine/core'
+import { IconPlayerStop } from '@tabler/icons-react'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import type { Static } from 'typebox'
+import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/queue.js'
+import type { Message } from '../../../../src/contract/queue-fields.js'
+import { api } from '../../api/client.js'
+import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { Fact } from '../../components/copy.js'
+import { Page, Panel } from '../../components/page.js'
+import { PayloadView } from '../../components/payload.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { dateTime, duration } from '../../lib/format.js'
+import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
+
+const route = getRouteApi('/shell/messages/$id')
+const MOST_ENTRIES = 1_000
+
+/** The life of one message: what it is, and everything that happened to it. */
+export function MessagePage() {
+  const { id } = route.useParams()
+  const log = useApi(
+    listLogs,
+    { query: { messageId: [id], order: 'earliestFirst', count: MOST_ENTRIES } },
+    { everyMs: LIVE_MS },
+  )
+  return (
+    <Page
+      title={id}
+      crumbs={[{ label: 'Messages', to: '/messages' }]}
+      actions={<Actions entries={log.data?.logs} id={id} />}
+    >
+      <Loaded query={log} loading={<LoadingLines />}>
+        {({ logs }) =>
+          logs.length === 0 ? (
+            <EmptyState title="There is no such message">
+              It may have been deleted: finished messages are kept for as long as the configuration says.
+            </EmptyState>
+          ) : (
+            <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+              <Life entries={logs} />
+              <Stack gap="lg">
+                <Content id={id} entries={logs} />
+              </Stack>
+            </SimpleGrid>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | undefined }) {
+  const canWrite = useCanWrite()
+  const navigate = useNavigate()
+  const latest = messagesOf(entries ?? [])[0]?.latest
+  if (latest === undefined) return null
+  const ask = () =>
+    confirm({
+      title: 'Cancel this message',
+      text: 'It is not sent any more. A request in flight is aborted, and its outcome ignored.',
+      action: 'Cancel the message',
+      onConfirm: async () => {
+        await api(cancelMessage, { params: { messageId: id } })
+        await queries.invalidateQueries({ queryKey: [listLogs.id] })
+      },
+    })
+  if (standingOf(latest.state) === 'failed') {
+    return (
+      <Button variant="default" onClick={() => void navigate({ to: '/dead-letters', search: { url: latest.url } })}>
+        Look at the dead letters of this URL
+      </Button>
+    )
+  }
+  if (!canWrite || standingOf(latest.state) !== 'unfinished') return null
+  return (
+    <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
+      Cancel the message
+    </Button>
+  )
+}
+
+function Life({ entries }: { entries: readonly LogEntry[] }) {
+  const last = entries.at(-1)
+  return (
+    <Panel title="What happened">
+      <Timeline active={entries.length} bulletSize={14} lineWidth={2}>
+        {entries.map((entry, index) => (
+          <Timeline.Item
+            // biome-ignore lint/suspicious/noArrayIndexKey: entries are only ever added at the end.
+            key={index}
+            title={<Status tone={wordsOf(entry.state).tone}>{wordsOf(entry.state).title}</Status>}
+          >
+            <Happening entry={entry} before={entries[index - 1]} isLast={entry === last} />
+          </Timeline.Item>
+        ))}
+      </Timeline>
+    </Panel>
+  )
+}
+
+/** One entry: when, what it means, and what the destination said. */
+function Happening({ entry, before, isLast }: { entry: LogEntry; before: LogEntry | undefined; isLast: boolean }) {
+  const { state, time, nextDeliveryTime } = entry
+  return (
+    <Stack gap={6} pb="xs">
+      <Text size="xs" c="dimmed">
+        {dateTime(time)}
+        {before === undefined ? '' : ` · ${duration(Math.max(0, time - before.time))} later`}
+      </Text>
+      {isLast ? <Text size="sm">{wordsOf(state).means}</Text> : null}
+      {isLast && nextDeliveryTime !== undefined ? (
+        <Text size="sm">
+          Next try <When atMs={nextDeliveryTime} />.
+        </Text>
+      ) : null}
+      {state === 'RETRY' ? null : <Answer entry={entry} />}
+    </Stack>
+  )
+}
+
+/** What the destination said; an entry about a retry only repeats that of the attempt before. */
+function Answer({ entry: { time, responseStatus, responseBody = '', error } }: { entry: LogEntry }) {
+  const outcome = responseStatus === undefined ? error : `The destination answered ${responseStatus}.`
+  return (
+    <>
+      {outcome === undefined ? null : <Text size="sm">{outcome}</Text>}
+      {responseBody === '' ? null : (
+        <PayloadView payload={payloadOfBase64(responseBody)} label={`Answer at ${dateTime(time)}`} />
+      )}
+    </>
+  )
+}
+
+/** A message that was canceled is gone; its log is what is left of it. */
+function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) {
+  const isCanceled = entries.some(({ state }) => standingOf(state) === 'canceled')
+  const message = useApi(getMessage, { params: { messageId: id } }, { enabled: !isCanceled, everyMs: LIVE_MS })
+  if (isCanceled) {
+    return (
+      <Alert color="gray" title="The message was canceled">
+        Its content is not kept.
+      </Alert>
+    )
+  }
+  return (
+    <Loaded query={message} loading={<LoadingLines />}>
+      {(found) => (
+        <>
+          <Facts message={found} />
+          <Panel title="Body">
+            <PayloadView
+              payload={
+                found.bodyBase64 === undefined ? payloadOfText(found.body ?? '') : payloadOfBase64(found.bodyBase64)
+              }
+              label="Body of the message"
+              empty="The message has no body."
+            />
+          </Panel>
+          <Panel title="Headers">
+            <PayloadView
+              payload={payloadOfText(headerLines(found))}
+              label="Headers of the message"
+              empty="No headers."
+            />
+          </Panel>
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+const headerLines = ({ header }: Static<typeof Message>): string =>
+  Object.entries(header)
+    .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
+    .join('\n')
+
+function Facts({ message }: { message: Static<typeof Message> }) {
+  const optional: readonly (readonly [string, string | number | undefined])[] = [
+    ['URL group', message.topicName],
+    ['Queue', message.queueName],
+    ['Schedule', message.scheduleId],
+    ['Labels', message.labels?.join(', ')],
+    ['Flow-control key', message.flowControlKey],
+    ['Callback', message.callback],
+    ['Failure callback', message.failureCallback],
+    ['Retry delay', message.retryDelayExpression],
+    ['Time limit', message.timeout === undefined ? undefined : duration(message.timeout)],
+    ['Published from', message.callerIP],
+  ]
+  return (
+    <Panel title="The message">
+      <Fact name="Destination" copy={message.url}>
+        {message.url}
+      </Fact>
+      <Fact name="Id" copy={message.messageId}>
+        {message.messageId}
+      </Fact>
+      <Fact name="Method">{message.method}</Fact>
+      <Fact name="Published">{dateTime(message.createdAt)}</Fact>
+      <Fact name="Retries">up to {message.maxRetries}</Fact>
+      {optional.map(([name, value]) =>
+        value === undefined || value === '' ? null : (
+          <Fact key={name} name={name}>
+            {value}
+          </Fact>
+        ),
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,173 @@
+import { Button, Group, Select } from '@mantine/core'
+import { IconInbox, IconSearch, IconSend } from '@tabler/icons-react'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { listLogs } from '../../../../src/contract/queue.js'
+import { LIVE_MS, useApiPages } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { FilterField } from './filters.js'
+import { PublishForm } from './publish.js'
+import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
+import { messagesOf, standingOf, type Told, wordsOf } from './story.js'
+
+const route = getRouteApi('/shell/messages')
+/** Entries a request; a message has two or more. */
+const PAGE = 500
+
+/** Nearly all begin alike; what tells them apart comes later. */
+const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, '')
+
+const STANDING_TITLES: Readonly<Record<Standing, string>> = {
+  unfinished: 'Not finished',
+  delivered: 'Delivered',
+  failed: 'Failed',
+  canceled: 'Canceled',
+}
+
+/** All messages that are kept, the newest first. */
+export function MessagesPage() {
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const canWrite = useCanWrite()
+  const { publish: isPublishing, ...filters } = search
+  const log = useMessages(filters)
+  const show = (next: MessageSearch) => void navigate({ to: '/messages', search: next })
+  const button = canWrite ? (
+    <Button leftSection={<IconSend size={16} />} onClick={() => show({ ...filters, publish: true })}>
+      Publish a message
+    </Button>
+  ) : undefined
+  const isFiltered = Object.keys(filters).length > 0
+  return (
+    <Page
+      title="Messages"
+      about="A message is an HTTP request that the server delivers for you: signed, retried when it fails, and never lost."
+      actions={button}
+    >
+      <Panel flush title="Messages" actions={<Filters filters={filters} onChange={show} />}>
+        {log.isPending ? <LoadingLines /> : null}
+        {log.isError ? <ErrorState error={log.error} onRetry={() => void log.refetch()} /> : null}
+        {log.rows ? (
+          <DataTable
+            label="Messages"
+            columns={COLUMNS}
+            rows={log.rows}
+            rowKey={({ messageId }) => messageId}
+            onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
+            onEnd={log.hasNextPage && !log.isFetching ? () => void log.fetchNextPage() : undefined}
+            empty={
+              isFiltered ? (
+                <EmptyState title="No message is like this" icon={IconSearch}>
+                  Change the filters, or take them away.
+                </EmptyState>
+              ) : (
+                <EmptyState title="There is no message yet" icon={IconInbox} action={button}>
+                  Publish one from here, or with any HTTP client or the QStash SDK.
+                </EmptyState>
+              )
+            }
+          />
+        ) : null}
+      </Panel>
+      <PublishForm isOpen={isPublishing === true && canWrite} onClose={() => show(filters)} />
+    </Page>
+  )
+}
+
+function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
+  const log = useApiPages(
+    listLogs,
+    { query: { ...filtersOf(filters), count: PAGE, trimBody: 0 } },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  // The log is asked for entries of all states: only together do they tell how a message stands.
+  const rows = useMemo(() => {
+    const told = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
+    return told?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
+  }, [log.data, standing])
+  return { ...log, rows }
+}
+
+function Filters({
+  filters,
+  onChange,
+}: {
+  filters: Omit<MessageSearch, 'publish'>
+  onChange: (filters: MessageSearch) => void
+}) {
+  const set = (name: 'url' | 'label' | 'queue' | 'standing', value: string | undefined) => {
+    const { [name]: _before, ...rest } = filters
+    onChange(value === undefined ? rest : ({ ...rest, [name]: value } as MessageSearch))
+  }
+  return (
+    <Group gap="xs" wrap="wrap">
+      <Select
+        aria-label="How they stand"
+        placeholder="All"
+        size="xs"
+        w={130}
+        clearable
+        data={STANDINGS.map((value) => ({ value, label: STANDING_TITLES[value] }))}
+        value={filters.standing ?? null}
+        onChange={(value) => set('standing', value ?? undefined)}
+      />
+      <FilterField label="Whole URL" isSearch value={filters.url} onChange={(value) => set('url', value)} />
+      <FilterField label="Label" width={120} value={filters.label} onChange={(value) => set('label', value)} />
+      <FilterField label="Queue" width={120} value={filters.queue} onChange={(value) => set('queue', value)} />
+    </Group>
+  )
+}
+
+const COLUMNS: readonly Column<Told>[] = [
+  {
+    key: 'state',
+    title: 'State',
+    width: '155px',
+    render: ({ latest }) => <Status tone={wordsOf(latest.state).tone}>{wordsOf(latest.state).title}</Status>,
+  },
+  {
+    key: 'url',
+    title: 'Destination',
+    render: ({ latest, messageId }) => (
+      <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url}>
+        {withoutScheme(latest.url)}
+      </TextLink>
+    ),
+  },
+  { key: 'queue', title: 'Queue', width: '90px', from: 'lg', render: ({ latest }) => latest.queueName ?? '' },
+  {
+    key: 'label',
+    title: 'Labels',
+    width: '100px',
+    from: 'md',
+    render: ({ latest }) => latest.labels?.join(', ') ?? '',
+  },
+  {
+    key: 'answer',
+    title: 'Answer',
+    width: '80px',
+    from: 'sm',
+    align: 'right',
+    render: ({ latest }) => latest.responseStatus ?? '',
+  },
+  {
+    key: 'next',
+    title: 'Next try',
+    width: '125px',
+    from: 'md',
+    render: ({ latest }) => (latest.nextDeliveryTime === undefined ? '' : <When atMs={latest.nextDeliveryTime} />),
+  },
+  {
+    key: 'published',
+    title: 'Published',
+    width: '140px',
+    from: 'sm',
+    render: ({ publishedAtMs }) => <When atMs={publishedAtMs} />,
+  },
+]

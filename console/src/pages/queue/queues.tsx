@@ -1,0 +1,181 @@
+import { Button, NumberInput, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { IconList, IconPlus } from '@tabler/icons-react'
+import { useState } from 'react'
+import type { Static } from 'typebox'
+import {
+  deleteQueue,
+  listQueues,
+  MOST_PARALLEL,
+  pauseQueue,
+  putQueue,
+  resumeQueue,
+} from '../../../../src/contract/queue-queues.js'
+import { api } from '../../api/client.js'
+import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { counted, whole } from '../../lib/format.js'
+import { RowMenu } from './row-menu.js'
+
+type Queue = Static<typeof listQueues.success.body>[number]
+
+/** What the dialog is for: a new queue, or one that there is. */
+type Editing = { readonly kind: 'new' } | { readonly kind: 'change'; readonly queue: Queue }
+
+/** Queues: messages that wait for each other. */
+export function QueuesPage() {
+  const [editing, setEditing] = useState<Editing | undefined>()
+  const canWrite = useCanWrite()
+  const queues = useApi(listQueues, {}, { everyMs: LIVE_MS })
+  const create = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={() => setEditing({ kind: 'new' })}>
+      Create a queue
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Queues"
+      about="Messages of a queue are delivered in the order in which they came, so many at once as its parallelism says."
+      actions={create}
+    >
+      <Panel flush title="All queues">
+        <Loaded query={queues} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="Queues"
+              columns={columnsFor(canWrite, (queue) => setEditing({ kind: 'change', queue }))}
+              rows={rows}
+              rowKey={({ name }) => name}
+              empty={
+                <EmptyState title="There is no queue yet" icon={IconList} action={create}>
+                  Publishing into a queue makes it, with parallelism 1: one message after the other.
+                </EmptyState>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      {editing === undefined ? null : <QueueForm editing={editing} onClose={() => setEditing(undefined)} />}
+    </Page>
+  )
+}
+
+function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Queue>[] {
+  return [
+    {
+      key: 'name',
+      title: 'Name',
+      render: ({ name }) => (
+        <TextLink to="/messages" search={{ queue: name }}>
+          {name}
+        </TextLink>
+      ),
+    },
+    {
+      key: 'state',
+      title: 'State',
+      width: '120px',
+      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Delivers'}</Status>,
+    },
+    { key: 'lag', title: 'Not finished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
+    {
+      key: 'parallelism',
+      title: 'At once',
+      width: '90px',
+      align: 'right',
+      from: 'xs',
+      render: ({ parallelism }) => whole(parallelism),
+    },
+    {
+      key: 'updated',
+      title: 'Changed',
+      width: '150px',
+      from: 'sm',
+      render: ({ updatedAt }) => <When atMs={updatedAt} />,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '60px',
+      align: 'right',
+      render: (queue) => (canWrite ? <QueueActions queue={queue} onEdit={() => onEdit(queue)} /> : null),
+    },
+  ]
+}
+
+function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; onEdit: () => void }) {
+  const args = { params: { name } }
+  const pause = useChange(pauseQueue, { refreshes: [listQueues], done: `The queue ${name} is paused.` })
+  const resume = useChange(resumeQueue, { refreshes: [listQueues], done: `The queue ${name} delivers again.` })
+  const askDelete = () =>
+    confirm({
+      title: `Delete the queue ${name}`,
+      text:
+        lag === 0
+          ? 'Nothing waits in it.'
+          : `${counted(lag, 'message')} of it that are not finished are canceled with it.`,
+      action: 'Delete the queue',
+      ...(lag > 0 && { typed: name }),
+      onConfirm: async () => {
+        await api(deleteQueue, args)
+        await queries.invalidateQueries({ queryKey: [listQueues.id] })
+      },
+    })
+  return (
+    <RowMenu
+      of={name}
+      actions={[
+        { label: 'Change the parallelism', onClick: onEdit },
+        paused
+          ? { label: 'Resume the queue', onClick: () => resume.mutate(args) }
+          : { label: 'Pause the queue', onClick: () => pause.mutate(args) },
+        { label: 'Delete the queue', onClick: askDelete, isDangerous: true },
+      ]}
+    />
+  )
+}
+
+function QueueForm({ editing, onClose }: { editing: Editing; onClose: () => void }) {
+  const queue = editing.kind === 'change' ? editing.queue : undefined
+  const form = useForm({
+    initialValues: { name: queue?.name ?? '', parallelism: queue?.parallelism ?? 1 },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) => (/^[\w.-]+$/.test(name) ? null : 'Letters, digits, - _ and . only'),
+      parallelism: (count) =>
+        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL ? null : `Between 1 and ${MOST_PARALLEL}`,
+    },
+  })
+  const put = useChange(putQueue, { refreshes: [listQueues], errors: 'inline', onDone: onClose })
+  const submit = form.onSubmit(({ name, parallelism }) =>
+    put.mutate({ body: { queueName: name, parallelism, paused: queue?.paused ?? false } }),
+  )
+  return (
+    <FormDialog
+      opened
+      onClose={onClose}
+      title={queue ? `Change the queue ${queue.name}` : 'Create a queue'}
+      task={put}
+      action={queue ? 'Change the queue' : 'Create the queue'}
+      onSubmit={submit}
+    >
+      {queue ? null : <TextInput label="Name" placeholder="mails" data-autofocus {...form.getInputProps('name')} />}
+      <NumberInput
+        label="Parallelism"
+        description="So many messages are delivered at once; 1 keeps their order strictly"
+        min={1}
+        max={MOST_PARALLEL}
+        allowDecimal={false}
+        {...form.getInputProps('parallelism')}
+      />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,114 @@
+import { Alert, Drawer, List, Stack, Text } from '@mantine/core'
+import type { Static } from 'typebox'
+import type { listSchedules } from '../../../../src/contract/queue-schedules.js'
+import { Fact } from '../../components/copy.js'
+import { TextLink } from '../../components/link.js'
+import { PayloadView } from '../../components/payload.js'
+import { Status, type Tone } from '../../components/status.js'
+import { useNow } from '../../components/when.js'
+import { dateTime, duration } from '../../lib/format.js'
+import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { nextFires } from './fires.js'
+
+/** A schedule as the server shows it. */
+export type Schedule = Static<typeof listSchedules.success.body>[number]
+
+type FireState = NonNullable<Schedule['lastScheduleStates']>[string]
+
+const FIRE_WORDS: Readonly<Record<FireState, { readonly tone: Tone; readonly title: string }>> = {
+  IN_PROGRESS: { tone: 'busy', title: 'Under way' },
+  SUCCESS: { tone: 'ok', title: 'Delivered' },
+  FAIL: { tone: 'bad', title: 'Failed' },
+}
+
+/** One schedule: its next and its last fires, and what it publishes. */
+export function ScheduleDrawer({ schedule, onClose }: { schedule: Schedule | undefined; onClose: () => void }) {
+  return (
+    <Drawer opened={schedule !== undefined} onClose={onClose} position="right" size="lg" title="A schedule">
+      {schedule === undefined ? null : <Everything schedule={schedule} />}
+    </Drawer>
+  )
+}
+
+function Everything({ schedule }: { schedule: Schedule }) {
+  const { scheduleId, cron, destination, method, retries, delay, queueName, error, body = '', bodyBase64 } = schedule
+  return (
+    <Stack gap="md">
+      {error === undefined ? null : (
+        <Alert color="red" title="The last fire brought no message">
+          {error}
+        </Alert>
+      )}
+      <div>
+        <Fact name="Id" copy={scheduleId}>
+          {scheduleId}
+        </Fact>
+        <Fact name="When">{cron}</Fact>
+        <Fact name="Destination" copy={destination}>
+          {destination}
+        </Fact>
+        <Fact name="Method">{method}</Fact>
+        <Fact name="Retries">up to {retries}</Fact>
+        {delay === undefined ? null : <Fact name="Delay">{duration(delay * 1000)}</Fact>}
+        {queueName === undefined ? null : <Fact name="Queue">{queueName}</Fact>}
+      </div>
+      <NextFires schedule={schedule} />
+      <LastFires schedule={schedule} />
+      <Text fw={600} size="sm">
+        Body of the message
+      </Text>
+      <PayloadView
+        payload={bodyBase64 === undefined ? payloadOfText(body) : payloadOfBase64(bodyBase64)}
+        label="Body of the message"
+        empty="The message has no body."
+      />
+    </Stack>
+  )
+}
+
+function NextFires({ schedule: { cron, isPaused } }: { schedule: Schedule }) {
+  const now = useNow()
+  if (isPaused) return <Text size="sm">It is paused and does not fire.</Text>
+  return <FireTimes cron={cron} nowMs={now} />
+}
+
+/** The next five fires as a list, where the reader is; or what is wrong with the expression. */
+export function FireTimes({ cron, nowMs }: { cron: string; nowMs: number }) {
+  const fires = nextFires(cron, nowMs)
+  if (fires.kind === 'problem') return null
+  return (
+    <div>
+      <Text fw={600} size="sm" mb={4}>
+        The next five fires
+      </Text>
+      <List size="sm">
+        {fires.times.map((at) => (
+          <List.Item key={at}>{dateTime(at)}</List.Item>
+        ))}
+      </List>
+    </div>
+  )
+}
+
+function LastFires({ schedule: { lastScheduleStates = {} } }: { schedule: Schedule }) {
+  const fires = Object.entries(lastScheduleStates)
+  if (fires.length === 0) return null
+  return (
+    <div>
+      <Text fw={600} size="sm" mb={4}>
+        Messages of the last fires
+      </Text>
+      <Stack gap={4}>
+        {fires.map(([messageId, state]) => (
+          <Fact key={messageId} name={FIRE_WORDS[state].title}>
+            <Status tone={FIRE_WORDS[state].tone}>
+              <TextLink to="/messages/$id" params={{ id: messageId }}>
+                {messageId}
+              </TextLink>
+            </Status>
+          </Fact>
+        ))}
+      </Stack>
+    </div>
+  )
+}

@@ -1,0 +1,139 @@
+import { Button } from '@mantine/core'
+import { IconCalendarTime, IconPlus } from '@tabler/icons-react'
+import { useState } from 'react'
+import {
+  deleteSchedule,
+  listSchedules,
+  pauseSchedule,
+  resumeSchedule,
+} from '../../../../src/contract/queue-schedules.js'
+import { api } from '../../api/client.js'
+import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { RowMenu } from './row-menu.js'
+import { type Schedule, ScheduleDrawer } from './schedule-drawer.js'
+import { ScheduleForm } from './schedule-form.js'
+
+/** Messages that are published again and again. */
+export function SchedulesPage() {
+  const [isCreating, setCreating] = useState(false)
+  const [openId, setOpenId] = useState<string | undefined>()
+  const canWrite = useCanWrite()
+  const schedules = useApi(listSchedules, {}, { everyMs: LIVE_MS })
+  const create = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={() => setCreating(true)}>
+      Create a schedule
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Schedules"
+      about="A schedule publishes the same message again and again, at the times of a cron expression."
+      actions={create}
+    >
+      <Panel flush title="All schedules">
+        <Loaded query={schedules} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="Schedules"
+              columns={columnsFor(canWrite, setOpenId)}
+              rows={rows}
+              rowKey={({ scheduleId }) => scheduleId}
+              onOpen={({ scheduleId }) => setOpenId(scheduleId)}
+              empty={
+                <EmptyState title="There is no schedule yet" icon={IconCalendarTime} action={create}>
+                  A report every morning, a clean-up every hour: each fire publishes one message, retried like any
+                  other.
+                </EmptyState>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      {isCreating ? <ScheduleForm onClose={() => setCreating(false)} /> : null}
+      <ScheduleDrawer
+        schedule={schedules.data?.find(({ scheduleId }) => scheduleId === openId)}
+        onClose={() => setOpenId(undefined)}
+      />
+    </Page>
+  )
+}
+
+function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Schedule>[] {
+  return [
+    {
+      key: 'state',
+      title: 'State',
+      width: '120px',
+      render: ({ isPaused, error }) => {
+        if (error !== undefined) return <Status tone="bad">Last fire failed</Status>
+        return <Status tone={isPaused ? 'warn' : 'ok'}>{isPaused ? 'Paused' : 'Fires'}</Status>
+      },
+    },
+    { key: 'cron', title: 'When', width: '170px', render: ({ cron }) => <code>{cron}</code> },
+    {
+      key: 'destination',
+      title: 'Destination',
+      from: 'xs',
+      render: ({ destination, scheduleId }) => (
+        <Button variant="subtle" size="compact-sm" px={4} onClick={() => onOpen(scheduleId)} maw="100%">
+          {destination}
+        </Button>
+      ),
+    },
+    {
+      key: 'next',
+      title: 'Next fire',
+      width: '140px',
+      from: 'sm',
+      render: ({ nextScheduleTime }) => (nextScheduleTime === undefined ? '' : <When atMs={nextScheduleTime} />),
+    },
+    {
+      key: 'last',
+      title: 'Last fire',
+      width: '140px',
+      from: 'md',
+      render: ({ lastScheduleTime }) => (lastScheduleTime === undefined ? 'never' : <When atMs={lastScheduleTime} />),
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '60px',
+      align: 'right',
+      render: (schedule) => (canWrite ? <ScheduleActions schedule={schedule} /> : null),
+    },
+  ]
+}
+
+function ScheduleActions({ schedule: { scheduleId, isPaused } }: { schedule: Schedule }) {
+  const args = { params: { scheduleId } }
+  const pause = useChange(pauseSchedule, { refreshes: [listSchedules], done: 'The schedule is paused.' })
+  const resume = useChange(resumeSchedule, { refreshes: [listSchedules], done: 'The schedule fires again.' })
+  const askDelete = () =>
+    confirm({
+      title: 'Delete the schedule',
+      text: `${scheduleId} does not fire again. Messages that it has published are delivered.`,
+      action: 'Delete the schedule',
+      onConfirm: async () => {
+        await api(deleteSchedule, args)
+        await queries.invalidateQueries({ queryKey: [listSchedules.id] })
+      },
+    })
+  return (
+    <RowMenu
+      of={scheduleId}
+      actions={[
+        isPaused
+          ? { label: 'Resume the schedule', onClick: () => resume.mutate(args) }
+          : { label: 'Pause the schedule', onClick: () => pause.mutate(args) },
+        { label: 'Delete the schedule', onClick: askDelete, isDangerous: true },
+      ]}
+    />
+  )
+}

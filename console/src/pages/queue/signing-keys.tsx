@@ -1,0 +1,80 @@
+import { Button, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { IconEye, IconEyeOff, IconRefresh } from '@tabler/icons-react'
+import { getSigningKeys, rotateSigningKeys } from '../../../../src/contract/queue.js'
+import { api } from '../../api/client.js'
+import { useApi } from '../../api/hooks.js'
+import { queries, useCanWrite, useSettings } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { CodeBlock, Fact, Term } from '../../components/copy.js'
+import { Page, Panel } from '../../components/page.js'
+import { Loaded } from '../../components/states.js'
+
+const ask = () =>
+  confirm({
+    title: 'Rotate the signing keys',
+    text: 'The next key becomes the current one at once, and a new next key is made. Receivers that know both keys notice nothing; give them the new next key afterwards.',
+    action: 'Rotate the keys',
+    onConfirm: async () => {
+      await api(rotateSigningKeys, {})
+      await queries.invalidateQueries({ queryKey: [getSigningKeys.id] })
+    },
+  })
+
+/** The keys that deliveries are signed with. */
+export function SigningKeysPage() {
+  const canWrite = useCanWrite()
+  const { queue_url } = useSettings()
+  const [isShown, { toggle }] = useDisclosure()
+  const keys = useApi(getSigningKeys, {})
+  const rotate = canWrite ? (
+    <Button variant="default" leftSection={<IconRefresh size={16} />} onClick={ask}>
+      Rotate the keys
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Signing keys"
+      about="Every delivery carries a signature, so that your endpoint can tell it from anybody else's request."
+      actions={rotate}
+    >
+      <Loaded query={keys}>
+        {({ current, next }) => (
+          <>
+            <Panel
+              title="Keys"
+              actions={
+                <Button
+                  size="xs"
+                  variant="default"
+                  onClick={toggle}
+                  leftSection={isShown ? <IconEyeOff size={14} /> : <IconEye size={14} />}
+                >
+                  {isShown ? 'Hide the keys' : 'Show the keys'}
+                </Button>
+              }
+            >
+              <Fact name="Current" copy={current} secret={!isShown}>
+                {current}
+              </Fact>
+              <Fact name="Next" copy={next} secret={!isShown}>
+                {next}
+              </Fact>
+            </Panel>
+            <Panel title="For your endpoint">
+              <Text size="sm" mb="sm">
+                The receiver of the SDK reads both from the environment. When it says that a signature is not valid,{' '}
+                <Term>homeport queue verify</Term> tells which part differs.
+              </Text>
+              <CodeBlock
+                label="Environment of the endpoint"
+                code={`QSTASH_URL=${queue_url}\nQSTASH_CURRENT_SIGNING_KEY=${current}\nQSTASH_NEXT_SIGNING_KEY=${next}`}
+                secrets={[current, next]}
+              />
+            </Panel>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import { type LogEntry, messagesOf, standingOf } from './story.js'
+
+const entry = (messageId: string, state: LogEntry['state'], time: number): LogEntry => ({
+  messageId,
+  state,
+  time,
+  url: 'http://127.0.0.1:9/',
+  method: 'POST',
+  header: {},
+  body: '',
+  maxRetries: 3,
+})
+
+it('a message stands as its latest entry says, in whatever order the entries come', () => {
+  const entries = [
+    entry('b', 'RETRY', 30),
+    entry('b', 'ACTIVE', 20),
+    entry('b', 'CREATED', 10),
+    entry('a', 'CREATED', 5),
+  ]
+  const told = messagesOf(entries)
+  expect(told.map(({ messageId, latest }) => [messageId, latest.state])).toEqual([
+    ['b', 'RETRY'],
+    ['a', 'CREATED'],
+  ])
+  expect(messagesOf(entries.toReversed())).toEqual(told.toReversed())
+})
+
+it('of entries of one moment the one that can only come later counts', () => {
+  const told = messagesOf([entry('a', 'DELIVERED', 7), entry('a', 'ACTIVE', 7), entry('a', 'CREATED', 7)])
+  expect(told).toMatchObject([{ latest: { state: 'DELIVERED' }, attempts: 1, publishedAtMs: 7 }])
+})
+
+it('only the three ends are ends', () => {
+  expect(standingOf('ERROR')).toBe('unfinished')
+  expect([standingOf('DELIVERED'), standingOf('FAILED'), standingOf('CANCELED')]).toEqual([
+    'delivered',
+    'failed',
+    'canceled',
+  ])
+})

@@ -1,0 +1,17 @@
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { queries, sessionQuery } from '../../api/session.js'
+import { rootRoute } from '../../app/root.js'
+
+/** The sign-in; `next` is where to go afterwards, an address of the console. */
+export const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  component: lazyRouteComponent(() => import('./sign-in.js'), 'SignInPage'),
+  validateSearch: (search: Record<string, unknown>): { next?: string } =>
+    // Only paths of this console: an address of elsewhere would lead people away.
+    typeof search.next === 'string' && /^\/(?![/\\])/.test(search.next) ? { next: search.next } : {},
+  beforeLoad: async ({ search }) => {
+    const session = await queries.ensureQueryData(sessionQuery)
+    if (session !== null) throw redirect({ href: search.next ?? '/' })
+  },
+})

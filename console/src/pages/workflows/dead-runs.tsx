@@ -1,0 +1,222 @@
+import { Drawer, Group, Stack, Text } from '@mantine/core'
+import { IconRosetteDiscountCheck, IconSearch } from '@tabler/icons-react'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import type { Static } from 'typebox'
+import type { RunDeadLetter } from '../../../../src/contract/queue-fields.js'
+import { FAILURE_STATES, listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
+import { CALM_MS, useApiPages } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { Fact } from '../../components/copy.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { PayloadView } from '../../components/payload.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { dateTime } from '../../lib/format.js'
+import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { FilterField } from '../queue/filters.js'
+import { FilterBar, MomentField } from './filters.js'
+import { ReviveButtons } from './run-actions.js'
+import { type DeadRunSearch, deadRunQueryOf, given } from './search.js'
+import { FAILURE_WORDS } from './words.js'
+
+type Letter = Static<typeof RunDeadLetter>
+
+const route = getRouteApi('/shell/runs/dead-letters')
+const PAGE = 100
+
+/** When the run failed: the first part of the id of its dead letter, Unix milliseconds. */
+const failedAtMs = ({ dlqId }: Letter): number => Number(dlqId.split('-')[0])
+
+const answerOf = ({ responseStatus }: Letter): string => (responseStatus === 0 ? 'none' : String(responseStatus))
+
+/** Runs that have failed and can be taken up again. */
+export function DeadRunsPage() {
+  const search = route.useSearch()
+  const canWrite = useCanWrite()
+  const [open, setOpen] = useState<Letter | undefined>()
+  const pages = useApiPages(
+    listDeadRuns,
+    { query: { ...deadRunQueryOf(search), order: 'latestFirst', count: PAGE } },
+    { everyMs: CALM_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
+  return (
+    <Page
+      title="Failed runs"
+      about="Runs whose last retry has failed. Mend the endpoint, then resume them where they stood, or restart them from the start."
+      actions={canWrite && rows !== undefined && rows.length > 0 ? <WholeSet search={search} /> : undefined}
+    >
+      <Panel flush title="Failed runs" actions={<Filters search={search} />}>
+        {pages.isPending ? <LoadingLines /> : null}
+        {pages.isError ? <ErrorState error={pages.error} onRetry={() => void pages.refetch()} /> : null}
+        {rows ? (
+          <DataTable
+            label="Failed runs"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={({ dlqId }) => dlqId}
+            onOpen={setOpen}
+            onEnd={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
+            empty={<Empty isFiltered={Object.keys(search).length > 0} />}
+          />
+        ) : null}
+      </Panel>
+      <Drawer
+        opened={open !== undefined}
+        onClose={() => setOpen(undefined)}
+        position="right"
+        size="lg"
+        title="A failed run"
+      >
+        {open === undefined ? null : (
+          <LetterBody letter={open} canWrite={canWrite} onClose={() => setOpen(undefined)} />
+        )}
+      </Drawer>
+    </Page>
+  )
+}
+
+function Empty({ isFiltered }: { isFiltered: boolean }) {
+  return isFiltered ? (
+    <EmptyState title="No failed run is like this" icon={IconSearch}>
+      Change the filters, or take them away.
+    </EmptyState>
+  ) : (
+    <EmptyState title="No run has failed" icon={IconRosetteDiscountCheck}>
+      A run comes here when a delivery has used up its retries, or the program said that it failed. There is nothing to
+      do.
+    </EmptyState>
+  )
+}
+
+const WHOLE_SET = [
+  ['resumeRuns', 'Resume many…'],
+  ['restartRuns', 'Restart many…'],
+  ['deleteDeadRuns', 'Delete many…'],
+] as const
+
+/** To the wizard with everything that the filters leave. */
+function WholeSet({ search }: { search: DeadRunSearch }) {
+  const { id, ...filters } = search
+  // A bulk action does not know the beginning of an id: without it the set would be wider than what is shown.
+  if (id !== undefined) return null
+  return WHOLE_SET.map(([kind, label], index) => (
+    <ButtonLink
+      key={kind}
+      variant={index === 0 ? 'filled' : 'default'}
+      to="/bulk-actions/new"
+      search={{ kind, ...filters }}
+    >
+      {label}
+    </ButtonLink>
+  ))
+}
+
+function Filters({ search }: { search: DeadRunSearch }) {
+  const navigate = useNavigate()
+  const set = (change: { readonly [Name in keyof DeadRunSearch]?: DeadRunSearch[Name] | undefined }) =>
+    void navigate({ to: '/runs/dead-letters', search: given({ ...search, ...change }) as DeadRunSearch })
+  const statusOf = (text: string | undefined) =>
+    text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined
+  const { id, caller, status, from, to } = search
+  return (
+    <FilterBar
+      isMoreUsed={[id, caller, status, from, to].some((value) => value !== undefined)}
+      more={
+        <>
+          <FilterField label="Run id begins" width={140} value={id} onChange={(next) => set({ id: next })} />
+          <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
+          <FilterField
+            label="Status"
+            width={80}
+            value={status?.toString()}
+            onChange={(text) => set({ status: statusOf(text) })}
+          />
+          <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />
+          <MomentField label="To" value={to} onChange={(next) => set({ to: next })} />
+        </>
+      }
+    >
+      <FilterField label="Whole URL" isSearch value={search.url} onChange={(url) => set({ url })} />
+      <FilterField label="Label" width={110} value={search.label} onChange={(label) => set({ label })} />
+    </FilterBar>
+  )
+}
+
+const failureWordsOf = ({ failureCallbackInfo }: Letter) => {
+  const state = FAILURE_STATES.find((known) => known === failureCallbackInfo?.state)
+  return state === undefined ? undefined : FAILURE_WORDS[state]
+}
+
+const COLUMNS: readonly Column<Letter>[] = [
+  { key: 'failed', title: 'Failed', width: '130px', render: (letter) => <When atMs={failedAtMs(letter)} /> },
+  {
+    key: 'run',
+    title: 'Run',
+    render: ({ workflowRunId }) => (
+      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+        {workflowRunId}
+      </TextLink>
+    ),
+  },
+  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl },
+  { key: 'answer', title: 'Answer', width: '90px', align: 'right', render: answerOf },
+  { key: 'label', title: 'Labels', width: '130px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
+  {
+    key: 'failure',
+    title: 'Failure function',
+    width: '160px',
+    from: 'lg',
+    render: (letter) => {
+      const words = failureWordsOf(letter)
+      return words === undefined ? 'none' : <Status tone={words.tone}>{words.title}</Status>
+    },
+  },
+]
+
+function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: boolean; onClose: () => void }) {
+  const { responseBody = '', responseBodyBase64, body = '', bodyBase64 } = letter
+  return (
+    <Stack gap="md">
+      <div>
+        <Fact name="Run">
+          <TextLink to="/runs/$id" params={{ id: letter.workflowRunId }}>
+            {letter.workflowRunId}
+          </TextLink>
+        </Fact>
+        <Fact name="Workflow" copy={letter.workflowUrl}>
+          {letter.workflowUrl}
+        </Fact>
+        <Fact name="Triggered">{dateTime(letter.workflowCreatedAt)}</Fact>
+        <Fact name="Failed">{dateTime(failedAtMs(letter))}</Fact>
+        <Fact name="Last answer">{answerOf(letter)}</Fact>
+        <Fact name="Failure function">{failureWordsOf(letter)?.title ?? 'none'}</Fact>
+      </div>
+      <Text fw={600} size="sm">
+        What the endpoint said
+      </Text>
+      <PayloadView
+        payload={responseBodyBase64 === undefined ? payloadOfText(responseBody) : payloadOfBase64(responseBodyBase64)}
+        label="Last answer"
+        empty="Nothing."
+      />
+      <Text fw={600} size="sm">
+        What was delivered
+      </Text>
+      <PayloadView
+        payload={bodyBase64 === undefined ? payloadOfText(body) : payloadOfBase64(bodyBase64)}
+        label="What was delivered"
+        empty="The delivery had no body."
+      />
+      {canWrite ? (
+        <Group gap="xs">
+          <ReviveButtons dlqId={letter.dlqId} onDeleted={onClose} />
+        </Group>
+      ) : null}
+    </Stack>
+  )
+}

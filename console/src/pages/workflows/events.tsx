@@ -1,0 +1,115 @@
+import { Button } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { IconBell, IconBellOff, IconSend } from '@tabler/icons-react'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import type { Static } from 'typebox'
+import { listWaiters } from '../../../../src/contract/workflow-events.js'
+import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { When } from '../../components/when.js'
+import { FilterField } from '../queue/filters.js'
+import { NotifyForm } from './notify.js'
+
+type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
+
+const route = getRouteApi('/shell/events')
+
+/** Who waits for an event, and sending it. */
+export function EventsPage() {
+  const { event } = route.useSearch()
+  const navigate = useNavigate()
+  const canWrite = useCanWrite()
+  const [isOpen, { open, close }] = useDisclosure()
+  return (
+    <Page
+      title="Events"
+      about="Runs that called context.waitForEvent go on when somebody sends the event that they wait for."
+      actions={
+        event !== undefined && canWrite ? (
+          <Button leftSection={<IconSend size={16} />} onClick={open}>
+            Send the event
+          </Button>
+        ) : undefined
+      }
+    >
+      <Panel
+        flush
+        title={event === undefined ? 'Who waits' : `Who waits for “${event}”`}
+        actions={
+          <FilterField
+            key={event}
+            label="Id of the event"
+            isSearch
+            value={event}
+            onChange={(next) => void navigate({ to: '/events', search: next === undefined ? {} : { event: next } })}
+          />
+        }
+      >
+        {event === undefined ? (
+          <EmptyState title="Which event?" icon={IconBell}>
+            Write the id of an event to see which runs wait for it, and to send it. The page of a waiting run names the
+            event, too.
+          </EmptyState>
+        ) : (
+          <Waiters event={event} />
+        )}
+      </Panel>
+      {event === undefined ? null : <NotifyForm isOpen={isOpen} onClose={close} eventId={event} />}
+    </Page>
+  )
+}
+
+function Waiters({ event }: { event: string }) {
+  const waiters = useApi(listWaiters, { params: { eventId: encodeURIComponent(event) } }, { everyMs: LIVE_MS })
+  return (
+    <Loaded query={waiters} loading={<LoadingLines />}>
+      {(rows) => (
+        <DataTable
+          label="Who waits"
+          columns={COLUMNS}
+          rows={rows}
+          rowKey={(waiter) => `${runOf(waiter)} ${waiter.deadline} ${rows.indexOf(waiter)}`}
+          empty={
+            <EmptyState title="Nobody waits for this event" icon={IconBellOff}>
+              An event that is sent now reaches nobody. From the page of a run it can be sent to that run alone, which
+              finds it also when it begins to wait later.
+            </EmptyState>
+          }
+        />
+      )}
+    </Loaded>
+  )
+}
+
+function runOf({ headers }: Waiter): string | undefined {
+  const entry = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-workflow-runid')
+  return entry?.[1][0]
+}
+
+const COLUMNS: readonly Column<Waiter>[] = [
+  {
+    key: 'run',
+    title: 'Run',
+    render: (waiter) => {
+      const id = runOf(waiter)
+      return id === undefined ? (
+        ''
+      ) : (
+        <TextLink to="/runs/$id" params={{ id }}>
+          {id}
+        </TextLink>
+      )
+    },
+  },
+  { key: 'url', title: 'Workflow', from: 'sm', render: ({ url }) => url },
+  {
+    key: 'until',
+    title: 'Gives up',
+    width: '150px',
+    render: ({ deadline }) => <When atMs={deadline * 1000} />,
+  },
+]

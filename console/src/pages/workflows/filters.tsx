@@ -1,0 +1,71 @@
+import { Button, Group, Text, TextInput } from '@mantine/core'
+import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
+import { type ReactNode, useState } from 'react'
+
+const OFFSET_MS = 60_000
+
+/** A time as the field of the browser has it: where the reader is, to the second. */
+export function localText(atMs: number): string {
+  const local = atMs - new Date(atMs).getTimezoneOffset() * OFFSET_MS
+  return new Date(local).toISOString().slice(0, 19)
+}
+
+/** A field for a moment. `value` is Unix milliseconds. */
+export function MomentField({
+  label,
+  value,
+  onChange,
+  size = 'xs',
+}: {
+  label: string
+  value: number | undefined
+  onChange: (value: number | undefined) => void
+  size?: 'xs' | 'sm'
+}) {
+  const [typed, setTyped] = useState(value === undefined ? '' : localText(value))
+  return (
+    <TextInput
+      type="datetime-local"
+      step={1}
+      {...(size === 'sm'
+        ? { label }
+        : { 'aria-label': label, leftSection: <Text size="xs">{label}</Text>, leftSectionWidth: 44 })}
+      size={size}
+      w={size === 'sm' ? '100%' : { base: '100%', xs: 235 }}
+      value={typed}
+      onChange={(event) => {
+        setTyped(event.currentTarget.value)
+        const atMs = Date.parse(event.currentTarget.value)
+        onChange(Number.isNaN(atMs) ? undefined : atMs)
+      }}
+    />
+  )
+}
+
+/** The filters that most people need, and a button for the others. */
+export function FilterBar({
+  more,
+  isMoreUsed,
+  children,
+}: {
+  more: ReactNode
+  isMoreUsed: boolean
+  children: ReactNode
+}) {
+  const [isOpen, setOpen] = useState(isMoreUsed)
+  return (
+    <Group gap="xs" wrap="wrap">
+      {children}
+      {isOpen ? more : null}
+      <Button
+        size="compact-sm"
+        variant="subtle"
+        aria-expanded={isOpen}
+        rightSection={isOpen ? <IconChevronUp size={14} /> : <IconChevronDown size={14} />}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {isOpen ? 'Fewer filters' : 'More filters'}
+      </Button>
+    </Group>
+  )
+}

@@ -1,0 +1,91 @@
+import { SegmentedControl, Stack, Text, Textarea } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import type { Static } from 'typebox'
+import { listRuns } from '../../../../src/contract/workflow.js'
+import { listWaiters, notifyEvent } from '../../../../src/contract/workflow-events.js'
+import { api } from '../../api/client.js'
+import { useTask } from '../../api/hooks.js'
+import { Term } from '../../components/copy.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { counted } from '../../lib/format.js'
+
+type Answer = Static<(typeof notifyEvent)['success']['body']>
+
+interface Notice {
+  readonly eventId: string
+  /** Only this run; it may also begin to wait later. */
+  readonly runId: string | undefined
+  readonly body: string
+}
+
+const send = ({ eventId, runId, body }: Notice): Promise<Answer> => {
+  const event = [runId, eventId].filter((part) => part !== undefined).map(encodeURIComponent)
+  return api(notifyEvent, { params: { event: event.join('/') }, body })
+}
+
+function told(answer: Answer): string {
+  if (answer.length === 0) return 'The event is sent. Nobody waits for it right now.'
+  return `${counted(answer.length, 'run goes', 'runs go')} on.`
+}
+
+/** The dialog that sends an event to whoever waits for it, or to one run. */
+export function NotifyForm({
+  isOpen,
+  onClose,
+  eventId,
+  runId,
+}: {
+  isOpen: boolean
+  onClose: () => void
+  eventId: string
+  runId?: string
+}) {
+  const form = useForm({ initialValues: { to: runId === undefined ? 'all' : 'one', body: '' } })
+  const task = useTask(send, {
+    refreshes: [listRuns, listWaiters],
+    errors: 'inline',
+    done: told,
+    onDone: () => {
+      form.reset()
+      onClose()
+    },
+  })
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title="Send an event"
+      task={task}
+      action="Send the event"
+      onSubmit={form.onSubmit(({ to, body }) =>
+        task.mutate({ eventId, body, runId: to === 'one' ? runId : undefined }),
+      )}
+    >
+      <Stack gap="md">
+        <Text size="sm">
+          Whoever waits for <Term>{eventId}</Term> goes on, and finds the data as <Term>eventData</Term>.
+        </Text>
+        {runId === undefined ? null : (
+          <SegmentedControl
+            aria-label="To whom"
+            data={[
+              { value: 'one', label: 'Only this run' },
+              { value: 'all', label: 'Everybody who waits' },
+            ]}
+            {...form.getInputProps('to')}
+          />
+        )}
+        <Textarea
+          label="Data of the event"
+          autosize
+          minRows={3}
+          maxRows={12}
+          placeholder='{"paid": true}'
+          data-autofocus
+          styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+          {...form.getInputProps('body')}
+        />
+      </Stack>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,41 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { shellRoute } from '../../app/root.js'
+import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf, textAt } from './search.js'
+
+const runs = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/runs',
+  component: lazyRouteComponent(() => import('./runs.js'), 'RunsPage'),
+  validateSearch: (search: Record<string, unknown>): RunSearch => runSearchOf(search),
+})
+
+const run = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/runs/$id',
+  component: lazyRouteComponent(() => import('./run.js'), 'RunPage'),
+})
+
+const dead = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/runs/dead-letters',
+  component: lazyRouteComponent(() => import('./dead-runs.js'), 'DeadRunsPage'),
+  validateSearch: (search: Record<string, unknown>): DeadRunSearch => deadRunSearchOf(search),
+})
+
+/** Whose waiters are shown. */
+export interface EventSearch {
+  readonly event?: string
+}
+
+const events = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/events',
+  component: lazyRouteComponent(() => import('./events.js'), 'EventsPage'),
+  validateSearch: (search: Record<string, unknown>): EventSearch => {
+    const event = textAt(search, 'event')
+    return event === undefined ? {} : { event }
+  },
+})
+
+/** Runs of workflows: all of them, one of them, those that have failed, and what runs wait for. */
+export const workflowRoutes = [runs, run, dead, events] as const

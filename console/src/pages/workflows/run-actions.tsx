@@ -1,0 +1,176 @@
+import { Button, Stack, Text } from '@mantine/core'
+import { IconPlayerPlay, IconPlayerStop, IconRefresh } from '@tabler/icons-react'
+import { useNavigate } from '@tanstack/react-router'
+import { endRun, listRuns } from '../../../../src/contract/workflow.js'
+import {
+  cancelRunCallback,
+  deleteDeadRun,
+  listDeadRuns,
+  restartDeadRun,
+  resumeDeadRun,
+  retryRunCallback,
+} from '../../../../src/contract/workflow-dead-letters.js'
+import { api } from '../../api/client.js'
+import { useChange } from '../../api/hooks.js'
+import { queries, useCanWrite } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { Fact } from '../../components/copy.js'
+import { Panel } from '../../components/page.js'
+import { PayloadView } from '../../components/payload.js'
+import { Status } from '../../components/status.js'
+import { payloadOfText } from '../../lib/payload.js'
+import { FAILURE_WORDS, messageOf, type Run } from './words.js'
+
+const LISTS = [listRuns, listDeadRuns]
+/** The whole answer stands with the step that failed. */
+const MOST_SAID = 500
+
+/** What can be done to a run as it stands. */
+export function RunActions({ run }: { run: Run }) {
+  const canWrite = useCanWrite()
+  if (!canWrite) return null
+  if (run.workflowState === 'RUN_STARTED') return <CancelButton run={run} />
+  return run.dlqId === undefined ? null : <ReviveButtons dlqId={run.dlqId} />
+}
+
+function CancelButton({ run: { workflowRunId } }: { run: Run }) {
+  const ask = () =>
+    confirm({
+      title: 'Cancel this run',
+      text: 'It ends for ever: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
+      action: 'Cancel the run',
+      onConfirm: async () => {
+        await api(endRun, { params: { workflowRunId } })
+        await queries.invalidateQueries({ queryKey: [listRuns.id] })
+      },
+    })
+  return (
+    <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
+      Cancel the run
+    </Button>
+  )
+}
+
+/** Takes a failed run up again, and goes to the new run. */
+export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?: () => void }) {
+  const navigate = useNavigate()
+  const done = {
+    refreshes: LISTS,
+    onDone: ({ workflowRunId }: { workflowRunId: string }) =>
+      void navigate({ to: '/runs/$id', params: { id: workflowRunId } }),
+  }
+  const resume = useChange(resumeDeadRun, { ...done, done: 'A new run goes on where the old one failed.' })
+  const restart = useChange(restartDeadRun, { ...done, done: 'A new run begins from the start.' })
+  const args = { params: { dlqId } }
+  const isBusy = resume.isPending || restart.isPending
+  return (
+    <>
+      <Button
+        leftSection={<IconPlayerPlay size={16} />}
+        loading={resume.isPending}
+        disabled={isBusy}
+        onClick={() => resume.mutate(args)}
+      >
+        Resume where it failed
+      </Button>
+      <Button
+        variant="default"
+        leftSection={<IconRefresh size={16} />}
+        loading={restart.isPending}
+        disabled={isBusy}
+        onClick={() => restart.mutate(args)}
+      >
+        Restart from the start
+      </Button>
+      <Button variant="default" disabled={isBusy} onClick={() => askDelete(dlqId, onDeleted)}>
+        Delete the dead letter
+      </Button>
+    </>
+  )
+}
+
+const askDelete = (dlqId: string, onDeleted: (() => void) | undefined) =>
+  confirm({
+    title: 'Delete this dead letter',
+    text: 'The run cannot be resumed or restarted any more. It stays in the logs as failed.',
+    action: 'Delete the dead letter',
+    onConfirm: async () => {
+      await api(deleteDeadRun, { params: { dlqId } })
+      for (const { id } of LISTS) await queries.invalidateQueries({ queryKey: [id] })
+      onDeleted?.()
+    },
+  })
+
+/** What failed, and how the call of the failure function stands. */
+export function FailurePanel({ run }: { run: Run }) {
+  const { failureFunction } = run
+  if (run.workflowState !== 'RUN_FAILED') return null
+  const failed = run.steps.flatMap(({ steps }) => steps).findLast(({ state }) => state === 'STEP_FAILED')
+  const last = failed?.errors?.at(-1)
+  return (
+    <Panel title="Why it failed">
+      <Stack gap="sm">
+        <Text size="sm">
+          {failed?.stepName === undefined ? 'A delivery' : `The step “${failed.stepName}”`} has failed
+          {last === undefined || last.status === 0 ? '' : ` with status ${last.status}`}:{' '}
+          <b>{last?.error ?? messageOf(last?.body ?? '').slice(0, MOST_SAID)}</b>
+        </Text>
+        {failureFunction?.state === undefined ? (
+          <Text size="sm" c="dimmed">
+            The endpoint has no failure function.
+          </Text>
+        ) : (
+          <FailureFunction of={failureFunction} dlqId={run.dlqId} />
+        )}
+      </Stack>
+    </Panel>
+  )
+}
+
+function FailureFunction({
+  of: { state, url, responseStatus, responseBody },
+  dlqId,
+}: {
+  of: NonNullable<Run['failureFunction']>
+  dlqId: string | undefined
+}) {
+  const canWrite = useCanWrite()
+  const retry = useChange(retryRunCallback, { refreshes: LISTS, done: 'The failure function is called again.' })
+  const giveUp = useChange(cancelRunCallback, { refreshes: LISTS, done: 'It is not called again.' })
+  if (state === undefined) return null
+  return (
+    <Stack gap="xs">
+      <div>
+        <Fact name="Failure function">
+          <Status tone={FAILURE_WORDS[state].tone}>{FAILURE_WORDS[state].title}</Status>
+        </Fact>
+        {url === undefined ? null : <Fact name="At">{url}</Fact>}
+        {responseStatus === undefined ? null : <Fact name="Answered">{responseStatus}</Fact>}
+      </div>
+      {responseBody === undefined || responseBody === '' ? null : (
+        <PayloadView payload={payloadOfText(responseBody)} label="Answer of the failure function" />
+      )}
+      {!canWrite || dlqId === undefined ? null : state === 'CALLBACK_FAIL' ? (
+        <Button
+          size="xs"
+          variant="default"
+          loading={retry.isPending}
+          onClick={() => retry.mutate({ params: { dlqId } })}
+          style={{ alignSelf: 'flex-start' }}
+        >
+          Call it again
+        </Button>
+      ) : state === 'CALLBACK_INPROGRESS' ? (
+        <Button
+          size="xs"
+          variant="default"
+          loading={giveUp.isPending}
+          onClick={() => giveUp.mutate({ params: { dlqId } })}
+          style={{ alignSelf: 'flex-start' }}
+        >
+          Give it up
+        </Button>
+      ) : null}
+    </Stack>
+  )
+}

@@ -1,0 +1,164 @@
+import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { listRuns } from '../../../../src/contract/workflow.js'
+import { useApi } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { Fact } from '../../components/copy.js'
+import { TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { PayloadView } from '../../components/payload.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { counted, dateTime, duration } from '../../lib/format.js'
+import { payloadOfText } from '../../lib/payload.js'
+import { FailurePanel, RunActions } from './run-actions.js'
+import { timelineOf } from './timeline.js'
+import { TimelineView } from './timeline-view.js'
+import { Waiting } from './waiting.js'
+import { lastedMs, RUN_WORDS, type Run } from './words.js'
+
+const route = getRouteApi('/shell/runs/$id')
+/** Whoever opens a run wants to see it move. */
+const WATCH_MS = 1_000
+
+/** One run: where it stands and why, its steps in time, and what went in and came out. */
+export function RunPage() {
+  const { id } = route.useParams()
+  const [isLive, setLive] = useState(true)
+  const log = useApi(
+    listRuns,
+    { query: { workflowRunId: [id], count: 1, groupBy: 'workflowRunId' } },
+    { everyMs: isLive ? WATCH_MS : undefined },
+  )
+  const run = log.data?.runs[0]
+  const moves = run === undefined || isMoving(run)
+  if (moves !== isLive) setLive(moves)
+  return (
+    <Page
+      title={id}
+      crumbs={[{ label: 'Runs', to: '/runs' }]}
+      badge={run === undefined ? undefined : <RunStatus run={run} />}
+      actions={run === undefined ? undefined : <RunActions run={run} />}
+    >
+      <Loaded query={log} loading={<LoadingLines />}>
+        {() =>
+          run === undefined ? (
+            <EmptyState title="There is no such run">
+              It was never triggered, or its log has been removed: logs of ended runs are kept for as long as the
+              configuration says.
+            </EmptyState>
+          ) : (
+            <RunBody run={run} nowMs={log.dataUpdatedAt} />
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+const isMoving = ({ workflowState, failureFunction }: Run): boolean =>
+  workflowState === 'RUN_STARTED' || failureFunction?.state === 'CALLBACK_INPROGRESS'
+
+function RunStatus({ run }: { run: Run }) {
+  const { tone, title } = RUN_WORDS[run.workflowState]
+  return <Status tone={tone}>{title}</Status>
+}
+
+function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
+  const timeline = useMemo(() => timelineOf(run, nowMs), [run, nowMs])
+  const canWrite = useCanWrite()
+  return (
+    <>
+      {run.because === undefined ? null : <Waiting run={run} reasons={run.because} canWrite={canWrite} />}
+      <CanceledBy run={run} />
+      <FailurePanel run={run} />
+      <Panel
+        flush
+        title="Timeline"
+        about={`${counted(stepsOf(run), 'step')}, ${duration(lastedMs(run, nowMs))}. A step opens to what went in and came out.`}
+      >
+        <TimelineView key={run.workflowRunId} timeline={timeline} runId={run.workflowRunId} />
+      </Panel>
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+        <Facts run={run} />
+        <Result run={run} />
+      </SimpleGrid>
+    </>
+  )
+}
+
+/** Steps of the program: the trigger and what is being delivered are none. */
+const stepsOf = ({ steps }: Run): number =>
+  steps.flatMap((group) => (group.type === 'next' ? [] : group.steps)).filter(({ stepType }) => stepType !== 'Initial')
+    .length
+
+function CanceledBy({ run: { canceledBy } }: { run: Run }) {
+  if (canceledBy === undefined) return null
+  const { actionId, actor, reason } = canceledBy
+  return (
+    <Alert color="gray" title="A bulk action has canceled this run">
+      <Group gap={6}>
+        <Text size="sm">
+          {actor} started it{reason === undefined ? '.' : `: “${reason}”.`}
+        </Text>
+        <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
+          Look at the action
+        </TextLink>
+      </Group>
+    </Alert>
+  )
+}
+
+function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
+  if (workflowState !== 'RUN_SUCCESS') return null
+  return (
+    <Panel title="What it returned">
+      <PayloadView payload={payloadOfText(workflowRunResponse ?? '')} label="What the run returned" empty="Nothing." />
+    </Panel>
+  )
+}
+
+function Facts({ run }: { run: Run }) {
+  const { invoker, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
+  return (
+    <Panel title="The run">
+      <Fact name="Workflow" copy={run.workflowUrl}>
+        {run.workflowUrl}
+      </Fact>
+      <Fact name="Id" copy={run.workflowRunId}>
+        {run.workflowRunId}
+      </Fact>
+      <Fact name="Triggered">{dateTime(run.workflowRunCreatedAt)}</Fact>
+      {workflowRunCallerIp === undefined ? null : <Fact name="From">{workflowRunCallerIp}</Fact>}
+      {workflowRunCompletedAt === undefined ? null : (
+        <Fact name="Ended">
+          <When atMs={workflowRunCompletedAt} />, {dateTime(workflowRunCompletedAt)}
+        </Fact>
+      )}
+      {labels === undefined ? null : (
+        <Fact name="Labels">
+          {labels.map((label) => (
+            <TextLink key={label} to="/runs" search={{ label }} mr={8}>
+              {label}
+            </TextLink>
+          ))}
+        </Fact>
+      )}
+      {flowControlKey === undefined ? null : <Fact name="Flow-control key">{flowControlKey}</Fact>}
+      {invoker === undefined ? null : (
+        <Fact name="Invoked by">
+          <TextLink to="/runs/$id" params={{ id: invoker.workflowRunId }}>
+            {invoker.workflowRunId}
+          </TextLink>
+        </Fact>
+      )}
+      <Fact name="Same workflow">
+        <TextLink to="/runs" search={{ url: run.workflowUrl }}>
+          All its runs
+        </TextLink>
+      </Fact>
+    </Panel>
+  )
+}

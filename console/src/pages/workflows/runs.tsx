@@ -1,0 +1,251 @@
+import { Button, Checkbox, Group, Select, Text } from '@mantine/core'
+import { IconBolt, IconRoute, IconSearch } from '@tabler/icons-react'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { listRuns, RUN_STATES } from '../../../../src/contract/workflow.js'
+import { LIVE_MS, useApiPages } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
+import { Page, Panel } from '../../components/page.js'
+import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { Status } from '../../components/status.js'
+import { useNow, When } from '../../components/when.js'
+import { counted, duration } from '../../lib/format.js'
+import { FilterField } from '../queue/filters.js'
+import { FilterBar, MomentField } from './filters.js'
+import { given, type RunSearch, runQueryOf } from './search.js'
+import { TriggerForm } from './trigger.js'
+import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
+
+const route = getRouteApi('/shell/runs')
+const PAGE = 50
+/** Beyond so many pages the reader looks at the past, which does not move. */
+const MOST_LIVE_PAGES = 4
+
+/** All runs that are kept, the newest first. */
+export function RunsPage() {
+  const { trigger: isTriggering, ...filters } = route.useSearch()
+  const navigate = useNavigate()
+  const canWrite = useCanWrite()
+  const show = (search: RunSearch) => void navigate({ to: '/runs', search })
+  const button = canWrite ? (
+    <Button leftSection={<IconBolt size={16} />} onClick={() => show({ ...filters, trigger: true })}>
+      Trigger a run
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Runs"
+      about="A run is one pass through a workflow: the server calls its endpoint step by step, waits where it waits, and goes on after crashes."
+      actions={
+        <>
+          {canWrite && canBeCanceled(filters) ? <CancelLink filters={filters}>Cancel many…</CancelLink> : null}
+          {button}
+        </>
+      }
+    >
+      <Panel flush title="Runs" actions={<Filters filters={filters} onChange={show} />}>
+        <List key={JSON.stringify(filters)} filters={filters} empty={button} />
+      </Panel>
+      <TriggerForm isOpen={isTriggering === true && canWrite} onClose={() => show(filters)} />
+    </Page>
+  )
+}
+
+const canBeCanceled = ({ state }: RunSearch): boolean => state === undefined || state === 'RUN_STARTED'
+
+/** To the wizard with everything that the filters leave: the ends of its range of time do not belong to the range. */
+function CancelLink({ filters, children }: { filters: RunSearch; children: string }) {
+  const { url, label, host, caller, flow, from, to, id } = filters
+  const search = given({
+    url,
+    label,
+    host,
+    caller,
+    flow,
+    from: from === undefined ? undefined : from - 1,
+    to: to === undefined ? undefined : to + 1,
+    ids: id === undefined ? undefined : [id],
+  })
+  return (
+    <ButtonLink
+      variant="default"
+      to="/bulk-actions/new"
+      search={{ kind: 'cancelRuns', ...search, ...(url !== undefined && { exact: true }) }}
+    >
+      {children}
+    </ButtonLink>
+  )
+}
+
+function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }) {
+  const navigate = useNavigate()
+  const [depth, setDepth] = useState(1)
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const pages = useApiPages(
+    listRuns,
+    { query: { ...runQueryOf(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
+    {
+      everyMs: depth <= MOST_LIVE_PAGES ? LIVE_MS : undefined,
+      next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }),
+    },
+  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
+  const columns = useColumns(chosen, setChosen)
+  const more = () => {
+    setDepth(depth + 1)
+    void pages.fetchNextPage()
+  }
+  if (pages.isError && rows === undefined) {
+    return <ErrorState error={pages.error} onRetry={() => void pages.refetch()} />
+  }
+  if (rows === undefined) return <LoadingLines />
+  return (
+    <>
+      {chosen.size > 0 ? <Chosen ids={chosen} filters={filters} onClear={() => setChosen(new Set())} /> : null}
+      <DataTable
+        label="Runs"
+        columns={columns}
+        rows={rows}
+        rowKey={({ workflowRunId }) => workflowRunId}
+        isSelected={({ workflowRunId }) => chosen.has(workflowRunId)}
+        onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
+        onEnd={pages.hasNextPage && !pages.isFetching ? more : undefined}
+        empty={
+          Object.keys(filters).length > 0 ? (
+            <EmptyState title="No run is like this" icon={IconSearch}>
+              Change the filters, or take them away.
+            </EmptyState>
+          ) : (
+            <EmptyState title="There is no run yet" icon={IconRoute} action={empty}>
+              Serve a workflow with <code>@upstash/workflow</code> at a URL of yours, then trigger a run of it from here
+              or with the client of that package.
+            </EmptyState>
+          )
+        }
+      />
+    </>
+  )
+}
+
+/** What can be done with the runs that were ticked, and the way to all that match. */
+function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: RunSearch; onClear: () => void }) {
+  return (
+    <Group px="md" py={8} gap="xs" bg="var(--hp-code)">
+      <Text size="sm" fw={600} role="status">
+        {counted(ids.size, 'run')} selected
+      </Text>
+      <ButtonLink size="compact-sm" to="/bulk-actions/new" search={{ kind: 'cancelRuns', ids: [...ids] }}>
+        Cancel them…
+      </ButtonLink>
+      <CancelLink filters={filters}>Cancel all that match the filters…</CancelLink>
+      <Button size="compact-sm" variant="subtle" onClick={onClear}>
+        Clear
+      </Button>
+    </Group>
+  )
+}
+
+function useColumns(chosen: ReadonlySet<string>, choose: (ids: ReadonlySet<string>) => void) {
+  const canWrite = useCanWrite()
+  return useMemo((): readonly Column<Run>[] => {
+    const toggle = (id: string) => {
+      const next = new Set(chosen)
+      if (!next.delete(id)) next.add(id)
+      choose(next)
+    }
+    const tick: Column<Run> = {
+      key: 'tick',
+      title: '',
+      width: '44px',
+      render: ({ workflowRunId, workflowState }) =>
+        workflowState === 'RUN_STARTED' ? (
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${workflowRunId}`}
+            checked={chosen.has(workflowRunId)}
+            onChange={() => toggle(workflowRunId)}
+          />
+        ) : null,
+    }
+    return canWrite ? [tick, ...COLUMNS] : COLUMNS
+  }, [canWrite, chosen, choose])
+}
+
+const COLUMNS: readonly Column<Run>[] = [
+  {
+    key: 'state',
+    title: 'State',
+    width: '110px',
+    render: ({ workflowState }) => {
+      const { tone, title } = RUN_WORDS[workflowState]
+      return <Status tone={tone}>{title}</Status>
+    },
+  },
+  {
+    key: 'run',
+    title: 'Run',
+    render: ({ workflowRunId }) => (
+      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+        {workflowRunId}
+      </TextLink>
+    ),
+  },
+  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl.replace(/^https?:\/\//, '') },
+  { key: 'label', title: 'Labels', width: '105px', from: 'lg', render: ({ labels }) => labels?.join(', ') ?? '' },
+  { key: 'now', title: 'Why it waits', width: '165px', from: 'md', render: (run) => whyOf(run) },
+  { key: 'lasted', title: 'Took', width: '80px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },
+  {
+    key: 'made',
+    title: 'Triggered',
+    width: '105px',
+    from: 'sm',
+    render: ({ workflowRunCreatedAt }) => <When atMs={workflowRunCreatedAt} />,
+  },
+]
+
+function whyOf({ because = [] }: Run): string {
+  const [first] = because
+  if (first === undefined) return ''
+  return because.length > 1 ? `${ADVICE[first.kind].title} +${because.length - 1}` : ADVICE[first.kind].title
+}
+
+function Lasted({ run }: { run: Run }) {
+  const now = useNow()
+  return <>{duration(lastedMs(run, now))}</>
+}
+
+function Filters({ filters, onChange }: { filters: RunSearch; onChange: (filters: RunSearch) => void }) {
+  const set = (change: { readonly [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) =>
+    onChange(given({ ...filters, ...change }) as RunSearch)
+  const { host, id, caller, flow, from, to } = filters
+  return (
+    <FilterBar
+      isMoreUsed={[host, id, caller, flow, from, to].some((value) => value !== undefined)}
+      more={
+        <>
+          <FilterField label="Host" width={140} value={host} onChange={(next) => set({ host: next })} />
+          <FilterField label="Run id" width={140} value={id} onChange={(next) => set({ id: next })} />
+          <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
+          <FilterField label="Flow-control key" width={130} value={flow} onChange={(next) => set({ flow: next })} />
+          <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />
+          <MomentField label="To" value={to} onChange={(next) => set({ to: next })} />
+        </>
+      }
+    >
+      <Select
+        aria-label="State"
+        placeholder="All states"
+        size="xs"
+        w={130}
+        clearable
+        data={RUN_STATES.map((value) => ({ value, label: RUN_WORDS[value].title }))}
+        value={filters.state ?? null}
+        onChange={(value) => set({ state: RUN_STATES.find((known) => known === value) })}
+      />
+      <FilterField label="Whole URL" isSearch value={filters.url} onChange={(url) => set({ url })} />
+      <FilterField label="Label" width={110} value={filters.label} onChange={(label) => set({ label })} />
+    </FilterBar>
+  )
+}

@@ -1,0 +1,127 @@
+import { Alert, SimpleGrid, Stack, Text } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { Fact } from '../../components/copy.js'
+import { TextLink } from '../../components/link.js'
+import { PayloadView } from '../../components/payload.js'
+import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
+import { dateTime, duration } from '../../lib/format.js'
+import { payloadOfText } from '../../lib/payload.js'
+import type { Bar } from './timeline.js'
+import { STEP_WORDS, type Step, sentence } from './words.js'
+
+/** All that is known of a step. */
+export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
+  const { step, reason } = bar
+  return (
+    <Stack gap="md">
+      {reason === undefined ? null : <Alert color="gray">{sentence(reason.text)}</Alert>}
+      <div>
+        <StepFacts bar={bar} runId={runId} />
+      </div>
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+        <Content title="What was sent" value={step.callBody} />
+        <Content title="What was answered" value={step.callResponseBody} />
+        <Content title={step.stepType === 'Initial' ? 'Payload' : 'Result'} value={resultOf(step)} />
+        <Headers title="Headers of the request" headers={step.callHeaders} />
+        <Headers title="Headers of the answer" headers={step.callResponseHeaders} />
+        <Headers title="Headers of the trigger" headers={step.headers} />
+      </SimpleGrid>
+      <Attempts step={step} />
+    </Stack>
+  )
+}
+
+/** The result of a call is its answer, which is shown already. */
+const resultOf = ({ stepType, out }: Step): unknown => (stepType === 'Call' ? undefined : out)
+
+function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
+  const { step, state } = bar
+  return (
+    <>
+      <Fact name="State">
+        <Status tone={STEP_WORDS[state].tone}>{STEP_WORDS[state].title}</Status>
+      </Fact>
+      {step.createdAt === undefined ? null : <Fact name="Came">{dateTime(step.createdAt)}</Fact>}
+      <Optional name="Sleeps until">{step.sleepUntil === undefined ? undefined : dateTime(step.sleepUntil)}</Optional>
+      <Optional name="Request">
+        {step.callUrl === undefined ? undefined : `${step.callMethod ?? ''} ${step.callUrl}`}
+      </Optional>
+      <Optional name="Answer">{step.callResponseStatus}</Optional>
+      <Optional name="Event">
+        {step.waitEventId === undefined ? undefined : (
+          <TextLink to="/events" search={{ event: step.waitEventId }}>
+            {step.waitEventId}
+          </TextLink>
+        )}
+      </Optional>
+      <Optional name="Gives up">
+        {step.waitTimeoutDeadline === undefined ? undefined : <When atMs={step.waitTimeoutDeadline} />}
+      </Optional>
+      <Optional name="Given up">{step.waitTimeout === true ? 'yes, the event did not come' : undefined}</Optional>
+      <Optional name="Invoked run">
+        {step.invokedWorkflowRunId === undefined || step.invokedWorkflowRunId === runId ? undefined : (
+          <TextLink to="/runs/$id" params={{ id: step.invokedWorkflowRunId }}>
+            {step.invokedWorkflowRunId}
+          </TextLink>
+        )}
+      </Optional>
+      <Optional name="Retries">{step.retries === undefined ? undefined : `up to ${step.retries}`}</Optional>
+      <Optional name="Delay between them">{step.retryDelay}</Optional>
+      <Optional name="Next try">
+        {step.nextDeliveryTime === undefined ? undefined : <When atMs={step.nextDeliveryTime} />}
+      </Optional>
+    </>
+  )
+}
+
+function Optional({ name, children }: { name: string; children: ReactNode }) {
+  return children === undefined ? null : <Fact name={name}>{children}</Fact>
+}
+
+function Content({ title, value }: { title: string; value: unknown }) {
+  if (value === undefined || value === null) return null
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return (
+    <Stack gap={6}>
+      <Text size="sm" fw={600}>
+        {title}
+      </Text>
+      <PayloadView payload={payloadOfText(text)} label={title} empty="Nothing." />
+    </Stack>
+  )
+}
+
+/** Names and values of headers, one a line. */
+export const headerLines = (headers: Readonly<Record<string, readonly string[]>>): string =>
+  Object.entries(headers)
+    .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
+    .join('\n')
+
+function Headers({ title, headers }: { title: string; headers: Step['headers'] }) {
+  return headers === undefined || Object.keys(headers).length === 0 ? null : (
+    <Content title={title} value={headerLines(headers)} />
+  )
+}
+
+function Attempts({ step: { errors = [], retries } }: { step: Step }) {
+  if (errors.length === 0) return null
+  return (
+    <Stack gap="sm">
+      <Text size="sm" fw={600}>
+        Failed attempts
+      </Text>
+      {errors.map(({ status, time, error, body }, index) => (
+        <Stack key={time} gap={4}>
+          <Text size="sm">
+            {index === 0 ? 'First attempt' : `Retry ${index}${retries === undefined ? '' : ` of ${retries}`}`},{' '}
+            {dateTime(time)}
+            {index === 0 ? '' : ` (${duration(time - (errors[index - 1]?.time ?? time))} later)`}:{' '}
+            {status === 0 ? 'no answer.' : `answered ${status}.`} {error ?? ''}
+          </Text>
+          {body === '' ? null : <PayloadView payload={payloadOfText(body)} label={`Answer at ${dateTime(time)}`} />}
+        </Stack>
+      ))}
+    </Stack>
+  )
+}

@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest'
+import { placeOf, timelineOf } from './timeline.js'
+import type { Run, Step } from './words.js'
+
+const AT = 1_000_000
+const INIT: Step = { stepType: 'Initial', stepName: 'init', state: 'STEP_SUCCESS', createdAt: AT, messageId: 'm0' }
+
+const runOf = (steps: Run['steps'], more: Partial<Run> = {}): Run => ({
+  workflowRunId: 'wfr_1',
+  workflowUrl: 'https://example.com/',
+  workflowState: 'RUN_STARTED',
+  workflowRunCreatedAt: AT,
+  steps: [{ type: 'sequential', steps: [INIT] }, ...steps],
+  ...more,
+})
+
+const ran = (name: string, createdAt: number, more: Step = {}): Step => ({
+  stepName: name,
+  stepType: 'Run',
+  state: 'STEP_SUCCESS',
+  createdAt,
+  messageId: name,
+  ...more,
+})
+
+const spans = (run: Run, nowMs: number) =>
+  timelineOf(run, nowMs).stages.map(({ bars }) =>
+    bars.map(({ name, startMs, endMs }) => [name, startMs - AT, endMs - AT]),
+  )
+
+it('a step begins when the one before has come', () => {
+  const run = runOf([
+    { type: 'sequential', steps: [ran('one', AT + 100)] },
+    { type: 'sequential', steps: [ran('two', AT + 300)] },
+  ])
+  expect(spans(run, AT + 400)).toEqual([[['Triggered', 0, 0]], [['one', 0, 100]], [['two', 100, 300]]])
+})
+
+it('parallel branches begin together, and what follows begins after the last of them', () => {
+  const run = runOf([
+    { type: 'parallel', steps: [ran('left', AT + 100), ran('right', AT + 500)] },
+    { type: 'sequential', steps: [ran('after', AT + 600)] },
+  ])
+  expect(spans(run, AT + 700).slice(1)).toEqual([
+    [
+      ['left', 0, 100],
+      ['right', 0, 500],
+    ],
+    [['after', 500, 600]],
+  ])
+})
+
+it('a sleep lasts from when it came until its end, or until now', () => {
+  const sleep = { stepName: 'nap', stepType: 'SleepFor', sleepFor: '2s', createdAt: AT + 100, messageId: 'm1' } as const
+  const over = runOf([
+    { type: 'sequential', steps: [{ ...sleep, state: 'STEP_SUCCESS' }] },
+    { type: 'sequential', steps: [ran('after', AT + 2_200)] },
+  ])
+  expect(spans(over, AT + 3_000).slice(1)).toEqual([[['nap', 100, 2_100]], [['after', 2_100, 2_200]]])
+  const asleep = runOf([{ type: 'sequential', steps: [{ ...sleep, state: 'STEP_PROGRESS' }] }])
+  expect(spans(asleep, AT + 1_000).at(-1)).toEqual([['nap', 100, 1_000]])
+})
+
+it('a delivery that is tried again is shown once, with its attempts and the reason', () => {
+  const error = { status: 500, headers: {}, body: 'no', time: AT + 150 }
+  const reason = { kind: 'retry', text: 'retry 1 of 3', messageId: 'm2' } as const
+  const run = runOf(
+    [
+      {
+        type: 'parallel',
+        steps: [ran('left', AT + 100), { ...ran('right', AT + 50), state: 'STEP_RETRY', messageId: 'm2' }],
+      },
+      { type: 'next', steps: [{ messageId: 'm2', state: 'STEP_RETRY', retries: 3, errors: [error] }] },
+    ],
+    { because: [reason] },
+  )
+  const { stages } = timelineOf(run, AT + 400)
+  expect(stages).toHaveLength(2)
+  expect(stages[1]?.bars[1]).toMatchObject({ name: 'right', failuresMs: [AT + 150], reason, isOpen: true })
+})
+
+it('what is being delivered has a bar of its own from the last step until now', () => {
+  const run = runOf([
+    { type: 'sequential', steps: [ran('one', AT + 100)] },
+    { type: 'next', steps: [{ messageId: 'one', state: 'STEP_PROGRESS', retries: 3 }] },
+  ])
+  expect(spans(run, AT + 400).at(-1)).toEqual([['What comes next', 100, 400]])
+})
+
+it('everything lies within the whole', () => {
+  const run = runOf([{ type: 'sequential', steps: [ran('one', AT + 100)] }], { workflowRunCompletedAt: AT + 200 })
+  const whole = timelineOf(run, AT + 9_999)
+  expect(whole.endMs).toBe(AT + 200)
+  expect(whole.stages.flatMap(({ bars }) => bars.map((bar) => placeOf(bar, whole)))).toEqual([
+    { left: 0, width: 0 },
+    { left: 0, width: 0.5 },
+  ])
+})

@@ -1,0 +1,126 @@
+/**
+ * A run as bars on one axis of time. The log says when each step came; when it began follows from what was before it:
+ * a program is called as soon as the step before has come, and parallel branches are begun together.
+ */
+import { parseDuration } from '../../../../src/base/duration.js'
+import { type Reason, type Run, type Step, type StepState, typeOf } from './words.js'
+
+/** A step on the axis. Times are Unix milliseconds. */
+export interface Bar {
+  readonly key: string
+  readonly name: string
+  readonly type: string
+  readonly state: StepState
+  readonly startMs: number
+  /** The present for what goes on. */
+  readonly endMs: number
+  readonly isOpen: boolean
+  /** When attempts have failed. */
+  readonly failuresMs: readonly number[]
+  /** Why it waits, for what goes on. */
+  readonly reason: Reason | undefined
+  readonly step: Step
+}
+
+/** Steps that follow each other are stages of one bar; branches side by side are one stage with many. */
+export interface Stage {
+  readonly key: string
+  readonly isParallel: boolean
+  readonly bars: readonly Bar[]
+}
+
+/** The whole life of a run. */
+export interface Timeline {
+  readonly startMs: number
+  readonly endMs: number
+  readonly stages: readonly Stage[]
+}
+
+type Group = Run['steps'][number]
+
+/** Lays out a run. `nowMs` is the end of what goes on. */
+export function timelineOf(run: Run, nowMs: number): Timeline {
+  const startMs = run.workflowRunCreatedAt
+  const endMs = Math.max(run.workflowRunCompletedAt ?? nowMs, startMs + 1)
+  const stages: Stage[] = []
+  let cursor = startMs
+  for (const group of withoutTwice(run.steps)) {
+    const bars = group.steps.map((step, index) => barOf(run, step, `${stages.length}.${index}`, cursor, endMs))
+    stages.push({ key: String(stages.length), isParallel: bars.length > 1, bars })
+    cursor = Math.max(cursor, ...bars.map((bar) => bar.endMs))
+  }
+  return { startMs, endMs: Math.max(endMs, cursor), stages }
+}
+
+/** What is being delivered is listed once more at the end; here its attempts belong to the step that it is for. */
+function withoutTwice(groups: readonly Group[]): Group[] {
+  const deliveries = groups.filter(({ type }) => type === 'next').flatMap(({ steps }) => steps)
+  const isOpen = ({ state }: Step) => state !== 'STEP_SUCCESS'
+  const own = groups.filter(({ type }) => type !== 'next')
+  const taken = new Set(own.flatMap(({ steps }) => steps.filter(isOpen).map(({ messageId }) => messageId)))
+  const merged = own.map(({ type, steps }) => ({
+    type,
+    steps: steps.map((step) => (isOpen(step) ? { ...deliveryOf(step, deliveries), ...step } : step)),
+  }))
+  const rest = deliveries.filter(({ messageId }) => !taken.has(messageId))
+  return rest.length > 0 ? [...merged, { type: 'next', steps: rest }] : merged
+}
+
+const deliveryOf = ({ messageId }: Step, deliveries: readonly Step[]): Step =>
+  deliveries.find((delivery) => delivery.messageId === messageId) ?? {}
+
+function barOf(run: Run, step: Step, key: string, cursor: number, lastMs: number): Bar {
+  const state = step.state ?? 'STEP_PROGRESS'
+  const [startMs, endMs] = spanOf(step, state, cursor, lastMs)
+  return {
+    key,
+    name: nameOf(step, state),
+    type: typeOf(step),
+    state,
+    startMs: Math.min(startMs, lastMs),
+    endMs: Math.max(startMs, Math.min(endMs, lastMs)),
+    isOpen: state === 'STEP_PROGRESS' || state === 'STEP_RETRY',
+    failuresMs: (step.errors ?? []).map(({ time }) => time),
+    reason: state === 'STEP_SUCCESS' ? undefined : reasonOf(run, step),
+    step,
+  }
+}
+
+/** From when to when a step took. */
+function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [number, number] {
+  const cameMs = step.createdAt ?? cursor
+  if (step.stepType === 'Initial') return [cameMs, cameMs]
+  const sleepsMs = sleepOf(step)
+  if (sleepsMs !== undefined) return [cameMs, state === 'STEP_SUCCESS' ? cameMs + sleepsMs : lastMs]
+  if (state === 'STEP_SUCCESS') return [Math.min(step.invokedWorkflowCreatedAt ?? cursor, cameMs), cameMs]
+  return [cameMs, lastMs]
+}
+
+/** How long a sleep is, milliseconds. */
+function sleepOf({ sleepFor, sleepUntil, createdAt }: Step): number | undefined {
+  if (typeof sleepFor === 'number') return sleepFor * 1_000
+  if (typeof sleepFor === 'string') return parseDuration(sleepFor)
+  return sleepUntil === undefined || createdAt === undefined ? undefined : Math.max(0, sleepUntil - createdAt)
+}
+
+function nameOf({ stepName, stepType }: Step, state: StepState): string {
+  if (stepType === 'Initial') return 'Triggered'
+  if (stepName !== undefined && stepName !== '') return stepName
+  if (state === 'STEP_CANCELED') return 'Canceled here'
+  return state === 'STEP_FAILED' ? 'Failed here' : 'What comes next'
+}
+
+function reasonOf({ because = [] }: Run, step: Step): Reason | undefined {
+  return because.find(
+    ({ messageId, eventId, workflowRunId }) =>
+      (messageId !== undefined && messageId === step.messageId) ||
+      (eventId !== undefined && eventId === step.waitEventId) ||
+      (workflowRunId !== undefined && workflowRunId === step.invokedWorkflowRunId),
+  )
+}
+
+/** Where a bar lies, in parts of the whole. Whatever is shorter than a hair is still seen. */
+export function placeOf({ startMs, endMs }: Pick<Bar, 'startMs' | 'endMs'>, whole: Timeline) {
+  const lengthMs = whole.endMs - whole.startMs
+  return { left: (startMs - whole.startMs) / lengthMs, width: (endMs - startMs) / lengthMs }
+}

@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+
+/** Where `npx vite console` finds the server whose console is being worked on. */
+const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'
+
+export default defineConfig({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  plugins: [react()],
+  build: {
+    outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
+    emptyOutDir: true,
+    target: 'es2022',
+    chunkSizeWarningLimit: 900,
+    // Data URLs of scripts would be refused by the content security policy.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  server: {
+    host: '127.0.0.1',
+    proxy: Object.fromEntries(['/v2', '/health', '/auditlogs', '/docs', '/openapi.json'].map((path) => [path, SERVER])),
+  },
+})
