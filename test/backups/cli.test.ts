@@ -61,18 +61,18 @@ it('exports into a file and imports it elsewhere', async () => {
   expect(await to.client.get('k')).toBe('v')
 })
 
-it('ends with 1 and one sentence when something is wrong', async () => {
+it('ends with one sentence and a code of its kind when something is wrong', async () => {
   await create('lonely')
   const bad = join(tempDir(), 'bad.rdb')
   writeFileSync(bad, 'hello')
-  for (const [args, reason] of [
-    [['backup', 'nobody'], 'no database with the id or name "nobody"'],
-    [['restore', 'lonely'], 'no completed backup'],
-    [['import', 'lonely', '/nowhere'], 'cannot be read'],
-    [['import', 'lonely', bad], 'cannot load it'],
+  for (const [args, wanted, reason] of [
+    [['backup', 'nobody'], 3, 'no database with the id or name "nobody"'],
+    [['restore', 'lonely'], 3, 'no completed backup'],
+    [['import', 'lonely', '/nowhere'], 2, 'cannot be read'],
+    [['import', 'lonely', bad], 2, 'cannot load it'],
   ] as const) {
     const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)])
-    expect(code).toBe(1)
+    expect(code).toBe(wanted)
     expect(stderr).toMatch(new RegExp(`^error: .*${reason}.*\n$`))
   }
 })

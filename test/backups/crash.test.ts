@@ -9,7 +9,7 @@ import { atCleanup, processesMarked, type RunningHomeport, startHomeport, waitFo
  * is wholly the old or wholly the new, and the records say what is there. `HOMEPORT_CRASH_CYCLES` sets how many times.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
 /** Longer than a backup or restore of this little data takes, so that some kills come after its end. */
 const LATEST_KILL_MS = 900
 const KEYS = 2_000

@@ -9,7 +9,16 @@ const endpoints = await declaredEndpoints()
 const codes = Object.keys(ERRORS) as ErrorCode[]
 
 /** Their whole text comes from where they are thrown. */
-const FREE_TEXTS: readonly string[] = ['invalid_request', 'cli_failed', 'command_malformed', 'step_refused']
+const FREE_TEXTS: readonly string[] = [
+  'invalid_request',
+  'cli_failed',
+  'cli_misused',
+  'cli_not_found',
+  'cli_no_credentials',
+  'server_refused',
+  'command_malformed',
+  'step_refused',
+]
 /** Errors that the listeners themselves answer, not an operation. */
 const OF_LISTENERS: readonly string[] = [
   'unauthorized',

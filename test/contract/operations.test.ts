@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { useService } from '../e2e/support/service.js'
 import { declaredEndpoints } from './declared.js'
 import { accountExchanges } from './exchanges/accounts.js'
+import { consoleExchanges } from './exchanges/console.js'
 import { backupExchanges, databaseExchanges, lastDatabaseExchanges } from './exchanges/databases.js'
 import { lastExchanges, queueExchanges } from './exchanges/queue.js'
 import { deadRunExchanges, groupExchanges, lineExchanges, scheduleExchanges } from './exchanges/queue-more.js'
@@ -14,6 +15,7 @@ import { workflowExchanges } from './exchanges/workflow.js'
  */
 
 const exchanges = {
+  ...consoleExchanges,
   ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...lastDatabaseExchanges },
   ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
   ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },

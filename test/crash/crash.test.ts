@@ -11,7 +11,7 @@ import { startWorld } from './world.js'
  * `HOMEPORT_CRASH_CYCLES` sets how many there are.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 4)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SHORTEST_LIFE_MS = 300
 const LONGEST_LIFE_MS = 2_500

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -70,7 +69,7 @@ export interface RunningHomeport {
   logs(): string
   /** Sends the signal to the server alone and waits for its end. Once it has ended, only answers how. */
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT'): Promise<Exit>
-  /** Live processes of this server: itself, its launcher, its engines. */
+  /** Live processes that name the data directory: the server, its launcher, its engines. */
   processes(): FoundProcess[]
 }
 
@@ -128,10 +127,10 @@ function collectOutput(child: ChildProcess): () => string {
 }
 
 /** Ends whatever a server left behind and complains about it: a leak is a failure of the test that caused it. */
-async function assertNothingLeft(mark: string): Promise<void> {
-  const gone = () => processesMarked(mark).length === 0
+async function assertNothingLeft(dataDir: string): Promise<void> {
+  const gone = () => processesMarked(dataDir).length === 0
   await waitFor(gone, { what: 'the processes of the server to end', deadlineMs: 15_000 }).catch(() => {
-    const left = processesMarked(mark)
+    const left = processesMarked(dataDir)
     for (const { pid } of left) process.kill(pid, 'SIGKILL')
     const list = left.map(({ pid, command }) => `${pid} ${command}`).join('; ')
     throw new Error(`the server left processes behind: ${list}`)
@@ -144,9 +143,8 @@ async function assertNothingLeft(mark: string): Promise<void> {
  */
 export async function startHomeport(options: StartOptions = {}): Promise<RunningHomeport> {
   const place = await newPlace(options)
-  const mark = `HOMEPORT_TEST_MARK=${randomBytes(8).toString('hex')}`
   const child = spawn(process.execPath, [MAIN_JS, 'start', ...placeFlags(place), ...(options.args ?? [])], {
-    env: childEnv({ ...options.env, HOMEPORT_TEST_MARK: mark.slice(mark.indexOf('=') + 1) }),
+    env: childEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const logs = collectOutput(child)
@@ -158,21 +156,20 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
   onFailedExit.add(() => child.kill('SIGKILL'))
   atCleanup(async () => {
     await kill('SIGTERM')
-    await assertNothingLeft(mark)
+    await assertNothingLeft(place.dataDir)
   })
-  return await whenHealthy({ child, place, logs, kill, mark, deadlineMs: options.deadlineMs ?? 30_000 })
+  return await whenHealthy({ child, place, logs, kill, deadlineMs: options.deadlineMs ?? 30_000 })
 }
 
 interface Started {
   readonly child: ChildProcess
   readonly place: Place
-  readonly mark: string
   readonly deadlineMs: number
   readonly logs: () => string
   readonly kill: RunningHomeport['kill']
 }
 
-async function whenHealthy({ child, place, logs, kill, mark, deadlineMs }: Started): Promise<RunningHomeport> {
+async function whenHealthy({ child, place, logs, kill, deadlineMs }: Started): Promise<RunningHomeport> {
   const urls = {
     apiUrl: `http://127.0.0.1:${place.apiPort}`,
     restUrl: `http://127.0.0.1:${place.restPort}`,
@@ -193,7 +190,7 @@ async function whenHealthy({ child, place, logs, kill, mark, deadlineMs }: Start
     logs,
     kill,
     pid: child.pid ?? 0,
-    processes: () => processesMarked(mark),
+    processes: () => processesMarked(place.dataDir),
     api: (method, path, body) =>
       call(urls.apiUrl + path, { method, json: body, headers: { authorization: `Basic ${basic}` } }),
     queue: (method, path, body, headers = {}) =>

@@ -25,6 +25,9 @@ export const databaseExchanges: Exchanges = {
   createDatabase: ({ homeport }) => homeport.api('POST', `${REDIS}/database`, LEAST),
   getDatabase: about('GET', (id) => `/database/${id}`),
   listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),
+  getAwake: about('GET', (id) => `/awake/${id}`),
+  getMetrics: ({ homeport }) => homeport.api('GET', '/metrics'),
+  getDatabaseStats: about('GET', (id) => `/stats/${id}?period=1d`),
   renameDatabase: about('POST', (id) => `/rename/${id}`, { name: 'another name' }),
   resetPassword: about('POST', (id) => `/reset-password/${id}`),
   enableEviction: switched('enable-eviction'),
@@ -43,6 +46,7 @@ export const databaseExchanges: Exchanges = {
 /** Comes after what uses the database in clear: from here on its port speaks TLS, and at last it is gone. */
 export const lastDatabaseExchanges: Exchanges = {
   enableTls: about('POST', (id) => `/enable-tls/${id}`),
+  updateMutualTls: about('POST', (id) => `/${id}/mutual-tls`, { client_ca: null }),
   deleteDatabase: about('DELETE', (id) => `/database/${id}`),
 }
 

@@ -25,6 +25,25 @@ async function action(stage: Stage): Promise<string> {
   return (body as { actionId: string }).actionId
 }
 
+/** Starts a bulk action that takes long; answers its path. */
+async function slowAction({ homeport, app }: Stage): Promise<string> {
+  const headers = { 'Upstash-Label': 'slow', 'Upstash-Delay': '1h' }
+  const items = Array.from({ length: 20 }, () => ({ destination: `${app.url}/sleep`, headers }))
+  await homeport.queue('POST', '/v2/batch/trigger', items)
+  const slowly = { label: 'slow', async: true, ratePerSecond: 1, fenceUntil: Date.now() + 60_000 }
+  const { body } = await homeport.queue('DELETE', '/v2/workflows/runs', slowly)
+  const path = `/v2/workflows/bulkActions/${(body as { actionId: string }).actionId}`
+  await homeport.queue('DELETE', `${path}/fence`)
+  return path
+}
+
+/** The same, paused. */
+async function pausedAction(stage: Stage): Promise<string> {
+  const path = await slowAction(stage)
+  await stage.homeport.queue('POST', `${path}/pause`, { reason: 'to look at it' })
+  return path
+}
+
 /** Workflows and bulk actions. */
 export const workflowExchanges: Exchanges = {
   triggerWorkflow: ({ homeport, app }) => homeport.queue('POST', `/v2/trigger/${app.url}/sleep`, { any: 'payload' }),
@@ -68,4 +87,11 @@ export const workflowExchanges: Exchanges = {
   getBulkAction: async (stage) => stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}`),
   listBulkOutcomes: async (stage) =>
     stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),
+  startBulkAction: ({ homeport }) =>
+    homeport.queue('POST', '/v2/workflows/bulkActions', { kind: 'deleteDeadLetters', selector: { label: 'nothing' } }),
+  pauseBulkAction: async (stage) => stage.homeport.queue('POST', `${await slowAction(stage)}/pause`, {}),
+  resumeBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/resume`, {}),
+  abortBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/abort`, {}),
+  changeBulkAction: async (stage) => stage.homeport.queue('PATCH', await pausedAction(stage), { ratePerSecond: 50 }),
+  liftBulkFence: async (stage) => stage.homeport.queue('DELETE', `${await pausedAction(stage)}/fence`),
 }

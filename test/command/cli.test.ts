@@ -1,0 +1,178 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startSink } from '../../src/queue/testing/sink.js'
+import {
+  atCleanup,
+  placeFlags,
+  type RunningHomeport,
+  type RunOptions,
+  runHomeport,
+  startHomeport,
+  tempDir,
+  waitFor,
+} from '../support/index.js'
+
+/** The built command against one real server. */
+
+let homeport: RunningHomeport
+let sink: Awaited<ReturnType<typeof startSink>>
+let credentials: Readonly<Record<string, string>>
+
+beforeAll(async () => {
+  homeport = await startHomeport()
+  sink = await startSink()
+  atCleanup(() => sink.close())
+  const { email, apiKey, queueToken } = homeport.credentials
+  credentials = {
+    HOMEPORT_API_URL: homeport.apiUrl,
+    HOMEPORT_EMAIL: email,
+    HOMEPORT_API_KEY: apiKey,
+    QSTASH_URL: homeport.queueUrl,
+    QSTASH_TOKEN: queueToken,
+  }
+})
+
+/** Runs a command with the credentials in its environment. */
+const cli = (args: readonly string[], options: RunOptions = {}) =>
+  runHomeport(args, { ...options, env: { ...credentials, ...options.env } })
+
+/** The same for a command that works; answers what it printed. */
+async function works(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(args)
+  expect([code, stderr]).toEqual([0, ''])
+  return stdout
+}
+
+const json = async (...args: string[]) => JSON.parse(await works(...args, '--json'))
+
+describe('databases', () => {
+  it('are created with every field, found by name, used with binary values, and deleted', async () => {
+    const wish = '--region eu-west-1 --read-regions us-east-1 --plan fixed_1gb --budget 20 --eviction --no-tls'
+    const made = await json('db', 'create', '--name', 'shop', ...wish.split(' '))
+    expect(made).toMatchObject({
+      ...{ database_name: 'shop', primary_region: 'eu-west-1', read_regions: ['us-east-1'] },
+      ...{ type: 'paid', budget: 20, eviction: true, tls: false },
+    })
+    expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +active +paid M +eu-west-1 us-east-1 /)
+    const bytes = 'not\u0000text'
+    const set = await cli(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
+    expect(set).toMatchObject({ code: 0, stdout: 'OK\n' })
+    expect((await cli(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
+    const { budget } = await json('db', 'budget', made.database_id, '30')
+    expect(budget).toBe(30)
+    const refused = await cli(['db', 'delete', 'shop'])
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/say --yes\. Nothing was done\.\n$/) })
+    expect(await works('db', 'delete', 'shop', '--yes')).toContain('deleted shop')
+    expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
+  })
+
+  it('end with a code that tells what kind of failure it was', async () => {
+    expect(await cli(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
+    expect(await cli(['db', 'lst'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean list?') })
+    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
+    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 5 })
+  })
+})
+
+describe('messages', () => {
+  it('are published with their settings, seen, and sent again from the dead letters', async () => {
+    sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
+    const flags = ['--header', 'X-Order: 7', '--retries', '0', '--label', 'orders', '--file', '-']
+    const published = await cli(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
+    const { messageId } = JSON.parse(published.stdout)
+    const dead = async () => (await json('queue', 'dlq', 'list', '--label', 'orders')).messages
+    await waitFor(async () => (await dead()).length === 1, { what: 'a dead letter' })
+    expect(await works('queue', 'dlq', 'retry', '--label', 'orders')).toBe('sent 1 message again\n')
+    await waitFor(() => sink.received.length === 2, { what: 'the second delivery' })
+    expect(sink.received[1]?.headers['x-order']).toBe('7')
+    expect(sink.received[1]?.body.toString()).toBe('body')
+    const logs = await json('queue', 'logs', '--message', messageId)
+    expect(logs.logs.map(({ state }: { state: string }) => state)).toContain('FAILED')
+  })
+
+  it('are canceled only when it was said which', async () => {
+    const later = ['queue', 'publish', sink.url, '--delay', '1h', '--label', 'later']
+    await works(...later)
+    expect(await cli(['queue', 'messages', 'cancel', '--yes'])).toMatchObject({ code: 2 })
+    expect(await works('queue', 'messages', 'cancel', '--label', 'later', '--yes')).toBe('canceled 1 message\n')
+  })
+})
+
+describe('runs', () => {
+  it('are looked at, then cancelled in bulk, and the action tells of it', async () => {
+    sink.answer = () => ({ silent: true })
+    await works('runs', 'trigger', sink.url, '--label', 'slow', '--run-id', 'one', '--delay', '1h')
+    const headers = { 'upstash-label': 'slow', 'upstash-delay': '1h' }
+    for (let i = 0; i < 2; i++) await homeport.queue('POST', `/v2/trigger/${sink.url}`, {}, headers)
+    expect(await works('runs', 'explain', 'one')).toContain('delayed by its trigger until')
+    const selector = ['--url', sink.url, '--label', 'slow', '--from', '1h']
+    expect(await works('runs', 'cancel', ...selector, '--dry-run')).toMatch(/^would cancel 3 runs\n/)
+    const { code, stdout } = await cli(['runs', 'cancel', ...selector, '--yes', '--reason', 'a test'])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'finished: 3 runs, 3 cancelled\n' })
+    expect(await json('runs', 'cancel', ...selector, '--yes')).toEqual({ cancelled: 0 })
+    const { bulkActions } = await json('bulk', 'list')
+    expect(bulkActions[1]).toMatchObject({ matched: 3, cancelled: 3, reason: 'a test' })
+    expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)
+  })
+})
+
+describe('which server is meant', () => {
+  it('is kept as a profile that only its owner may read, and chosen by name, environment or flag', async () => {
+    const home = tempDir()
+    const env = { XDG_CONFIG_HOME: home, HOMEPORT_API_URL: '', QSTASH_URL: '' }
+    const printed = await cli(['env', '--json', ...placeFlags(homeport.place)])
+    const login = await cli(['login', '--name', 'here'], { input: printed.stdout, env })
+    expect(login).toMatchObject({ code: 0, stdout: expect.stringContaining('profile "here"') })
+    expect(statSync(join(home, 'homeport', 'profiles.json')).mode & 0o777).toBe(0o600)
+    const list = await cli(['profile', 'list'], { env })
+    expect(list.stdout).toContain(`*  here  ${homeport.apiUrl}`)
+    expect(list.stdout).not.toContain(homeport.credentials.apiKey)
+    for (const args of [
+      ['keys', 'list'],
+      ['queue', 'queues', 'list', '--profile', 'here'],
+    ])
+      expect(await cli(args, { env })).toMatchObject({ code: 0 })
+    expect(await cli(['keys', 'list', '--profile', 'there'], { env })).toMatchObject({ code: 3 })
+    expect(
+      await cli(['keys', 'list', ...placeFlags(homeport.place)], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } }),
+    ).toMatchObject({ code: 0 })
+  })
+
+  it('is never guessed from the variables of a queue service alone', async () => {
+    const env = { ...credentials, HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
+    const { code, stderr } = await runHomeport(['queue', 'logs'], { env, cwd: tempDir() })
+    expect(code).toBe(4)
+    expect(stderr).toContain('There are no credentials at')
+  })
+
+  it('is not taken from a profile of another shape', async () => {
+    const home = tempDir()
+    mkdirSync(join(home, 'homeport'))
+    writeFileSync(join(home, 'homeport', 'profiles.json'), '{"profiles": {"x": {}}}')
+    const { code, stderr } = await cli(['profile', 'list'], { env: { XDG_CONFIG_HOME: home } })
+    expect(code).toBe(1)
+    expect(stderr).toContain('correct the file')
+  })
+})
+
+it('lists keys, teams and the audit log', async () => {
+  const { api_key } = await json('keys', 'create', 'ci', '--read-only')
+  const readOnly = { HOMEPORT_API_KEY: api_key }
+  expect(await cli(['teams', 'create', 'crew'], { env: readOnly })).toMatchObject({ code: 4 })
+  await works('keys', 'delete', 'ci', '--yes')
+  expect(await works('audit', '--count', '2')).toMatch(/Delete API Key +key_.*\n.*Create API Key/)
+})
+
+it('resets lost credentials while the server is stopped, and not while it runs', async () => {
+  const flags = placeFlags(homeport.place)
+  const refused = await runHomeport(['credentials', 'reset', '--yes', ...flags])
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('already uses the data directory') })
+  await homeport.kill('SIGTERM')
+  const { code, stdout } = await runHomeport(['credentials', 'reset', '--yes', ...flags])
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('has a new API key') })
+  const file = readFileSync(join(homeport.place.dataDir, 'credentials.json'), 'utf8')
+  expect(file).not.toContain(homeport.credentials.apiKey)
+  const again = await startHomeport(homeport.place)
+  expect((await again.api('GET', '/v2/auditlogs')).body).toMatchObject({ 0: { action_string: 'Reset Credentials' } })
+})

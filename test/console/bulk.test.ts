@@ -1,0 +1,163 @@
+import { Client } from '@upstash/workflow'
+import { beforeAll, expect, it } from 'vitest'
+import { type RunningHomeport, startHomeport } from '../support/index.js'
+import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+
+let homeport: RunningHomeport
+let browser: SignedIn
+let client: Client
+
+beforeAll(async () => {
+  homeport = await startHomeport()
+  client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken })
+  browser = await signIn(homeport)
+})
+
+/** Runs that begin in an hour, so that nothing but the tests moves them. */
+async function trigger(count: number, label: string): Promise<void> {
+  const url = 'http://127.0.0.1:9/nightly'
+  await client.trigger(Array.from({ length: count }, () => ({ url, label, delay: '1h' as const })))
+}
+
+async function statesOf(label: string): Promise<Set<string>> {
+  const { body } = await homeport.queue('GET', `/v2/workflows/logs?label=${label}&count=100`)
+  return new Set((body as { runs: { workflowState: string }[] }).runs.map(({ workflowState }) => workflowState))
+}
+
+/** The last step: only the right number goes on. */
+async function confirmNumber(count: number): Promise<void> {
+  const { page } = browser
+  const button = page.getByRole('button', { name: `Cancel ${count} run` })
+  await page.getByLabel(/^Type/).fill(String(count + 1))
+  expect(await button.isDisabled()).toBe(true)
+  await page.getByLabel(/^Type/).fill(String(count))
+  await button.click()
+}
+
+it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+  await browser.open('/bulk-actions', 'Bulk actions')
+  await browser.page.getByText('There is no bulk action yet').waitFor()
+  expect(await problemsOf(browser.page)).toEqual([])
+  await browser.page.getByRole('link', { name: 'New bulk action' }).first().click()
+  await heading(browser.page, 'New bulk action').waitFor()
+  await browser.page.getByText('0 runs match').waitFor()
+  expect(await browser.page.getByRole('button', { name: 'Look at them' }).isDisabled()).toBe(true)
+  expect(await problemsOf(browser.page)).toEqual([])
+})
+
+it('200 runs are cancelled through the wizard, and no other one', async () => {
+  const { page } = browser
+  await Promise.all([trigger(200, 'nightly'), trigger(3, 'daily')])
+  await browser.open('/bulk-actions/new', 'New bulk action')
+  await page.getByText('203 runs match: that is every one').waitFor()
+  await page.getByLabel('Label').fill('nightly')
+  await page.getByText('200 runs match').waitFor()
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByText('The first 20 of them').waitFor()
+  await page.getByText('and 180 more runs').waitFor()
+  await page.getByLabel('Reason').fill('started twice')
+  await page
+    .getByLabel('Command line')
+    .getByText("homeport runs cancel --label nightly --reason 'started twice'")
+    .waitFor()
+  await page.getByLabel('curl').getByText('"label":"nightly"').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Go on' }).click()
+  expect(await problemsOf(page)).toEqual([])
+  await confirmNumber(200)
+  await page.getByText('200 of 200 runs').waitFor()
+  await page.getByText('Finished', { exact: true }).waitFor()
+  await page.getByText('Cancelled 200').waitFor()
+  await page.getByText('started twice').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  expect(await statesOf('nightly')).toEqual(new Set(['RUN_CANCELED']))
+  expect(await statesOf('daily')).toEqual(new Set(['RUN_STARTED']))
+})
+
+it('the outcomes lead to the runs, which say who has canceled them and why', async () => {
+  const { page } = browser
+  await page.getByRole('table', { name: 'Outcomes' }).getByRole('link').first().click()
+  await page.getByText('A bulk action has canceled this run').waitFor()
+  await page.getByText('“started twice”').waitFor()
+  await page.getByRole('link', { name: 'Look at the action' }).click()
+  await page.getByText('200 of 200 runs').waitFor()
+})
+
+it('a slow action is paused, goes on faster, and is aborted', async () => {
+  const { page } = browser
+  await trigger(300, 'slow')
+  await browser.open('/bulk-actions/new?label=slow', 'New bulk action')
+  await page.getByText('300 runs match').waitFor()
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByLabel('At most per second').fill('1')
+  await page.getByRole('combobox', { name: 'Refuse new runs' }).click()
+  await page.getByRole('option', { name: 'For an hour' }).click()
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await confirmNumber(300)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('Paused', { exact: true }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByLabel('At most per second').fill('2')
+  await page.getByRole('button', { name: 'Change the rate' }).click()
+  await page.getByText('The rate is changed.').first().waitFor()
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByText('Working', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Lift the fence' }).click()
+  await page.getByText('Runs that match may start again.').first().waitFor()
+  await page.getByRole('button', { name: 'Abort' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Abort the action' }).click()
+  await page.getByText('Aborted', { exact: true }).waitFor()
+  await page.getByText(/Skipped \d+/).waitFor()
+  await page.getByRole('combobox', { name: 'Outcome' }).click()
+  await page.getByRole('option', { name: 'Skipped' }).click()
+  await page.waitForURL(/outcome=skipped/)
+  expect(await statesOf('slow')).toContain('RUN_STARTED')
+})
+
+it('named runs are cancelled, and ids that name nothing are told', async () => {
+  const { page } = browser
+  await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })
+  await browser.open('/bulk-actions/new', 'New bulk action')
+  await page.getByRole('button', { name: 'Name runs by their ids instead' }).click()
+  await page.getByLabel('Ids of runs').fill('wfr_named\nwfr_nobody')
+  await page
+    .getByRole('status')
+    .getByText(/^\d+ runs? match/)
+    .waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByRole('link', { name: 'wfr_named' }).waitFor()
+  await page.getByRole('button', { name: 'Change the choice' }).click()
+  expect(await page.getByLabel('Ids of runs').inputValue()).toBe('wfr_named\nwfr_nobody')
+})
+
+it('a refusal is told in the words of the server', async () => {
+  const { page } = browser
+  await browser.open('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
+  await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
+  await browser.open('/bulk-actions/bulk_unknown', 'bulk_unknown')
+  await page.getByRole('alert').waitFor()
+})
+
+it('the list shows all actions, and the pages fit a phone', async () => {
+  const { page } = browser
+  await browser.open('/bulk-actions', 'Bulk actions')
+  await page.getByRole('cell', { name: /label nightly/ }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.setViewportSize(PHONE)
+  await page.getByRole('link', { name: 'Cancel runs' }).first().click()
+  await page.getByText(/Skipped \d+/).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await browser.open('/runs', 'Runs')
+  const cell = page.getByRole('cell').filter({ has: page.getByRole('link', { name: /^wfr_/ }) })
+  expect((await cell.first().boundingBox())?.width, 'room of what a row is').toBeGreaterThan(150)
+  await browser.open('/bulk-actions/new?label=daily', 'New bulk action')
+  await page.getByText('3 runs match').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('nothing in the pages has failed or was refused by the browser', () => {
+  expect(browser.complaints).toEqual([])
+})

@@ -1,0 +1,243 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { DESKTOP, heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+
+let homeport: RunningHomeport
+let browser: SignedIn
+/** The address of the database's page. */
+let place = ''
+
+beforeAll(async () => {
+  homeport = await startHomeport()
+  browser = await signIn(homeport)
+})
+
+/** A record of the database that the journeys made. */
+async function record(): Promise<{ rest_url: string; rest_token: string; database_name: string; eviction: boolean }> {
+  const { body } = await homeport.api('GET', `/v2/redis/database/${place.split('/').at(-1)}`)
+  return body as Awaited<ReturnType<typeof record>>
+}
+
+async function command(...line: string[]): Promise<unknown> {
+  const { rest_url, rest_token } = await record()
+  const headers = { authorization: `Bearer ${rest_token}` }
+  const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
+  return ((await response.json()) as { result: unknown }).result
+}
+
+describe('a person who has read nothing', () => {
+  it('creates a database, told while typing what is wrong', async () => {
+    const { page } = browser
+    await browser.open('/databases', 'Databases')
+    await page.getByText('There is no database yet').waitFor()
+    await page.getByRole('button', { name: 'Create a database' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('x')
+    await dialog.getByLabel('Name').fill('')
+    await dialog.getByText('Give the database a name').waitFor()
+    await dialog.getByText('$0.20 per 100,000 commands').waitFor()
+    expect(await problemsOf(page)).toEqual([])
+    await dialog.getByLabel('Name').fill('shop')
+    await dialog.getByRole('button', { name: 'Create the database' }).click()
+    await heading(page, 'shop').waitFor()
+    place = new URL(page.url()).pathname
+    expect(await command('PING')).toBe('PONG')
+  })
+
+  it('copies how to connect, and the secrets are shown only when asked for', async () => {
+    const { page } = browser
+    await page.getByRole('tab', { name: '.env' }).click()
+    const code = page.getByLabel('Connect with .env')
+    const { rest_token } = await record()
+    expect(await code.textContent()).not.toContain(rest_token)
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`UPSTASH_REDIS_REST_TOKEN="${rest_token}"`)
+    await page.getByRole('button', { name: 'Show secrets' }).click()
+    expect(await code.textContent()).toContain(rest_token)
+  })
+
+  it('makes a key in the data browser, edits it, and lets it expire', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByText('The database is empty').waitFor()
+    await page.getByRole('button', { name: 'New key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Key').fill('greeting')
+    await dialog.getByLabel('Value').fill('{"hello":"world"}')
+    await dialog.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByLabel('Value').getByText('"hello": "world"').waitFor()
+    await page.getByRole('button', { name: 'Edit', exact: true }).click()
+    await page.getByLabel('Value').fill('hello')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByLabel('Value').getByText('hello', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'does not expire' }).click()
+    await page.getByLabel('Expires in seconds').fill('1000')
+    await page.getByRole('button', { name: 'Set', exact: true }).click()
+    await page.getByRole('button', { name: /expires in 16m/ }).waitFor()
+    expect(await command('GET', 'greeting')).toBe('hello')
+    expect(await problemsOf(page)).toEqual([])
+  })
+
+  it('sees the usage move while commands are sent', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=usage`, 'shop')
+    const chart = page.getByRole('img', { name: /^Keys, now/ })
+    await chart.waitFor()
+    const requests = page.getByText('Requests this month').locator('..')
+    const before = await requests.textContent()
+    await Promise.all(Array.from({ length: 50 }, (_, i) => command('SET', `session:${i}`, 'x')))
+    await waitFor(async () => (await requests.textContent()) !== before, { what: 'the figure to move' })
+    await page.getByRole('cell', { name: 'SET', exact: true }).waitFor()
+    expect(await problemsOf(page)).toEqual([])
+  })
+})
+
+describe('the data browser', () => {
+  it.each([
+    ['hash', ['HSET', 'a:hash', 'field', 'value'], 'field'],
+    ['list', ['RPUSH', 'a:list', 'first'], 'first'],
+    ['set', ['SADD', 'a:set', 'member'], 'member'],
+    ['zset', ['ZADD', 'a:zset', '7', 'player'], 'player'],
+    ['stream', ['XADD', 'a:stream', '*', 'level', 'info'], 'level=info'],
+  ])('shows, adds to and removes from a %s', async (type, line, shown) => {
+    const { page } = browser
+    await command(...line)
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByLabel('Pattern').fill(`a:${type}`)
+    await page.getByRole('button', { name: `a:${type}`, exact: true }).click()
+    await page.getByRole('cell', { name: shown }).first().waitFor()
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    const inputs = page.getByRole('dialog').getByRole('textbox')
+    for (const [index, value] of ADDED[type]?.entries() ?? []) await inputs.nth(index).fill(value)
+    await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
+    await page.getByText('2 of 2 elements read').waitFor()
+    await page
+      .getByRole('button', { name: /^Remove / })
+      .first()
+      .click()
+    await page.getByRole('button', { name: 'Remove the element' }).click()
+    await page.getByText('1 of 1 elements read').waitFor()
+    expect(await command(COUNTS[type] ?? '', `a:${type}`)).toBe(1)
+  })
+
+  it('shows bytes that are no text as bytes', async () => {
+    const { page } = browser
+    await command('SETBIT', 'bits', '0', '1').catch(() => undefined)
+    const { rest_url, rest_token } = await record()
+    await fetch(`${rest_url}/set/bits`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${rest_token}` },
+      body: new Uint8Array([0, 255, 254, 65]),
+    })
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByLabel('Pattern').fill('bits')
+    await page.getByRole('button', { name: 'bits', exact: true }).click()
+    await page
+      .getByLabel('Value')
+      .getByText(/^000000 {2}00 ff fe 41/)
+      .waitFor()
+  })
+
+  it('deletes by prefix exactly what it has counted, after the number was typed', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByRole('button', { name: 'Delete by prefix' }).click()
+    await page.getByLabel('Keys that begin with').fill('session:')
+    await page.getByRole('button', { name: 'Count them' }).click()
+    await page.getByText('50 keys begin like this').waitFor()
+    expect(await command('EXISTS', 'session:0')).toBe(1)
+    await page.getByLabel('Type 50 to delete them').fill('50')
+    await page.getByRole('button', { name: 'Delete 50 keys' }).click()
+    await page.getByText('50 keys deleted.').waitFor()
+    expect(await command('EXISTS', 'session:0', 'greeting')).toBe(1)
+  })
+
+  it('sends commands, suggests them, keeps a history, and asks before one that destroys', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByText('Send commands').click()
+    const box = page.locator('input[aria-label="Command"]')
+    await box.fill('hgeta')
+    await page.getByRole('option', { name: 'HGETALL' }).waitFor()
+    await box.fill('SET "two words" 1')
+    await box.press('Enter')
+    await page.getByLabel('Answers').getByText('OK').waitFor()
+    await box.press('ArrowUp')
+    expect(await box.inputValue()).toBe('SET "two words" 1')
+    await box.fill('FLUSHALL')
+    await box.press('Enter')
+    await page.getByRole('button', { name: 'Keep it as it is' }).click()
+    expect(await command('EXISTS', 'two words')).toBe(1)
+    expect(await problemsOf(page)).toEqual([])
+  })
+})
+
+const ADDED: Readonly<Record<string, readonly string[]>> = {
+  hash: ['other', '1'],
+  list: ['second'],
+  set: ['other'],
+  zset: ['9', 'other'],
+  stream: ['level=warn'],
+}
+const COUNTS: Readonly<Record<string, string>> = {
+  hash: 'HLEN',
+  list: 'LLEN',
+  set: 'SCARD',
+  zset: 'ZCARD',
+  stream: 'XLEN',
+}
+
+describe('the page of a database', () => {
+  it.each(['overview', 'backups', 'settings'])('%s can be used by everybody and fits the window', async (tab) => {
+    await browser.open(`${place}?tab=${tab}`, 'shop')
+    await browser.page.waitForLoadState('networkidle')
+    expect(await problemsOf(browser.page)).toEqual([])
+  })
+
+  it('fits a phone', async () => {
+    await browser.page.setViewportSize(PHONE)
+    for (const tab of ['overview', 'usage', 'data', 'settings']) {
+      await browser.open(`${place}?tab=${tab}`, 'shop')
+      expect(await tooWide(browser.page)).toEqual([])
+    }
+    await browser.page.setViewportSize(DESKTOP)
+  })
+
+  it('makes a backup, and restores it after the name was typed', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=backups`, 'shop')
+    await page.getByRole('button', { name: 'Make a backup' }).first().click()
+    await page.getByLabel('Name').fill('before')
+    await page.getByRole('dialog').getByRole('button', { name: 'Make the backup' }).click()
+    await page.getByRole('cell', { name: 'completed' }).waitFor()
+    await command('DEL', 'greeting')
+    await page.getByRole('button', { name: 'Actions for before' }).click()
+    await page.getByRole('menuitem', { name: 'Restore' }).click()
+    await page.getByLabel('Type shop to go on').fill('shop')
+    await page.getByRole('button', { name: 'Replace the data' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(await command('GET', 'greeting')).toBe('hello')
+  })
+
+  it('changes settings, and deletes only after the name was typed', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=settings`, 'shop')
+    await page.getByLabel('Evict keys when it is full').click()
+    await page.getByText('The setting is changed.').waitFor()
+    expect((await record()).eviction).toBe(true)
+    await page.getByLabel('Name').fill('store')
+    await page.getByRole('button', { name: 'Save' }).first().click()
+    await heading(page, 'store').waitFor()
+    await page.getByRole('button', { name: 'Delete the database' }).click()
+    const remove = page.getByRole('dialog').getByRole('button', { name: 'Delete the database' })
+    expect(await remove.isDisabled()).toBe(true)
+    await page.getByLabel('Type store to go on').fill('store')
+    await remove.click()
+    await page.getByText('There is no database yet').waitFor()
+    expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
+  })
+})
+
+it('nothing in the pages has failed or was refused by the browser', () => {
+  expect(browser.complaints).toEqual([])
+})

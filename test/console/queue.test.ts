@@ -1,0 +1,185 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+
+let homeport: RunningHomeport
+let browser: SignedIn
+/** Takes what is delivered to `/good`, refuses what is delivered to `/bad`. */
+const received: string[] = []
+const sink = createServer((request, response) => {
+  let body = ''
+  request.on('data', (chunk) => {
+    body += chunk
+  })
+  request.on('end', () => {
+    received.push(`${request.url} ${body}`)
+    response.writeHead(request.url === '/good' ? 200 : 500).end('{"said":"by the sink"}')
+  })
+})
+let sinkUrl = ''
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => sink.listen(0, '127.0.0.1', resolve))
+  sinkUrl = `http://127.0.0.1:${(sink.address() as AddressInfo).port}`
+  homeport = await startHomeport()
+  browser = await signIn(homeport)
+})
+
+afterAll(() => {
+  sink.close()
+  sink.closeAllConnections()
+})
+
+async function publish(path: string, settings: Readonly<Record<string, string>> = {}) {
+  const { page } = browser
+  await browser.open('/messages?publish=true', 'Messages')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Destination').fill(`${sinkUrl}${path}`)
+  await dialog.getByLabel('Body').fill('{"order":4711}')
+  if (Object.keys(settings).length > 0) await dialog.getByRole('button', { name: 'All settings' }).click()
+  for (const [label, value] of Object.entries(settings)) await dialog.getByLabel(label, { exact: true }).fill(value)
+  await dialog.getByRole('button', { name: 'Publish the message' }).click()
+  await heading(page, /^msg_/).waitFor()
+}
+
+it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+  for (const [path, title, empty] of [
+    ['/messages', 'Messages', 'There is no message yet'],
+    ['/queues', 'Queues', 'There is no queue yet'],
+    ['/schedules', 'Schedules', 'There is no schedule yet'],
+    ['/url-groups', 'URL groups', 'There is no URL group yet'],
+    ['/flow-control', 'Flow control', 'No message has named a key lately'],
+    ['/dead-letters', 'Dead letters', 'Every message has arrived'],
+    ['/signing-keys', 'Signing keys', 'Show the keys'],
+  ] as const) {
+    await browser.open(path, title)
+    await browser.page.getByText(empty).waitFor()
+    expect(await problemsOf(browser.page), path).toEqual([])
+  }
+})
+
+it('a message is published and seen to be delivered, with what the destination said', async () => {
+  const { page } = browser
+  await publish('/good')
+  await page.getByText('Delivered', { exact: true }).waitFor()
+  await page.getByText('by the sink').waitFor()
+  expect(received).toContain('/good {"order":4711}')
+  await page.getByLabel('Body of the message').getByText('4711').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('what is wrong in the form is told while typing, and a refusal in the words of the server', async () => {
+  const { page } = browser
+  await browser.open('/messages?publish=true', 'Messages')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Body').fill('{')
+  await dialog.getByText('This is not JSON').waitFor()
+  await dialog.getByLabel('Body').fill('')
+  await dialog.getByLabel('Destination').fill('no-such-group')
+  await dialog.getByRole('button', { name: 'Publish the message' }).click()
+  await dialog.getByRole('alert').getByText('no-such-group').waitFor()
+  await dialog.getByRole('button', { name: 'All settings' }).click()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('going back takes a filter away again', async () => {
+  const { page } = browser
+  await browser.open('/messages', 'Messages')
+  const label = page.getByRole('textbox', { name: 'Label' })
+  await label.fill('nobody')
+  await page.getByText('No message is like this').waitFor()
+  await page.goBack()
+  await page.getByText('Delivered', { exact: true }).waitFor()
+  expect(await label.inputValue()).toBe('')
+})
+
+it('a dead letter shows why, and the whole filtered set is sent again', async () => {
+  const { page } = browser
+  await publish('/bad', { Retries: '0', Label: 'broken' })
+  await page.getByText('Failed', { exact: true }).waitFor()
+  await browser.open('/dead-letters?label=broken', 'Dead letters')
+  await page.getByRole('cell', { name: `${sinkUrl}/bad` }).click()
+  await page.getByLabel('Last answer').getByText('by the sink').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  const before = received.length
+  await page.getByRole('button', { name: 'Send the filtered ones again' }).click()
+  await page.getByRole('button', { name: 'Send them again' }).click()
+  await waitFor(() => received.length > before, { what: 'the second attempt' })
+})
+
+it('a paused queue holds its messages, which are canceled with it', async () => {
+  const { page } = browser
+  await browser.open('/queues', 'Queues')
+  await page.getByRole('button', { name: 'Create a queue' }).first().click()
+  await page.getByLabel('Name').fill('mails')
+  await page.getByRole('dialog').getByRole('button', { name: 'Create the queue' }).click()
+  await page.getByRole('button', { name: 'Actions for mails' }).click()
+  await page.getByRole('menuitem', { name: 'Pause the queue' }).click()
+  await page.getByText('Paused', { exact: true }).waitFor()
+  await publish('/good', { Queue: 'mails' })
+  await browser.open('/queues', 'Queues')
+  await page.getByRole('cell', { name: '1', exact: true }).first().waitFor()
+  await page.getByRole('button', { name: 'Actions for mails' }).click()
+  await page.getByRole('menuitem', { name: 'Delete the queue' }).click()
+  await page.getByRole('dialog').getByRole('textbox').fill('mails')
+  await page.getByRole('button', { name: 'Delete the queue' }).click()
+  await page.getByText('There is no queue yet').waitFor()
+})
+
+it('a schedule shows its next five fires before it is made and after', async () => {
+  const { page } = browser
+  await browser.open('/schedules', 'Schedules')
+  await page.getByRole('button', { name: 'Create a schedule' }).first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Destination').fill(`${sinkUrl}/good`)
+  await dialog.getByLabel('When').fill('99 * * * *')
+  await dialog.getByText('The next five fires').waitFor({ state: 'detached' })
+  await dialog.getByLabel('When').fill('0 3 * * *')
+  expect(await dialog.getByRole('listitem').count()).toBe(5)
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Create the schedule' }).click()
+  await page.getByRole('button', { name: `${sinkUrl}/good` }).click()
+  await page.getByRole('dialog').getByText('The next five fires').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('a URL group gets endpoints, and a flow-control key limits', async () => {
+  const { page } = browser
+  await browser.open('/url-groups', 'URL groups')
+  await page.getByRole('button', { name: 'Create a URL group' }).first().click()
+  await page.getByLabel('Name of the group').fill('orders')
+  await page.getByLabel('URL of its first endpoint').fill(`${sinkUrl}/good`)
+  await page.getByRole('dialog').getByRole('button', { name: 'Create the URL group' }).click()
+  await page.getByRole('cell', { name: `${sinkUrl}/good`, exact: true }).waitFor()
+  await browser.open('/flow-control', 'Flow control')
+  await page.getByRole('button', { name: 'Pin a key' }).first().click()
+  await page.getByRole('textbox', { name: 'Key', exact: true }).fill('api/v1')
+  await page.getByLabel('Calls at once').fill('3')
+  await page.getByRole('button', { name: 'Pin the limits' }).click()
+  await page.getByText('Pinned', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Actions for api/v1' }).click()
+  await page.getByRole('menuitem', { name: 'Pause the key' }).click()
+  await page.getByText('Paused', { exact: true }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('the pages fit a phone', async () => {
+  const { page } = browser
+  await page.setViewportSize(PHONE)
+  for (const [path, title] of [
+    ['/messages', 'Messages'],
+    ['/schedules', 'Schedules'],
+    ['/url-groups', 'URL groups'],
+    ['/flow-control', 'Flow control'],
+  ] as const) {
+    await browser.open(path, title)
+    expect(await tooWide(page), path).toEqual([])
+  }
+})
+
+it('nothing in the pages has failed or was refused by the browser', () => {
+  expect(browser.complaints).toEqual([])
+})

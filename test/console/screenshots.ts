@@ -1,0 +1,124 @@
+/** Takes a picture of every page for `docs/screenshots/`, from a server that has something on every page. */
+import { mkdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { cleanup, type RunningHomeport, startHomeport } from '../support/index.js'
+import { heading, type SignedIn, signIn } from './support/browser.js'
+import { furnish } from './support/furnish.js'
+import { furnishQueue } from './support/furnish-queue.js'
+import { type FurnishedRuns, furnishWorkflows } from './support/furnish-workflows.js'
+
+const FOLDER = fileURLToPath(new URL('../../docs/screenshots/', import.meta.url))
+
+/** A page to take a picture of. */
+interface Shot {
+  readonly name: string
+  readonly path: string
+  readonly title: string
+  /** What is done on the page first. */
+  readonly before?: (page: Page) => Promise<unknown>
+}
+
+function shotsOfQueue(messageId: string): Shot[] {
+  return [
+    { name: 'messages', path: '/messages', title: 'Messages' },
+    { name: 'message-publish', path: '/messages?publish=true', title: 'Messages' },
+    { name: 'message', path: `/messages/${messageId}`, title: messageId },
+    {
+      name: 'dead-letters',
+      path: '/dead-letters',
+      title: 'Dead letters',
+      before: (page) => page.getByRole('cell', { name: 'mail', exact: true }).click(),
+    },
+    { name: 'queues', path: '/queues', title: 'Queues' },
+    {
+      name: 'schedules',
+      path: '/schedules',
+      title: 'Schedules',
+      before: (page) => page.getByRole('button', { name: /api\/report$/ }).click(),
+    },
+    { name: 'url-groups', path: '/url-groups', title: 'URL groups' },
+    { name: 'flow-control', path: '/flow-control', title: 'Flow control' },
+    { name: 'signing-keys', path: '/signing-keys', title: 'Signing keys' },
+  ]
+}
+
+function shotsOfWorkflows({ doneId, waitingId, failedId, actionId }: FurnishedRuns): Shot[] {
+  const look = (page: Page) => page.getByRole('button', { name: 'Look at them' }).click()
+  return [
+    { name: 'runs', path: '/runs', title: 'Runs' },
+    { name: 'run-trigger', path: '/runs?trigger=true', title: 'Runs' },
+    { name: 'run', path: `/runs/${doneId}`, title: doneId },
+    { name: 'run-waits', path: `/runs/${waitingId}`, title: waitingId },
+    { name: 'run-failed', path: `/runs/${failedId}`, title: failedId },
+    { name: 'failed-runs', path: '/runs/dead-letters', title: 'Failed runs' },
+    { name: 'events', path: '/events?event=order-7%2Fapproved', title: 'Events' },
+    { name: 'bulk-actions', path: '/bulk-actions', title: 'Bulk actions' },
+    { name: 'bulk-action', path: `/bulk-actions/${actionId}`, title: 'Cancel runs' },
+    { name: 'bulk-choose', path: '/bulk-actions/new?label=weekly', title: 'New bulk action' },
+    { name: 'bulk-check', path: '/bulk-actions/new?label=weekly', title: 'New bulk action', before: look },
+  ]
+}
+
+function shotsOf(databaseId: string): Shot[] {
+  const tab = (name: string) => ({ path: `/databases/${databaseId}?tab=${name}`, title: 'shop' })
+  return [
+    { name: 'home', path: '/', title: 'Home' },
+    { name: 'databases', path: '/databases', title: 'Databases' },
+    { name: 'database-create', path: '/databases?create=true', title: 'Databases' },
+    { name: 'database', ...tab('overview') },
+    { name: 'database-usage', ...tab('usage') },
+    {
+      name: 'database-data',
+      ...tab('data'),
+      before: (page) => page.getByRole('button', { name: 'user:1', exact: true }).click(),
+    },
+    { name: 'database-backups', ...tab('backups') },
+    { name: 'database-settings', ...tab('settings') },
+    { name: 'usage', path: '/usage', title: 'Usage and cost' },
+    { name: 'team', path: '/team', title: 'Team' },
+    { name: 'api-keys', path: '/api-keys', title: 'API keys' },
+    { name: 'audit', path: '/audit', title: 'Audit log' },
+  ]
+}
+
+async function take(browser: SignedIn, { name, path, title, before }: Shot): Promise<void> {
+  const { page } = browser
+  await browser.open(path, title)
+  await before?.(page)
+  await page.waitForLoadState('networkidle')
+  await page.screenshot({ path: `${FOLDER}${name}.png`, animations: 'disabled' })
+  console.log(`docs/screenshots/${name}.png`)
+}
+
+async function takeSignIn({ context }: SignedIn): Promise<void> {
+  const page = await (context.browser() ?? fail()).newPage({ viewport: { width: 1280, height: 800 } })
+  await page.goto(`${origin}/sign-in`)
+  await heading(page, 'Sign in').waitFor()
+  await page.screenshot({ path: `${FOLDER}sign-in.png` })
+}
+
+function fail(): never {
+  throw new Error('the browser has gone')
+}
+
+let origin = ''
+
+async function main(): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true })
+  const homeport: RunningHomeport = await startHomeport()
+  origin = homeport.apiUrl
+  const databaseId = await furnish(homeport)
+  const messageId = await furnishQueue(homeport)
+  const runs = await furnishWorkflows(homeport)
+  const browser = await signIn(homeport)
+  await takeSignIn(browser)
+  const shots = [...shotsOf(databaseId), ...shotsOfQueue(messageId), ...shotsOfWorkflows(runs)]
+  for (const shot of shots) await take(browser, shot)
+}
+
+try {
+  await main()
+} finally {
+  await cleanup()
+}

@@ -1,0 +1,205 @@
+import { Client } from '@upstash/workflow'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type App, startApp } from '../../src/workflow/testing/harness.js'
+import { type RunningHomeport, startHomeport } from '../support/index.js'
+import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+
+let homeport: RunningHomeport
+let browser: SignedIn
+let client: Client
+let app: App
+/** Whether the endpoint `/fragile` works. */
+let isMended = false
+
+beforeAll(async () => {
+  homeport = await startHomeport()
+  const { queueToken: token, currentSigningKey: current, nextSigningKey: next } = homeport.credentials
+  client = new Client({ baseUrl: homeport.queueUrl, token })
+  app = await startApp({ url: homeport.queueUrl, token, signingKeys: () => ({ current, next }) }, ROUTES)
+  browser = await signIn(homeport)
+})
+
+afterAll(() => app?.close())
+
+const ROUTES: Parameters<typeof startApp>[1] = {
+  '/order': {
+    route: async (context) => {
+      const order = await context.run('reserve', () => ({ reserved: context.requestPayload }))
+      await context.sleep('cool down', '1s')
+      const both = await Promise.all([context.run('charge', () => 'charged'), context.run('pack', () => 'packed')])
+      return { order, both }
+    },
+  },
+  '/approval': {
+    route: async (context) => {
+      const { eventData } = await context.waitForEvent('approved', 'order 7/approved', { timeout: '1h' })
+      return eventData
+    },
+  },
+  '/fragile': {
+    route: async (context) => {
+      await context.run('before', () => 'kept')
+      return await context.run('breaks', () => {
+        if (!isMended) throw new Error('the warehouse is closed')
+        return 'mended'
+      })
+    },
+  },
+  '/broken': {
+    route: async () => {
+      throw new Error('never works')
+    },
+  },
+  '/parent': {
+    route: async (context) => {
+      await context.sleep('long', '1h')
+    },
+  },
+}
+
+const ended = (title: string) => browser.page.getByText(title, { exact: true }).first().waitFor()
+
+it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+  for (const [path, title, empty] of [
+    ['/runs', 'Runs', 'There is no run yet'],
+    ['/runs/dead-letters', 'Failed runs', 'No run has failed'],
+    ['/events', 'Events', 'Which event?'],
+    ['/events?event=never', 'Events', 'Nobody waits for this event'],
+    ['/runs/wfr_unknown', 'wfr_unknown', 'There is no such run'],
+  ] as const) {
+    await browser.open(path, title)
+    await browser.page.getByText(empty).waitFor()
+    if (!path.includes('_') && !path.includes('?')) expect(await problemsOf(browser.page), path).toEqual([])
+  }
+})
+
+it('a run is triggered from a form and watched until it returns', async () => {
+  const { page } = browser
+  await browser.open('/runs', 'Runs')
+  await page.getByRole('button', { name: 'Trigger a run' }).first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('URL of the workflow').fill('example.com')
+  await dialog.getByText('Write a URL that begins with http').waitFor()
+  await dialog.getByLabel('URL of the workflow').fill(`${app.url}/order`)
+  await dialog.getByLabel('Payload').fill('{"order":4711}')
+  await dialog.getByLabel('Label', { exact: true }).fill('shop')
+  await dialog.getByRole('button', { name: 'All settings' }).click()
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Trigger the run' }).click()
+  await heading(page, /^wfr_/).waitFor()
+  await page.getByRole('group', { name: '2 branches in parallel' }).getByRole('button', { name: 'pack' }).waitFor()
+  await ended('Succeeded')
+  await page.getByLabel('What the run returned').getByText('packed').waitFor()
+})
+
+it('a step opens to what went in and came out', async () => {
+  const { page } = browser
+  await page.getByRole('button', { name: 'Triggered' }).click()
+  await page.getByRole('region', { name: 'Payload' }).getByText('4711').waitFor()
+  await page.getByRole('button', { name: 'reserve' }).press('Enter')
+  await page.getByRole('region', { name: 'Result' }).getByText('reserved').waitFor()
+  // A tooltip below the pointer is no part of the page.
+  await page.mouse.move(0, 0)
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('a run that waits says for what, and goes on when the event is sent from its page', async () => {
+  const { page } = browser
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/approval`, label: 'waits' })
+  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await page.getByText('Waits for an event').waitFor()
+  await page.getByText('Waiting for the event "order 7/approved" since').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await browser.open('/events?event=order+7%2Fapproved', 'Events')
+  await page.getByRole('link', { name: workflowRunId }).click()
+  await page.getByRole('button', { name: 'Send the event' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Data of the event').fill('{"by":"Ada"}')
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Send the event' }).click()
+  await ended('Succeeded')
+  await page.getByLabel('What the run returned').getByText('Ada').waitFor()
+})
+
+it('a failed run shows why, and is resumed where it failed', async () => {
+  const { page } = browser
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/fragile`, retries: 0, label: 'broken' })
+  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await page.getByText('has failed with status 500: the warehouse is closed').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await browser.open('/runs/dead-letters?label=broken', 'Failed runs')
+  await page.getByRole('cell', { name: `${app.url}/fragile` }).click()
+  await page.getByRole('dialog').getByLabel('Last answer').getByText('the warehouse is closed').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  isMended = true
+  await page.getByRole('button', { name: 'Resume where it failed' }).click()
+  await ended('Succeeded')
+  await page.getByLabel('What the run returned').getByText('mended').waitFor()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
+})
+
+it('failed runs are restarted together', async () => {
+  const { page } = browser
+  await client.trigger([1, 2].map(() => ({ url: `${app.url}/broken`, retries: 0, label: 'both' })))
+  await browser.open('/runs/dead-letters?label=both', 'Failed runs')
+  await page.getByRole('link', { name: 'Restart many…' }).click()
+  await page.getByText('2 failed runs match').waitFor()
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByLabel('Command line').getByText('homeport runs restart --label both').waitFor()
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByLabel(/^Type/).fill('2')
+  await page.getByRole('button', { name: 'Restart 2 failed runs' }).click()
+  await page.getByText('Restarted 2').waitFor()
+})
+
+it('a run is canceled after a question', async () => {
+  const { page } = browser
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'sleeps' })
+  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await page.getByText('Sleeping until').waitFor()
+  await page.getByRole('button', { name: 'Cancel the run' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }).click()
+  await ended('Canceled')
+})
+
+it('the filters stand in the address, and new runs come by themselves', async () => {
+  const { page } = browser
+  await browser.open('/runs?label=live', 'Runs')
+  await page.getByText('No run is like this').waitFor()
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'live' })
+  await page.getByRole('link', { name: workflowRunId }).waitFor()
+  expect(await page.getByRole('table', { name: 'Runs' }).getByRole('row').count()).toBe(2)
+  await page.getByLabel('Label').fill('')
+  await page.getByRole('link', { name: workflowRunId }).waitFor()
+  await page.getByRole('combobox', { name: 'State' }).click()
+  await page.getByRole('option', { name: 'Succeeded' }).click()
+  await page.waitForURL(/state=RUN_SUCCESS/)
+  await page.getByRole('link', { name: workflowRunId }).waitFor({ state: 'detached' })
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('ticked runs and the whole filtered set lead to the wizard', async () => {
+  const { page } = browser
+  await browser.open('/runs?label=live', 'Runs')
+  await page.getByRole('checkbox', { name: /^Select wfr_/ }).check()
+  await page.getByText('1 run selected').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('link', { name: 'Cancel all that match the filters…' }).click()
+  await heading(page, 'New bulk action').waitFor()
+  expect(await page.getByLabel('Label').inputValue()).toBe('live')
+  await page.getByText('1 run matches').waitFor()
+})
+
+it('the pages fit a phone', async () => {
+  const { page } = browser
+  await page.setViewportSize(PHONE)
+  await browser.open('/runs', 'Runs')
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('link', { name: /^wfr_/ }).last().click()
+  await page.getByRole('button', { name: 'Triggered' }).click()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('nothing in the pages has failed or was refused by the browser', () => {
+  expect(browser.complaints).toEqual([])
+})

@@ -1,0 +1,143 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RunningHomeport } from '../support/index.js'
+import type { Expectation, QueueLedger } from './queue-ledger.js'
+import type { QueueWorld } from './queue-ledger-world.js'
+
+/** Fires at a time of which no test sees the next one: schedules fire when the test sets their stored time. */
+export const RARELY = '0 0 29 2 *'
+/** Of a FIFO queue at most this many messages wait, so that what one life leaves does not fill the next. */
+const MOST_WAITING = 20
+const QUEUES = ['alpha', 'beta']
+const PUBLISHERS = 3
+/** Made in each life. */
+const SCHEDULES = 5
+const RETRY_SOON = { 'upstash-retry-delay': '20' }
+
+/** Numbers of things made by all lives together. */
+let made = 0
+const nextId = (): string => String(++made)
+const nextInQueue = new Map(QUEUES.map((name) => [name, 0]))
+
+/** Everything that a caller works with. */
+export interface Scene {
+  readonly homeport: RunningHomeport
+  readonly world: QueueWorld
+  readonly ledger: QueueLedger
+}
+
+type Headers = Record<string, string>
+
+/** An answer that says no. */
+class Refused extends Error {
+  readonly status: number
+
+  constructor(what: string, status: number, body: unknown) {
+    super(`${what} was answered ${status} ${JSON.stringify(body)}`)
+    this.status = status
+  }
+}
+
+async function asked(scene: Scene, method: string, path: string, headers: Headers = {}, json?: unknown) {
+  const { status, body } = await scene.homeport.queue(method, path, json, headers)
+  if (status >= 300) throw new Refused(`${method} ${path}`, status, body)
+  return body
+}
+
+async function publish(scene: Scene, path: string, expected: Expectation, headers: Headers = {}): Promise<string> {
+  const answer = await asked(scene, 'POST', `/v2/publish/${scene.world.url}/${path}`, headers)
+  const { messageId } = answer as { messageId: string }
+  scene.ledger.accept(messageId, expected)
+  return messageId
+}
+
+async function publishSome(scene: Scene): Promise<void> {
+  const id = nextId()
+  const callbacks = {
+    'upstash-callback': `${scene.world.url}/callback/${id}`,
+    'upstash-failure-callback': `${scene.world.url}/failure/${id}`,
+  }
+  await publish(scene, `told/${id}`, 'delivered', callbacks)
+  await publish(scene, `flaky/${id}`, 'delivered', { ...RETRY_SOON, ...callbacks })
+  await publish(scene, `dead/${id}`, 'dead', { ...RETRY_SOON, 'upstash-retries': '1', ...callbacks })
+  await publish(scene, `ok/later-${id}`, 'pending', { 'upstash-delay': '7d' })
+}
+
+async function publishBatch(scene: Scene): Promise<void> {
+  const paths = Array.from({ length: 10 }, () => `ok/${nextId()}`)
+  scene.ledger.batches.push(paths)
+  const items = paths.map((path, index) => ({
+    destination: `${scene.world.url}/${path}`,
+    ...(index % 3 === 0 && { queue: 'gamma' }),
+  }))
+  const answers = (await asked(scene, 'POST', '/v2/batch', {}, items)) as { messageId: string }[]
+  for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
+}
+
+async function enqueue(scene: Scene, queue: string): Promise<void> {
+  const { ledger, world } = scene
+  const number = (nextInQueue.get(queue) ?? 0) + 1
+  nextInQueue.set(queue, number)
+  const path = `fifo/${queue}/${number}`
+  const headers = { ...RETRY_SOON, 'upstash-callback': `${world.url}/fifo-callback/${queue}/${number}` }
+  const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${world.url}/${path}`, headers)
+  ledger.accept((answer as { messageId: string }).messageId, 'delivered')
+  const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
+  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await nextTurn()
+}
+
+/** A message that is being sent, and never answered, is canceled; so is one that waits for its time. */
+async function cancel(scene: Scene): Promise<void> {
+  const { ledger, world } = scene
+  const silent = await publish(scene, `silent/${nextId()}`, 'canceled', { 'upstash-label': 'silent' })
+  const waiting = await publish(scene, `ok/${nextId()}`, 'canceled', {
+    'upstash-delay': '1d',
+    'upstash-label': 'silent',
+  })
+  await asked(scene, 'DELETE', `/v2/messages/${silent}`)
+  await asked(scene, 'DELETE', `/v2/messages?messageIds=${waiting}`)
+  await world.settled()
+  for (const messageId of [silent, waiting]) ledger.sealed.add(messageId)
+}
+
+/** A dead letter is sent again. */
+async function revive(scene: Scene): Promise<void> {
+  const path = `revive/${nextId()}`
+  const messageId = await publish(scene, path, 'dead')
+  for (;;) {
+    const page = (await asked(scene, 'GET', `/v2/dlq?messageId=${messageId}`)) as { messages: { dlqId: string }[] }
+    const [letter] = page.messages
+    if (!letter) continue
+    scene.ledger.revived.add(path)
+    const again = (await asked(scene, 'POST', `/v2/dlq/retry/${letter.dlqId}`)) as { messageId: string }
+    scene.ledger.accept(again.messageId, 'delivered')
+    return
+  }
+}
+
+/** A schedule, which the test will make fire. */
+async function schedule(scene: Scene): Promise<void> {
+  const headers = { 'upstash-cron': RARELY }
+  const answer = await asked(scene, 'POST', `/v2/schedules/${scene.world.url}/ok/${nextId()}`, headers)
+  scene.ledger.fires.set((answer as { scheduleId: string }).scheduleId, 0)
+}
+
+/** Repeats a deed until it fails, as every deed does once the server is gone. A server that is there must not refuse. */
+async function untilGone(deed: () => Promise<void>, times = Number.POSITIVE_INFINITY): Promise<void> {
+  try {
+    for (let time = 0; time < times; time++) await deed()
+  } catch (error) {
+    if (error instanceof Refused && error.status < 500) throw error
+  }
+}
+
+/** Starts callers that do everything at once until the server stops answering; resolves when all have noticed. */
+export function startQueueLoad(scene: Scene): Promise<unknown> {
+  return Promise.all([
+    ...Array.from({ length: PUBLISHERS }, () => untilGone(() => publishSome(scene))),
+    untilGone(() => publishBatch(scene)),
+    ...QUEUES.map((queue) => untilGone(() => enqueue(scene, queue))),
+    untilGone(() => cancel(scene)),
+    untilGone(() => revive(scene)),
+    untilGone(() => schedule(scene), SCHEDULES),
+  ])
+}

@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import type { Place } from '../support/index.js'
+import type { QueueLedger } from './queue-ledger.js'
+
+/** A message as the store ended up with it. */
+export interface StoredMessage {
+  readonly message_id: string
+  readonly state: 'held' | 'pending' | 'delivered' | 'failed' | 'canceled'
+  readonly schedule_id: string | null
+}
+
+const fileOf = (place: Place): string => join(place.dataDir, 'homeport.sqlite')
+
+function withStore<Result>(place: Place, access: 'read' | 'write', work: (db: Database.Database) => Result): Result {
+  const db = new Database(fileOf(place), { readonly: access === 'read', timeout: 5_000 })
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Every message in the store of a server, running or not. */
+export function storedMessages(place: Place): StoredMessage[] {
+  return withStore(
+    place,
+    'read',
+    (db) => db.prepare('SELECT message_id, state, schedule_id FROM messages').all() as StoredMessage[],
+  )
+}
+
+/** How many messages wait for a turn, or for a time within the next hour. */
+export function unfinishedSoon(place: Place): number {
+  const sql = "SELECT count(*) AS n FROM messages WHERE state = 'held' OR (state = 'pending' AND next_at < ?)"
+  return withStore(place, 'read', (db) => (db.prepare(sql).get(Date.now() + 3_600_000) as { n: number }).n)
+}
+
+/** How many schedules have yet to make the fire that was planned for them. */
+export function unfired(place: Place): number {
+  const sql = 'SELECT count(*) AS n FROM schedules WHERE next_at < ?'
+  return withStore(place, 'read', (db) => (db.prepare(sql).get(Date.now() + 3_600_000) as { n: number }).n)
+}
+
+/**
+ * Sets the next fires of schedules to moments of the life that is about to begin. The server must not run. A schedule
+ * whose fire of the life before was cut off keeps it.
+ */
+export function planFires(place: Place, ledger: QueueLedger, withinMs: number, random: () => number): void {
+  withStore(place, 'write', (db) => {
+    const change = db.prepare('UPDATE schedules SET next_at = ? WHERE schedule_id = ? AND next_at > ?')
+    const now = Date.now()
+    for (const [scheduleId, fires] of ledger.fires) {
+      const at = Math.round(now + random() * withinMs)
+      if (change.run(at, scheduleId, now + 3_600_000).changes === 1) ledger.fires.set(scheduleId, fires + 1)
+    }
+  })
+}

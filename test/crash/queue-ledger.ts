@@ -1,0 +1,118 @@
+/**
+ * What the outside world knows for certain of the queue: every acknowledgement of the server, and every request that
+ * reached a destination. It lives in the test's process, which is never killed.
+ */
+
+/** How a message is expected to end, as far as its publisher decided it. */
+export type Expectation = 'delivered' | 'dead' | 'canceled' | 'pending'
+
+/** A request that a destination has received. */
+export interface Arrival {
+  readonly messageId: string
+  /** Failed attempts before this one. */
+  readonly retried: number
+  /** What the destination was asked for: the path, without the first slash. */
+  readonly path: string
+  readonly scheduleId: string | undefined
+  /** In which life of the server it came: 0 for the first. */
+  readonly life: number
+  /** Whether it was answered with success. */
+  readonly isSuccess: boolean
+  /** The message that a callback tells about, with the attempt of it. */
+  readonly about: { readonly messageId: string; readonly retried: number } | undefined
+}
+
+/** Acknowledgements and arrivals, and what they have to do with each other. */
+export class QueueLedger {
+  /** Messages whose acceptance was acknowledged, by id. */
+  readonly accepted = new Map<string, Expectation>()
+  /** Batches that were sent, acknowledged or not, each with the paths of its items: all of them are taken or none. */
+  readonly batches: (readonly string[])[] = []
+  /** Messages whose cancellation was acknowledged, from when on nothing of them may arrive. */
+  readonly sealed = new Set<string>()
+  /** Times at which schedules were made to fire, by the id of the schedule. */
+  readonly fires = new Map<string, number>()
+  /** Messages that had been sent again from the dead letters, acknowledged or not, by the path that they went to. */
+  readonly revived = new Set<string>()
+  readonly arrivals: Arrival[] = []
+  /** Arrivals of sealed messages. Must stay empty. */
+  readonly broken: Arrival[] = []
+  /** How often the server has been killed so far. */
+  life = 0
+
+  /** A message was acknowledged. */
+  accept(messageId: string, expectation: Expectation): void {
+    this.accepted.set(messageId, expectation)
+  }
+
+  /** A request has reached a destination. */
+  arrive(arrival: Arrival): void {
+    this.arrivals.push(arrival)
+    if (this.sealed.has(arrival.messageId)) this.broken.push(arrival)
+  }
+
+  /** Attempts that arrived more than once. */
+  duplicates(): readonly (readonly Arrival[])[] {
+    const attempts = grouped(this.arrivals, ({ messageId, retried }) => `${messageId} ${retried}`)
+    return [...attempts.values()].filter((arrivals) => arrivals.length > 1)
+  }
+
+  /** Attempts that arrived twice in one life of the server: no crash explains them. */
+  unexplained(): readonly (readonly Arrival[])[] {
+    return this.duplicates().filter((arrivals) => new Set(arrivals.map(({ life }) => life)).size < arrivals.length)
+  }
+
+  /**
+   * Arrivals that stand out of order in their FIFO queue: each is of an earlier message than one before it, or an
+   * earlier attempt of the same one. A callback only has to come before the next message.
+   */
+  outOfOrder(): readonly Arrival[] {
+    const newest = new Map<string, readonly [number: number, retried: number]>()
+    return this.arrivals.filter(({ path, retried, about }) => {
+      const [, queue, digits] = /^fifo(?:-callback)?\/(\w+)\/(\d+)$/.exec(path) ?? []
+      if (queue === undefined) return false
+      const number = Number(digits)
+      const [lastNumber, lastRetried] = newest.get(queue) ?? [0, 0]
+      const attempt = about ? (number > lastNumber ? 0 : lastRetried) : retried
+      if (number < lastNumber || (number === lastNumber && attempt < lastRetried)) return true
+      newest.set(queue, [number, attempt])
+      return false
+    })
+  }
+
+  /** Attempts that were reported by more than one callback message to the same path. */
+  doubleCallbacks(): readonly string[] {
+    const callbacks = this.arrivals.filter(({ about }) => about)
+    const reports = grouped(callbacks, ({ path, about }) => `${path} about ${about?.messageId} ${about?.retried}`)
+    const messages = (arrivals: readonly Arrival[]) => new Set(arrivals.map(({ messageId }) => messageId))
+    return [...reports].filter(([, arrivals]) => messages(arrivals).size > 1).map(([key]) => key)
+  }
+
+  /** Attempts of messages with a callback that no callback has told about, and dead ones without a failure callback. */
+  missingCallbacks(): readonly string[] {
+    const told = new Set(this.arrivals.map(({ about }) => about && `${about.messageId} ${about.retried}`))
+    const attempts = this.arrivals.filter(({ path }) => /^(?:told|flaky|dead|fifo)\//.test(path))
+    const untold = attempts.map(({ messageId, retried }) => `${messageId} ${retried}`).filter((key) => !told.has(key))
+    const paths = new Set(this.arrivals.map(({ path }) => path))
+    const dead = [...paths].filter((path) => path.startsWith('dead/'))
+    return [...untold, ...dead.filter((path) => !paths.has(path.replace('dead', 'failure')))]
+  }
+
+  /** Batches of which some items arrived and others did not. */
+  tornBatches(): readonly (readonly string[])[] {
+    const arrived = new Set(this.arrivals.map(({ path }) => path))
+    return this.batches.filter((paths) => new Set(paths.map((path) => arrived.has(path))).size > 1)
+  }
+}
+
+/** Items by the value of a key, in their order. */
+export function grouped<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const group = groups.get(key)
+    if (group) group.push(item)
+    else groups.set(key, [item])
+  }
+  return groups
+}
