@@ -6,7 +6,12 @@
  * - REST: one GET a request on 50 connections that stay open, to the gateway, to a bare node:http server over one
  *   pipelined engine connection (the floor), and to webdis where it is installed.
  *
+ * - A storm: strangers that connect, are refused and come again, and what others notice of it.
+ *
  *   npm run bench gateway
+ *
+ * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds, and
+ * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `storm`) leaves the rest out.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,10 +24,12 @@ import { freePort } from '../test/support/index.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { median, postRequest, runHttpLoad } from './support/http-load.js'
 import { startPeer } from './support/peers.js'
+import { stormRate } from './support/storm.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 3)
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 60_000)
-const REST_REQUESTS = 20_000
+const REST_REQUESTS = Math.round(REQUESTS / 3)
+const STORM_ATTEMPTS = Math.round(REQUESTS / 2)
 const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1, '50/16/64': 0.7 }
 
 interface Shape {
@@ -160,8 +167,27 @@ async function benchRest(facts: GatewayFacts): Promise<void> {
   await floor.stop()
 }
 
+/** Strangers that connect, are refused and come again, and what a client that is logged in notices of it. */
+async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayFacts): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const request = postRequest('/', headers, '["PING"]')
+  const load = { port: restPort, connections: 5, requests: REST_REQUESTS / 10, request }
+  const quiet = await runHttpLoad(load)
+  const [gateway, during] = await Promise.all([
+    stormRate({ port: gatewayPort, attempts: STORM_ATTEMPTS, atOnce: 200 }),
+    runHttpLoad(load),
+  ])
+  const engine = await stormRate({ port: enginePort, attempts: STORM_ATTEMPTS, atOnce: 200 })
+  console.log('connection attempts per second, without a login (the attempts come from one Node process)')
+  console.table({ gateway: Math.round(gateway), 'engine itself': Math.round(engine) })
+  console.log(
+    `others meanwhile: ${Math.round(during.perSecond)} REST requests a second, ${Math.round(quiet.perSecond)} before`,
+  )
+}
+
 const server = await startPeer<GatewayFacts>('gateway-server.ts')
 const only = process.env.HOMEPORT_BENCH_ONLY
-if (only !== 'rest') await benchTcp(server.facts)
-if (only !== 'tcp') await benchRest(server.facts)
+if (only !== 'rest' && only !== 'storm') await benchTcp(server.facts)
+if (only !== 'tcp' && only !== 'storm') await benchRest(server.facts)
+if (only === undefined || only === 'storm') await benchStorm(server.facts)
 await server.stop()

@@ -1,26 +1,32 @@
 /**
- * From publish to delivery, Homeport against BullMQ (Redis with appendfsync always, a bare node:http server in front, a
- * worker that delivers with undici), both delivering to the same server:
+ * From publish to delivery, Homeport (SQLite, synchronous=FULL) against BullMQ (Redis, appendfsync always),
+ * graphile-worker and pg-boss (PostgreSQL; both tuned: local queue, batched completion), all delivering to the same
+ * server, 50 at a time:
  *
- * - latency: 200 messages a second, from the moment a publish is sent until its delivery arrives;
- * - backlog: messages that wait are delivered 50 at a time, from the first arrival to the last.
+ * - backlog: messages that wait are delivered, from the first arrival to the last;
+ * - throughput: messages are published by 50 connections and delivered meanwhile, until the last has arrived;
+ * - latency: 200 messages a second, from the moment a publish is sent until its delivery arrives.
  *
  *   npm run bench publish-delivery
+ *
+ * `HOMEPORT_BENCH_BACKLOG` sets the size of the backlog (the throughput is measured over a fifth of it),
+ * `HOMEPORT_BENCH_SECONDS` how long the latency is measured.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { median, postRequest, runHttpLoad } from './support/http-load.js'
-import { startPeer, startRedis } from './support/peers.js'
+import { type Contestant, NAMES, type Name, startContest } from './support/contestants.js'
+import { runHttpLoad } from './support/http-load.js'
 
 const RATE = 200
-const SECONDS = 10
-const BACKLOG = Number(process.env.HOMEPORT_BENCH_BACKLOG ?? 20_000)
-/** Homeport gives one host half of its requests in flight. */
+const SECONDS = Number(process.env.HOMEPORT_BENCH_SECONDS ?? 20)
+const BACKLOG = Number(process.env.HOMEPORT_BENCH_BACKLOG ?? 100_000)
 const IN_FLIGHT = 50
-/** Long enough to publish the backlog before it falls due. */
-const HEAD_START_S = 25
+const PER_BATCH = 100
+const BODY = 'x'.repeat(200)
+/** A backlog is published at this rate at least, so that nothing of it falls due before all is there. */
+const SLOWEST_FILL = 2_000
 
 const sink = { onBody: (_body: string): void => undefined }
 const server = createServer((incoming, response) => {
@@ -37,17 +43,55 @@ const server = createServer((incoming, response) => {
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 const target = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
 
-/** One of the two: where it is published to, and how. */
-interface Contestant {
-  readonly port: number
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
+/** Resolves with the milliseconds from the first of so many arrivals to the last, and the time of the last. */
+function arrivals(count: number): Promise<{ elapsedMs: number; lastAt: number }> {
+  let seen = 0
+  let firstAt = 0
+  return new Promise((resolve) => {
+    sink.onBody = () => {
+      const now = performance.now()
+      if (seen++ === 0) firstAt = now
+      if (seen === count) resolve({ elapsedMs: now - firstAt, lastAt: now })
+    }
+  })
 }
 
-async function latencies({ port, path, headers }: Contestant): Promise<number[]> {
+/** Deliveries per second of a backlog. */
+async function drain(contestant: Contestant): Promise<number> {
+  const { port, many } = contestant
+  const all = arrivals(BACKLOG)
+  const dueAt = Math.ceil(Date.now() / 1_000 + 3 + BACKLOG / SLOWEST_FILL)
+  const notBefore = { 'upstash-not-before': String(dueAt) }
+  const load = many(target, Array<string>(PER_BATCH).fill(BODY), notBefore)
+  await runHttpLoad({ port, connections: 10, requests: BACKLOG / PER_BATCH, request: load })
+  await contestant.deliver()
+  return (BACKLOG * 1_000) / (await all).elapsedMs
+}
+
+/** Messages per second, from the first publish to the last arrival. */
+async function flow({ port, one }: Contestant): Promise<number> {
+  const count = BACKLOG / 5
+  const all = arrivals(count)
+  const beganAt = performance.now()
+  await runHttpLoad({ port, connections: IN_FLIGHT, requests: count, request: one(target, BODY) })
+  return (count * 1_000) / ((await all).lastAt - beganAt)
+}
+
+/** Reads a request that was made for a raw socket. */
+function parsed(raw: Buffer): { path: string; headers: Record<string, string> } {
+  const [head = ''] = raw.toString('latin1').split('\r\n\r\n')
+  const [line = '', ...lines] = head.split('\r\n')
+  const pairs = lines.map((each) => [each.slice(0, each.indexOf(':')), each.slice(each.indexOf(':') + 2)])
+  const { 'content-length': _, host: __, ...headers } = Object.fromEntries(pairs) as Record<string, string>
+  return { path: line.split(' ')[1] ?? '/', headers }
+}
+
+/** Milliseconds from publish to arrival, sorted. */
+async function latencies({ port, one }: Contestant): Promise<number[]> {
   const arrived: number[] = []
   sink.onBody = (body) => arrived.push(performance.now() - Number(body))
   const dispatcher = new Agent({ connections: 50, pipelining: 1 })
+  const { path, headers } = parsed(one(target, ''))
   const sent: Promise<unknown>[] = []
   const began = performance.now()
   for (let n = 0; n < RATE * SECONDS; n++) {
@@ -61,60 +105,22 @@ async function latencies({ port, path, headers }: Contestant): Promise<number[]>
   return arrived.slice(RATE).sort((a, b) => a - b) // the first second warms up
 }
 
-/** Publishes a backlog, lets `release` set it free, and answers deliveries per second. */
-async function drain({ port, path, headers }: Contestant, release: () => Promise<unknown>): Promise<number> {
-  let count = 0
-  let first = 0
-  const all = new Promise<number>((resolve) => {
-    sink.onBody = () => {
-      if (count++ === 0) first = performance.now()
-      if (count === BACKLOG) resolve((performance.now() - first) / 1_000)
-    }
-  })
-  const load = postRequest(path, headers, 'x'.repeat(200))
-  await runHttpLoad({ port, connections: 50, requests: BACKLOG, request: load })
-  await release()
-  return BACKLOG / (await all)
+const contest = await startContest(IN_FLIGHT)
+const rows: Record<string, Record<string, number>> = {}
+for (const name of NAMES) {
+  const contestant = contest.of[name as Name]
+  const drained = await drain(contestant)
+  const flowing = await flow(contestant)
+  const values = await latencies(contestant)
+  const share = (part: number): number => Number((values[Math.floor(values.length * part)] ?? 0).toFixed(1))
+  rows[name] = {
+    'backlog delivered per second': Math.round(drained),
+    'published and delivered per second': Math.round(flowing),
+    'latency p50 ms': share(0.5),
+    'latency p99 ms': share(0.99),
+  }
 }
-
-const redis = await startRedis()
-const env = { BENCH_REDIS_PORT: String(redis.port), BENCH_CONCURRENCY: String(IN_FLIGHT) }
-const homeport = await startPeer<{ port: number; token: string }>('queue-server.ts', {
-  BENCH_CONCURRENCY: String(2 * IN_FLIGHT),
-})
-const bullmq = await startPeer<{ port: number }>('bullmq-server.ts', env)
-const authorization = `Bearer ${homeport.facts.token}`
-const ours: Contestant = { port: homeport.facts.port, path: `/v2/publish/${target}`, headers: { authorization } }
-const theirs: Contestant = { port: bullmq.facts.port, path: '/', headers: { 'x-target': target } }
-
-const dueAt = Math.ceil(Date.now() / 1_000) + HEAD_START_S
-const notBefore = { ...ours, headers: { ...ours.headers, 'upstash-not-before': String(dueAt) } }
-const drained = { homeport: await drain(notBefore, () => Promise.resolve()), bullmq: 0 }
-let worker: { stop(): Promise<void> } | undefined
-drained.bullmq = await drain(theirs, async () => {
-  worker = await startPeer('bullmq-worker.ts', env)
-})
-
-const rounds: Record<'homeport' | 'bullmq', number[][]> = { homeport: [], bullmq: [] }
-for (let round = 0; round < 3; round++) {
-  rounds.homeport.push(await latencies(ours))
-  rounds.bullmq.push(await latencies(theirs))
-}
-const share = (name: 'homeport' | 'bullmq', part: number): number =>
-  Number(median(rounds[name].map((values) => values[Math.floor(values.length * part)] ?? 0)).toFixed(1))
-console.table(
-  Object.fromEntries(
-    (['homeport', 'bullmq'] as const).map((name) => [
-      name,
-      {
-        'backlog delivered per second': Math.round(drained[name]),
-        'latency p50 ms': share(name, 0.5),
-        'latency p99 ms': share(name, 0.99),
-      },
-    ]),
-  ),
-)
-await Promise.all([homeport.stop(), bullmq.stop(), worker?.stop()])
-await redis.stop()
+console.table(rows)
+await contest.stop()
 server.closeAllConnections()
 server.close()

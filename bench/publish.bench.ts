@@ -1,54 +1,72 @@
 /**
- * Publishing over HTTP, each request answered after its message is on disk, 50 connections: Homeport on SQLite
- * (synchronous=FULL) against BullMQ behind a bare node:http server on Redis (appendfsync always), in turns.
+ * Publishing over HTTP, each request answered after its messages are on disk, 50 connections, alone and in batches of
+ * 100: Homeport on SQLite (synchronous=FULL) against BullMQ (Redis, appendfsync always), graphile-worker and pg-boss
+ * (PostgreSQL), each behind a bare node:http server, in turns.
  *
- *   npm run bench publish
+ *   npm run bench publish.
+ *
+ * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has (batches: a twentieth of that), `HOMEPORT_BENCH_ROUNDS`
+ * how many rounds there are.
  */
-import { median, postRequest, runHttpLoad } from './support/http-load.js'
-import { startPeer, startRedis } from './support/peers.js'
+import { NAMES, type Name, startContest } from './support/contestants.js'
+import { median, runHttpLoad } from './support/http-load.js'
 
 const CONNECTIONS = 50
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 20_000)
-const ROUNDS = 5
+const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 5)
+const PER_BATCH = 100
 const BODY = JSON.stringify({ order: 4711, items: ['a', 'b', 'c'], note: 'x'.repeat(150) })
+const NOWHERE = 'http://127.0.0.1:9/hook'
+// Far in the future: what is measured is publishing alone, as the others have no worker either.
+const LATER = { 'upstash-delay': '7d' }
 
-const redis = await startRedis()
-const homeport = await startPeer<{ port: number; token: string }>('queue-server.ts')
-const bullmq = await startPeer<{ port: number }>('bullmq-server.ts', { BENCH_REDIS_PORT: String(redis.port) })
+const contest = await startContest(CONNECTIONS)
 
-const json = { 'content-type': 'application/json' }
-// Far in the future: what is measured is publishing alone, as BullMQ has no worker either.
-const headers = { ...json, authorization: `Bearer ${homeport.facts.token}`, 'upstash-delay': '7d' }
-const loads = {
-  homeport: {
-    port: homeport.facts.port,
-    request: postRequest('/v2/publish/http://127.0.0.1:9/hook', headers, BODY),
-  },
-  bullmq: { port: bullmq.facts.port, request: postRequest('/hook', json, BODY) },
+interface Measured {
+  readonly perSecond: number
+  readonly p99Ms: number
 }
 
-const rates: Record<keyof typeof loads, number[]> = { homeport: [], bullmq: [] }
-const p99s: Record<keyof typeof loads, number[]> = { homeport: [], bullmq: [] }
-for (let round = 0; round <= ROUNDS; round++) {
-  for (const name of ['homeport', 'bullmq'] as const) {
-    const result = await runHttpLoad({ ...loads[name], connections: CONNECTIONS, requests: REQUESTS })
-    if (round === 0) continue // warming up
-    rates[name].push(result.perSecond)
-    p99s[name].push(result.latenciesMs[Math.floor(REQUESTS * 0.99)] ?? 0)
+async function alone(name: Name): Promise<Measured> {
+  const { port, one } = contest.of[name]
+  const request = one(NOWHERE, BODY, LATER)
+  const result = await runHttpLoad({ port, connections: CONNECTIONS, requests: REQUESTS, request })
+  return { perSecond: result.perSecond, p99Ms: result.latenciesMs[Math.floor(REQUESTS * 0.99)] ?? 0 }
+}
+
+async function batched(name: Name): Promise<Measured> {
+  const { port, many } = contest.of[name]
+  const request = many(NOWHERE, Array<string>(PER_BATCH).fill(BODY), LATER)
+  const requests = Math.ceil(REQUESTS / 20)
+  const result = await runHttpLoad({ port, connections: Math.min(CONNECTIONS, requests), requests, request })
+  return {
+    perSecond: result.perSecond * PER_BATCH,
+    p99Ms: result.latenciesMs[Math.floor(requests * 0.99)] ?? 0,
   }
 }
-console.table(
-  Object.fromEntries(
-    (['homeport', 'bullmq'] as const).map((name) => [
-      name,
-      {
-        'published per second (median)': Math.round(median(rates[name])),
-        'p99 ms (median)': Number(median(p99s[name]).toFixed(1)),
-        rounds: rates[name].map((rate) => Math.round(rate)).join(' '),
-      },
-    ]),
-  ),
-)
-console.log(`ratio homeport / bullmq: ${(median(rates.homeport) / median(rates.bullmq)).toFixed(2)} (goal: above 1)`)
-await Promise.all([homeport.stop(), bullmq.stop()])
-await redis.stop()
+
+async function measure(title: string, work: (name: Name) => Promise<Measured>): Promise<void> {
+  const rounds: Record<Name, Measured[]> = { homeport: [], bullmq: [], 'graphile-worker': [], 'pg-boss': [] }
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const name of NAMES) {
+      const measured = await work(name)
+      if (round > 0) rounds[name].push(measured) // the first round warms up
+    }
+  }
+  const rate = (name: Name): number => median(rounds[name].map(({ perSecond }) => perSecond))
+  const rows = NAMES.map((name) => [
+    name,
+    {
+      'messages per second (median)': Math.round(rate(name)),
+      'p99 ms of a request (median)': Number(median(rounds[name].map(({ p99Ms }) => p99Ms)).toFixed(1)),
+      rounds: rounds[name].map(({ perSecond }) => Math.round(perSecond)).join(' '),
+      'homeport / this': Number((rate('homeport') / rate(name)).toFixed(2)),
+    },
+  ])
+  console.log(title)
+  console.table(Object.fromEntries(rows))
+}
+
+await measure('one message a request', alone)
+await measure(`batches of ${PER_BATCH}`, batched)
+await contest.stop()

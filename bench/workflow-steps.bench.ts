@@ -1,119 +1,122 @@
 /**
- * Runs of five steps, fifty at a time: triggers, deliveries, steps and ends over HTTP, with a lean program that speaks
- * the step protocol itself (an SDK would cost more than the service). Homeport on SQLite (synchronous=FULL) against the
- * floor: the same requests in both directions through a bare server that keeps nothing, in turns.
+ * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
+ * (synchronous=FULL) with a lean program that speaks the step protocol over HTTP; Restate with its own server and SDK;
+ * DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library; and a floor, the requests of Homeport in
+ * both directions through a bare server that keeps nothing.
  *
  *   npm run bench workflow-steps
+ *   node --import tsx bench/workflow-steps.bench.ts --runs 200 --rounds 1
  */
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
 import { Agent, request } from 'undici'
+import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { median } from './support/http-load.js'
+import { type LoadResult, percentile, runLoad } from './support/load.js'
 import { startPeer } from './support/peers.js'
+import { type StepService, startStepProgram } from './support/step-program.js'
 
-const RUNS = Number(process.env.HOMEPORT_BENCH_RUNS ?? 2_000)
-const AT_A_TIME = 50
+const { values: given } = parseArgs({
+  options: { runs: { type: 'string', default: '2000' }, rounds: { type: 'string', default: '3' } },
+})
+const RUNS = Number(given.runs)
+const ROUNDS = Number(given.rounds)
+const LOADS = [
+  { atATime: 1, runs: Math.ceil(RUNS / 10) },
+  { atATime: 50, runs: RUNS },
+] as const
 const STEPS = 5
-const ROUNDS = 3
 
-interface Service {
-  readonly port: number
-  readonly token: string
+/** Somebody who runs workflows of five steps. */
+interface Contestant {
+  measure(runs: number, atATime: number): Promise<LoadResult>
+  stop(): Promise<void>
 }
 
-const dispatcher = new Agent({ connections: AT_A_TIME })
-const waiting = new Map<string, () => void>()
-let service: Service = { port: 0, token: '' }
+const program = await startStepProgram(50)
 
-async function send(method: 'POST' | 'DELETE', path: string, body: string): Promise<void> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${service.token}` }
-  const answer = await request(`http://127.0.0.1:${service.port}${path}`, { dispatcher, method, headers, body })
-  const text = await answer.body.text()
-  if (answer.statusCode >= 300) throw new Error(`${method} ${path}: ${answer.statusCode} ${text}`)
-}
-
-const headersOf = (runId: string, init: boolean): Record<string, string> => ({
-  'content-type': 'application/json',
-  'upstash-method': 'POST',
-  'upstash-workflow-init': String(init),
-  'upstash-workflow-runid': runId,
-  'upstash-workflow-url': url,
-  'upstash-workflow-sdk-version': '1',
-  'upstash-forward-upstash-workflow-sdk-version': '1',
-  'upstash-feature-set': 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig',
-})
-
-function submit(runId: string, body: string, init: boolean): Promise<void> {
-  return send('POST', '/v2/batch', JSON.stringify([{ destination: url, headers: headersOf(runId, init), body }]))
-}
-
-/** What an SDK does with a delivery: the next step, or the end. */
-async function proceed(runId: string, list: readonly unknown[]): Promise<void> {
-  const done = list.length - 1
-  if (done < STEPS) {
-    const step = { stepId: done + 1, stepName: `step ${done + 1}`, stepType: 'Run', out: '"result"', concurrent: 1 }
-    await submit(runId, JSON.stringify(step), false)
-  } else {
-    await send('DELETE', `/v2/workflows/runs/${runId}?cancel=false`, '"done"')
-    waiting.get(runId)?.()
+async function stepService(module: string): Promise<Contestant> {
+  const peer = await startPeer<StepService>(module)
+  return {
+    measure: (runs, atATime) => runLoad(runs, atATime, () => program.run(peer.facts)),
+    stop: () => peer.stop(),
   }
 }
 
-async function bodyOf(incoming: IncomingMessage): Promise<string> {
-  let text = ''
-  incoming.setEncoding('utf8')
-  for await (const chunk of incoming) text += chunk
-  return text
-}
-
-const program = createServer(async (incoming, outgoing) => {
-  const list = JSON.parse(await bodyOf(incoming)) as unknown[]
-  await proceed(String(incoming.headers['upstash-workflow-runid']), list)
-  outgoing.writeHead(200, { 'content-length': 2, 'upstash-workflow-sdk-version': '1' })
-  outgoing.end('{}')
-})
-await new Promise<void>((resolve) => program.listen(0, '127.0.0.1', resolve))
-const url = `http://127.0.0.1:${(program.address() as AddressInfo).port}/work`
-
-let made = 0
-async function oneRun(): Promise<void> {
-  const runId = `wfr_bench-${++made}`
-  const ended = new Promise<void>((resolve) => waiting.set(runId, resolve))
-  await submit(runId, '{"order":4711}', true)
-  await ended
-  waiting.delete(runId)
-}
-
-async function measure(on: Service): Promise<number> {
-  service = on
-  let left = RUNS
-  const started = performance.now()
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await oneRun()
+async function restate(): Promise<Contestant> {
+  const peer = await startPeer<{ ingressUrl: string }>('restate.mjs', { RESTATE_LOGGING: 'ERROR' })
+  const dispatcher = new Agent({ connections: 50 })
+  const one = async (): Promise<void> => {
+    const answer = await request(`${peer.facts.ingressUrl}/bench/run`, { dispatcher, method: 'POST' })
+    const text = await answer.body.text()
+    if (answer.statusCode !== 200) throw new Error(`Restate answered ${answer.statusCode}: ${text}`)
   }
-  await Promise.all(Array.from({ length: AT_A_TIME }, worker))
-  return RUNS / ((performance.now() - started) / 1_000)
+  const stop = async (): Promise<void> => {
+    await dispatcher.close()
+    await peer.stop()
+  }
+  return { measure: (runs, atATime) => runLoad(runs, atATime, one), stop }
 }
 
-const homeport = await startPeer<Service>('workflow-server.ts')
-const floor = await startPeer<Service>('workflow-floor.ts')
-const rates: Record<'homeport' | 'floor', number[]> = { homeport: [], floor: [] }
-for (let round = 0; round <= ROUNDS; round++) {
-  const pair = { homeport: await measure(homeport.facts), floor: await measure(floor.facts) }
-  if (round === 0) continue // warming up
-  rates.homeport.push(pair.homeport)
-  rates.floor.push(pair.floor)
+async function dbos(): Promise<Contestant> {
+  const postgres = await startPostgresServer('full')
+  const peer = await startPeer<string>('dbos.mjs', { POSTGRES_URL: postgres.url })
+  const measure = async (runs: number, atATime: number): Promise<LoadResult> => {
+    peer.child.send({ kind: 'measure', runs, atATime })
+    const [result] = await once(peer.child, 'message')
+    return result as LoadResult
+  }
+  const stop = async (): Promise<void> => {
+    await peer.stop()
+    await postgres.stop()
+  }
+  return { measure, stop }
 }
-const row = (of: readonly number[]) => ({
-  'runs per second (median)': Math.round(median(of)),
-  'steps per second': Math.round(median(of) * STEPS),
-  rounds: of.map((rate) => Math.round(rate)).join(' '),
-})
-console.table({ homeport: row(rates.homeport), 'floor: bare HTTP, nothing kept': row(rates.floor) })
-console.log(
-  `ratio homeport / floor: ${(median(rates.homeport) / median(rates.floor)).toFixed(2)} (Restate 397 and DBOS 217 runs a second were seen here)`,
-)
-await Promise.all([homeport.stop(), floor.stop()])
-program.closeAllConnections()
-program.close()
-await dispatcher.close()
+
+const CONTESTANTS: Readonly<Record<string, () => Promise<Contestant>>> = {
+  homeport: () => stepService('workflow-server.ts'),
+  restate,
+  dbos,
+  'floor: bare HTTP, nothing kept': () => stepService('workflow-floor.ts'),
+}
+
+/** In turns, so that a machine that gets slower or faster does so for all. */
+async function play(contestants: ReadonlyMap<string, Contestant>, atATime: number, runs: number) {
+  const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]))
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [name, contestant] of contestants) {
+      const result = await contestant.measure(round === 0 ? Math.ceil(runs / 4) : runs, atATime)
+      if (round > 0) results.get(name)?.push(result) // the first one warms up
+    }
+  }
+  return results
+}
+
+function report(results: ReadonlyMap<string, readonly LoadResult[]>, atATime: number, runs: number): void {
+  const rate = (result: LoadResult): number => runs / (result.elapsedMs / 1_000)
+  const rows = [...results].map(([name, rounds]) => {
+    const perSecond = median(rounds.map(rate))
+    const latencies = rounds.flatMap((round) => round.latenciesMs)
+    return [
+      name,
+      {
+        'runs per second': Math.round(perSecond),
+        'steps per second': Math.round(perSecond * STEPS),
+        'p50 ms': percentile(latencies, 0.5).toFixed(1),
+        'p99 ms': percentile(latencies, 0.99).toFixed(1),
+        rounds: rounds.map((round) => Math.round(rate(round))).join(' '),
+      },
+    ]
+  })
+  console.log(`\n${runs} runs of ${STEPS} steps, ${atATime} at a time`)
+  console.table(Object.fromEntries(rows))
+}
+
+const contestants = new Map<string, Contestant>()
+try {
+  for (const [name, start] of Object.entries(CONTESTANTS)) contestants.set(name, await start())
+  for (const { atATime, runs } of LOADS) report(await play(contestants, atATime, runs), atATime, runs)
+} finally {
+  for (const contestant of contestants.values()) await contestant.stop()
+  await program.close()
+}

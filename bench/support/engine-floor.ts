@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,10 +20,12 @@ function answers(socketPath: string): Promise<boolean> {
 /**
  * The floor of creating a database: one engine on a Unix socket with an append-only log and nothing around it, from
  * the spawn until it answers PING, looked for every millisecond. Ends the engine and deletes its files.
+ * @param data directory with an append-only log, of which the engine loads a copy. Default: none.
  * @returns milliseconds.
  */
-export async function bareSpawnToPong(binary: string): Promise<number> {
+export async function bareSpawnToPong(binary: string, data?: string): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'floor-'))
+  if (data !== undefined) cpSync(join(data, 'appendonlydir'), join(directory, 'appendonlydir'), { recursive: true })
   const socket = join(directory, 's')
   const config = join(directory, 'engine.conf')
   writeFileSync(config, `port 0\nunixsocket ${socket}\ndir ${directory}\nappendonly yes\nsave ""\n`)

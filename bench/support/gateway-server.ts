@@ -5,6 +5,7 @@
 import { ENGINE_PASSWORDS } from '../../src/gateway/testing/engine.js'
 import { CREDENTIALS, startRig } from '../../src/gateway/testing/rig.js'
 import { cleanup, freePort } from '../../test/support/index.js'
+import { GATEWAY_LIMITS } from './gateway-limits.js'
 
 /** What the server says when it is ready. */
 export interface GatewayFacts {
@@ -17,19 +18,8 @@ export interface GatewayFacts {
   readonly token: string
 }
 
-const GENEROUS = 1_000_000_000
-const limits = {
-  maxCommandsPerSecond: GENEROUS,
-  maxRequestsPerMonth: Number.MAX_SAFE_INTEGER,
-  maxEntryBytes: 100 * 2 ** 20,
-  maxDataBytes: 2 ** 30,
-  idleTimeoutMs: 6 * 60 * 60 * 1000,
-  scriptTimeoutMs: 250,
-  scriptMsPerMinute: 10_000,
-  allowedIpRanges: ['127.0.0.0/8'],
-}
 const enginePort = await freePort()
-const rig = await startRig(limits, undefined, undefined, ['--port', `${enginePort}`, '--bind', '127.0.0.1'])
+const rig = await startRig(GATEWAY_LIMITS, undefined, undefined, ['--port', `${enginePort}`, '--bind', '127.0.0.1'])
 const facts: GatewayFacts = {
   gatewayPort: rig.port,
   gatewayPassword: CREDENTIALS.password,

@@ -1,0 +1,164 @@
+/**
+ * What databases cost that nobody uses: many are created, eight at a time, and left alone until all of them sleep. Then
+ * the memory, the processor time and the disk writes of all processes of the server are measured over a while, with all
+ * ports open. On the way: how long a creation takes as the databases grow in number.
+ *
+ *   node --import tsx bench/idle.bench.ts [databases = 1000] [seconds = 30]
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DEFAULT_PLANS } from '../src/contract/plans.js'
+import {
+  cleanup,
+  freePortRange,
+  processesMarked,
+  type RunningHomeport,
+  startHomeport,
+  tempDir,
+  waitFor,
+} from '../test/support/index.js'
+import { percentile } from './support/engine-floor.js'
+
+const [count = 1000, seconds = 30] = process.argv
+  .slice(2)
+  .filter((word) => /^\d+$/.test(word))
+  .map(Number)
+const AT_A_TIME = 8
+const DECILES = 10
+const IDLE_S = 5
+/** What was counted before is written down, and heaps come to rest. */
+const SETTLE_S = 15
+/** Kernel clock ticks per second, as /proc counts processor time. */
+const TICKS_PER_SECOND = 100
+const MIB = 2 ** 20
+
+interface Costs {
+  readonly pssBytes: number
+  readonly rssBytes: number
+  readonly cpuSeconds: number
+  readonly writtenBytes: number
+}
+
+const numberIn = (text: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1])
+
+function costsOf(pid: number): Costs {
+  const of = (file: string): string => readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  const memory = of('smaps_rollup')
+  // The fields after the name of the program, which may hold spaces.
+  const fields = of('stat')
+    .replace(/^.*\) /s, '')
+    .split(' ')
+  const [userTicks, systemTicks] = [Number(fields[11]), Number(fields[12])]
+  return {
+    pssBytes: numberIn(memory, 'Pss') * 1024,
+    rssBytes: numberIn(memory, 'Rss') * 1024,
+    cpuSeconds: (userTicks + systemTicks) / TICKS_PER_SECOND,
+    writtenBytes: numberIn(of('io'), 'write_bytes'),
+  }
+}
+
+/** The server, its launcher, and its engines, which name their directory in their command line. */
+function pidsOf(server: RunningHomeport): number[] {
+  const launchers = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .map(Number)
+  const engines = processesMarked(join(server.place.dataDir, 'databases')).map(({ pid }) => pid)
+  return [...new Set([server.pid, ...launchers, ...engines])]
+}
+
+function totalOf(server: RunningHomeport): Costs & { readonly processes: number } {
+  const all = pidsOf(server).map(costsOf)
+  const sum = (field: keyof Costs): number => all.reduce((total, one) => total + one[field], 0)
+  return {
+    processes: all.length,
+    pssBytes: sum('pssBytes'),
+    rssBytes: sum('rssBytes'),
+    cpuSeconds: sum('cpuSeconds'),
+    writtenBytes: sum('writtenBytes'),
+  }
+}
+
+interface Created {
+  readonly elapsedMs: number
+  readonly port: number
+}
+
+async function create(server: RunningHomeport): Promise<Created> {
+  const startedAt = performance.now()
+  const wish = { database_name: 'idle', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  const { status, body } = await server.api('POST', '/v2/redis/database', wish)
+  if (status !== 200) throw new Error(`creation answered ${status} ${JSON.stringify(body)}`)
+  return { elapsedMs: performance.now() - startedAt, port: (body as { port: number }).port }
+}
+
+async function createAll(server: RunningHomeport): Promise<Created[]> {
+  const made: Created[] = []
+  let left = count
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) made.push(await create(server))
+  }
+  await Promise.all(Array.from({ length: AT_A_TIME }, worker))
+  return made
+}
+
+function reportCreations(made: readonly Created[]): void {
+  const size = Math.ceil(made.length / DECILES)
+  for (let decile = 0; decile * size < made.length; decile++) {
+    const times = made.slice(decile * size, (decile + 1) * size).map(({ elapsedMs }) => elapsedMs)
+    const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)].map((ms) => ms.toFixed(1).padStart(7))
+    const range = `${decile * size + 1} to ${decile * size + times.length}`
+    console.log(`create, ${AT_A_TIME} at a time, databases ${range.padEnd(12)} p50 ${p50} ms   p99 ${p99} ms`)
+  }
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+
+try {
+  const plansFile = join(tempDir(), 'plans.json')
+  writeFileSync(plansFile, JSON.stringify({ payg: { ...DEFAULT_PLANS.payg, db_store_max_idle: IDLE_S * 1e9 } }))
+  const { from, to } = await freePortRange(count)
+  const args = ['--log-level', 'silent', '--plans-file', plansFile, '--paid-account-databases', `${count}`]
+  const first = await startHomeport({ redisPorts: `${from}-${to}`, args })
+  const empty = totalOf(first)
+  console.log(`no database: RSS ${(empty.rssBytes / MIB).toFixed(0)} MB, PSS ${(empty.pssBytes / MIB).toFixed(0)} MB`)
+  reportCreations(await createAll(first))
+  const asleep = (): boolean => totalOf(first).processes === empty.processes
+  await waitFor(asleep, { what: 'every database to sleep', deadlineMs: 120_000, everyMs: 500 })
+  await measure('asleep after use', first)
+  await first.kill('SIGTERM')
+  const again = await startHomeport({ ...first.place, args })
+  await measure('after a restart', again)
+} finally {
+  await cleanup()
+}
+
+async function measure(label: string, server: RunningHomeport): Promise<void> {
+  const { body } = await server.api('GET', '/v2/redis/databases')
+  const records = body as { port: number; state: string }[]
+  const open = await Promise.all(records.map(({ port }) => accepts(port)))
+  await pause(SETTLE_S * 1_000)
+  const before = totalOf(server)
+  await pause(seconds * 1_000)
+  const after = totalOf(server)
+  const cpuShare = (after.cpuSeconds - before.cpuSeconds) / seconds
+  const passive = records.filter(({ state }) => state === 'passive').length
+  console.log(
+    [
+      `${label}: ${records.length} databases, ${passive} passive, ${open.filter(Boolean).length} ports open`,
+      `RSS ${(after.rssBytes / MIB).toFixed(0)} MB, PSS ${(after.pssBytes / MIB).toFixed(0)} MB (goal: below 150 MB)`,
+      `processor ${(cpuShare * 100).toFixed(2)} % of a core (goal: below 1 %)`,
+      `${after.writtenBytes - before.writtenBytes} bytes written in ${seconds} s (goal: none)`,
+    ].join('\n  '),
+  )
+}

@@ -1,0 +1,100 @@
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { startRuns } from '../../src/bulk/testing/runs.js'
+import { openStore } from '../../src/store/index.js'
+
+/** The account that the runs belong to: the one of the service under test. */
+export const ACCOUNT = 'acc_test'
+/** What the selectors of the benchmark match. */
+export const MATCHING = {
+  prefix: 'https://work.test/nightly',
+  label: 'batch-7',
+  from: 1_700_000_000_000,
+  to: 1_700_003_600_000,
+} as const
+/** The file of a store. */
+export const FILE = 'homeport.sqlite'
+
+const DAY_MS = 86_400_000
+
+/**
+ * Makes a store with so many unfinished runs that match, and one in eleven that does not, spread among them. Every
+ * third run waits for its first delivery, every third sleeps, every third waits for an event: each has a message that
+ * is due tomorrow.
+ * @returns the ids of the runs that match.
+ */
+export async function makeRuns(dataDir: string, count: number): Promise<string[]> {
+  mkdirSync(dataDir)
+  const onFailure = (error: Error): void => {
+    throw error
+  }
+  const store = await openStore({ location: 'sqlite', dataDir, onFailure })
+  const matching = {
+    url: `${MATCHING.prefix}/report`,
+    host: 'work.test',
+    path: '/nightly/report',
+    labels: `|x|${MATCHING.label}|`,
+  }
+  const decoy = { ...matching, url: 'https://work.test/daily', path: '/daily', labels: '|other|' }
+  const isDecoy = (index: number): boolean => index % 11 === 10
+  const ids = await startRuns(store, ACCOUNT, count + Math.floor((count - 1) / 10), (index) => ({
+    ...(isDecoy(index) ? decoy : matching),
+    at: MATCHING.from + 1 + (Math.floor(index / 500) % 3_000_000),
+    dueAt: Date.now() + DAY_MS + index,
+  }))
+  await store.close()
+  addSleepsAndWaits(join(dataDir, FILE))
+  return ids.filter((_, index) => !isDecoy(index))
+}
+
+/** As the workflow room writes them; one by one they would take minutes. */
+function addSleepsAndWaits(file: string): void {
+  const db = open(file)
+  db.exec(`INSERT INTO steps (run_seq, position, message_id, kind, body, created_at)
+    SELECT run_seq, 1, message_id || '-1', 'step', '{"stepId":1,"stepType":"SleepFor"}', created_at
+    FROM steps WHERE run_seq % 3 = 1`)
+  db.exec(`INSERT INTO run_waits (account_id, run_seq, event_id, message_id, wait, deadline, created_at)
+    SELECT account_id, group_key, 'paid', message_id, '{}', next_at, created_at
+    FROM messages WHERE group_key % 3 = 2`)
+  db.close()
+}
+
+function open(file: string): Database.Database {
+  const db = new Database(file)
+  for (const pragma of ['journal_mode = WAL', 'synchronous = FULL', 'cache_size = -65536']) db.pragma(pragma)
+  return db
+}
+
+/** Copies a store that nobody has open. */
+export function copyStore(from: string, to: string): void {
+  mkdirSync(to)
+  copyFileSync(join(from, FILE), join(to, FILE))
+}
+
+/** How long SQL takes in a store; each statement is a transaction of its own. */
+export interface BareTimes {
+  /** One UPDATE of the rows of the runs: the floor. */
+  readonly updateMs: number
+  /** One DELETE of their messages and one of their waits, to tell the parts apart. */
+  readonly deleteMs: number
+}
+
+const WHERE = `account_id = @account AND state = 'RUN_STARTED' AND substr(url, 1, length(@prefix)) = @prefix
+  AND instr(labels, @label) > 0 AND created_at > @from AND created_at < @to`
+
+/** Does to a store with bare SQL what a cancel does. */
+export function cancelBare(dataDir: string, count: number): BareTimes {
+  const db = open(join(dataDir, FILE))
+  const values = { ...MATCHING, account: ACCOUNT, label: `|${MATCHING.label}|` }
+  const groups = `SELECT seq FROM runs WHERE ${WHERE}`
+  const started = performance.now()
+  db.prepare(`DELETE FROM messages WHERE group_key IN (${groups}) AND state = 'pending'`).run(values)
+  db.prepare(`DELETE FROM run_waits WHERE run_seq IN (${groups})`).run(values)
+  const deleted = performance.now()
+  const { changes } = db.prepare(`UPDATE runs SET state = 'RUN_CANCELED', finished_at = @to WHERE ${WHERE}`).run(values)
+  const ended = performance.now()
+  db.close()
+  if (changes !== count) throw new Error(`${changes} rows were updated instead of ${count}`)
+  return { updateMs: ended - deleted, deleteMs: deleted - started }
+}

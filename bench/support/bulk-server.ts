@@ -1,0 +1,22 @@
+/**
+ * The queue, workflows and bulk actions over the data directory `DATA_DIR`, behind the real listener, as a process of
+ * their own. Says `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
+ * most resident memory so far.
+ */
+import { startHouse } from '../../src/bulk/testing/house.js'
+import { openStore } from '../../src/store/index.js'
+
+const onFailure = (error: Error): void => {
+  throw error
+}
+const store = await openStore({ location: 'sqlite', dataDir: process.env.DATA_DIR ?? '', onFailure })
+const house = await startHouse(store)
+const memoryBytes = (): number => process.resourceUsage().maxRSS * 1_024
+
+process.on('message', () => process.send?.({ memoryBytes: memoryBytes() }))
+process.send?.({ url: house.url, token: house.token, memoryBytes: memoryBytes() })
+process.once('disconnect', async () => {
+  await house.stop()
+  await store.close()
+  process.exit(0)
+})
