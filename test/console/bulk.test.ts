@@ -1,6 +1,6 @@
 import { Client } from '@upstash/workflow'
 import { beforeAll, expect, it } from 'vitest'
-import { type RunningHomeport, startHomeport } from '../support/index.js'
+import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
 
 let homeport: RunningHomeport
@@ -150,7 +150,9 @@ it('the list shows all actions, and the pages fit a phone', async () => {
   expect(await problemsOf(page)).toEqual([])
   await browser.open('/runs', 'Runs')
   const cell = page.getByRole('cell').filter({ has: page.getByRole('link', { name: /^wfr_/ }) })
-  expect((await cell.first().boundingBox())?.width, 'room of what a row is').toBeGreaterThan(150)
+  // The rows are drawn anew once their height is known.
+  const width = async (): Promise<number> => (await cell.first().boundingBox())?.width ?? 0
+  await waitFor(async () => (await width()) > 150, { what: 'room for what a row is' })
   await browser.open('/bulk-actions/new?label=daily', 'New bulk action')
   await page.getByText('3 runs match').waitFor()
   expect(await problemsOf(page)).toEqual([])

@@ -91,8 +91,8 @@ it('going back takes a filter away again', async () => {
   await label.fill('nobody')
   await page.getByText('No message is like this').waitFor()
   await page.goBack()
-  await page.getByText('Delivered', { exact: true }).waitFor()
-  expect(await label.inputValue()).toBe('')
+  await page.getByText('No message is like this').waitFor({ state: 'detached' })
+  await waitFor(async () => (await label.inputValue()) === '', { what: 'the field to be empty' })
 })
 
 it('a dead letter shows why, and the whole filtered set is sent again', async () => {
