@@ -21,7 +21,9 @@ const isUp = async (url: string): Promise<boolean> => (await fetch(`${url}/healt
 
 it('prints the credentials once, ready to paste, and `env` prints them again while the server runs', async () => {
   const first = await startHomeport()
-  const { stdout } = await run('sh', ['-c', `${exportsIn(first.logs())}\necho "$HOMEPORT_EMAIL $QSTASH_TOKEN"`])
+  // The listeners are healthy a moment before everything is.
+  const printed = await waitFor(() => exportsIn(first.logs()) || undefined, { what: 'the credentials to be printed' })
+  const { stdout } = await run('sh', ['-c', `${printed}\necho "$HOMEPORT_EMAIL $QSTASH_TOKEN"`])
   expect(stdout).toBe(`${first.credentials.email} ${first.credentials.queueToken}\n`)
 
   const env = await runHomeport(['env', '--json', ...placeFlags(first.place)])
