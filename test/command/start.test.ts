@@ -86,8 +86,12 @@ it('ends with 2 and all problems at once when the configuration is refused', asy
 it('`npm start` passes flags on, stops with SIGTERM, and leaves no process behind', async () => {
   const place = await newPlace()
   const npm = spawn('npm', ['start', '--', ...placeFlags(place)], { cwd: PROJECT, env: childEnv(), stdio: 'ignore' })
-  atCleanup(() => void npm.kill('SIGKILL'))
-  await waitFor(() => isUp(`http://127.0.0.1:${place.apiPort}`), { what: 'npm start', deadlineMs: 30_000 })
+  atCleanup(() => {
+    npm.kill('SIGKILL')
+    // What npm has started does not end with it.
+    for (const { pid } of processesMarked(place.dataDir)) process.kill(pid, 'SIGKILL')
+  })
+  await waitFor(() => isUp(`http://127.0.0.1:${place.apiPort}`), { what: 'npm start', deadlineMs: 45_000 })
   npm.kill('SIGTERM')
   expect(await once(npm, 'exit')).toEqual([0, null])
   expect(processesMarked(place.dataDir)).toEqual([])
