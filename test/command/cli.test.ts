@@ -83,12 +83,33 @@ describe('messages', () => {
     const { messageId } = JSON.parse(published.stdout)
     const dead = async () => (await json('queue', 'dlq', 'list', '--label', 'orders')).messages
     await waitFor(async () => (await dead()).length === 1, { what: 'a dead letter' })
-    expect(await works('queue', 'dlq', 'retry', '--label', 'orders')).toBe('sent 1 message again\n')
+    const retried = await cli(['queue', 'dlq', 'retry', '--label', 'orders'])
+    expect(retried).toMatchObject({ code: 0, stdout: 'finished: 1 dead letter, 1 sent again\n' })
     await waitFor(() => sink.received.length === 2, { what: 'the second delivery' })
     expect(sink.received[1]?.headers['x-order']).toBe('7')
     expect(sink.received[1]?.body.toString()).toBe('body')
     const logs = await json('queue', 'logs', '--message', messageId)
     expect(logs.logs.map(({ state }: { state: string }) => state)).toContain('FAILED')
+  })
+
+  it('are sent again once each, also when they fail again meanwhile', async () => {
+    sink.answer = () => ({ status: 500 })
+    sink.received.length = 0
+    const count = 250
+    const item = { destination: sink.url, headers: { 'upstash-retries': '0', 'upstash-label': 'hopeless' } }
+    await homeport.queue('POST', '/v2/batch', Array(count).fill(item))
+    const hopeless = 'label=hopeless&count=100'
+    const dead = async () => (await homeport.queue('GET', `/v2/dlq?${hopeless}`)).body as { cursor?: string }
+    await waitFor(async () => sink.received.length === count && (await dead()).cursor !== undefined, {
+      what: 'all to have failed',
+      deadlineMs: 20_000,
+    })
+    const retried = await cli(['queue', 'dlq', 'retry', '--label', 'hopeless'])
+    expect(retried).toMatchObject({ code: 0, stdout: `finished: ${count} dead letters, ${count} sent again\n` })
+    await waitFor(() => sink.received.length >= 2 * count, { what: 'the second attempts' })
+    expect(sink.received).toHaveLength(2 * count)
+    const deleted = await cli(['queue', 'dlq', 'delete', '--label', 'hopeless', '--yes'])
+    expect(deleted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished: /) })
   })
 
   it('are canceled only when it was said which', async () => {

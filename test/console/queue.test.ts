@@ -107,6 +107,7 @@ it('a dead letter shows why, and the whole filtered set is sent again', async ()
   const before = received.length
   await page.getByRole('button', { name: 'Send the filtered ones again' }).click()
   await page.getByRole('button', { name: 'Send them again' }).click()
+  await heading(page, /dead letters/).waitFor()
   await waitFor(() => received.length > before, { what: 'the second attempt' })
 })
 

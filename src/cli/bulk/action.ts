@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
-import { getBulkAction } from '../../contract/bulk.js'
+import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk.js'
+import { FAILED } from '../exit-codes.js'
 import type { Session } from '../remote/remote.js'
 import { toneOfState } from '../terminal/colors.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
@@ -27,6 +28,21 @@ export async function watch({ api, io }: Session, actionId: string): Promise<Act
   } finally {
     progress.end()
   }
+}
+
+/**
+ * Does something to a set that is fixed before the work begins, and waits for the end. Page by page the set would grow
+ * while it is worked on: what is sent again and fails again would be met again.
+ */
+export async function carryOut(
+  session: Session,
+  body: { readonly kind: (typeof BULK_KINDS)[number]; readonly selector: Record<string, unknown> },
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const { actionId } = await session.api.call(startBulkAction, { body, headers })
+  const action = await watch(session, actionId)
+  session.show(action, () => endOf(action))
+  if (action.failed > 0) session.endWith(FAILED)
 }
 
 const pause = (ms: number): Promise<void> =>

@@ -1,11 +1,7 @@
 import type { Static } from 'typebox'
-import {
-  deleteDeadLetters,
-  getDeadLetter,
-  listDeadLetters,
-  retryDeadLetters,
-} from '../../contract/queue-dead-letters.js'
+import { getDeadLetter, listDeadLetters } from '../../contract/queue-dead-letters.js'
 import type { DeadLetter } from '../../contract/queue-fields.js'
+import { carryOut } from '../bulk/action.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'
@@ -75,17 +71,10 @@ const deleteCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
   isDestructive: true,
   flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
   examples: ['homeport queue dlq delete 1763723456789-0', 'homeport queue dlq delete --from 7d --to 1d --yes'],
-  run: async ({ api, show, confirm }, options, ids) => {
-    const query = selection(options, ids)
-    await confirm(`Delete ${whichOf(options, ids)}? There is no way back.`)
-    let deleted = 0
-    let cursor: string | undefined
-    do {
-      const page = await api.call(deleteDeadLetters, { query: { ...query, ...(cursor && { cursor }) } })
-      deleted += page.deleted
-      cursor = page.cursor
-    } while (cursor !== undefined)
-    show({ deleted }, () => `deleted ${counted(deleted, 'dead letter')}\n`)
+  run: async (session, options, ids) => {
+    const selector = selection(options, ids)
+    await session.confirm(`Delete ${whichOf(options, ids)}? There is no way back.`)
+    await carryOut(session, { kind: 'deleteDeadLetters', selector })
   },
 })
 
@@ -95,18 +84,7 @@ const retryCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
   args: [IDS],
   flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
   examples: ['homeport queue dlq retry 1763723456789-0', 'homeport queue dlq retry --url https://example.com/hook'],
-  run: async ({ api, show, say }, options, ids) => {
-    const query = selection(options, ids)
-    const responses: { messageId: string }[] = []
-    let cursor: string | undefined
-    do {
-      const page = await api.call(retryDeadLetters, { query: { ...query, ...(cursor && { cursor }) } })
-      responses.push(...page.responses)
-      cursor = page.cursor
-      if (cursor !== undefined) say(`${counted(responses.length, 'message')} ...`)
-    } while (cursor !== undefined)
-    show({ responses }, () => `sent ${counted(responses.length, 'message')} again\n`)
-  },
+  run: (session, options, ids) => carryOut(session, { kind: 'retryDeadLetters', selector: selection(options, ids) }),
 })
 
 function selection(options: FilterOptions & { all?: boolean }, ids: string[]) {

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { HomeportError } from '../../contract/errors.js'
 import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow-dead-letters.js'
+import { carryOut } from '../bulk/action.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
 import type { Api } from '../remote/api.js'
-import { remote } from '../remote/remote.js'
+import { remote, type Session } from '../remote/remote.js'
 import { durationText, given, instant, list, repeated, wholeNumber } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
@@ -62,7 +63,12 @@ const SUMMARIES = {
   restart: 'take failed runs up again from their start: a new run of each, without steps',
 } as const
 
-const reviving = (name: keyof typeof SUMMARIES) =>
+const KINDS = { resume: 'resumeRuns', restart: 'restartRuns' } as const
+
+type Reviving = keyof typeof SUMMARIES
+type Headers = ReturnType<typeof deliveryHeaders>
+
+const reviving = (name: Reviving) =>
   remote<ReviveOptions, [string[]]>({
     name,
     summary: SUMMARIES[name],
@@ -76,25 +82,23 @@ const reviving = (name: keyof typeof SUMMARIES) =>
         .option('--flow-key <key>', 'other than the run had')
         .option('--flow <limits>', 'limits of that key'),
     examples: [`homeport runs ${name} wfr_…`, `homeport runs ${name} --url https://example.com/pay --from 1h`],
-    run: async ({ api, show, say }, options, ids) => {
+    run: async (session, options, ids) => {
       const filters = filtersOf(options)
       requireSelection('failed runs', ids, filters, options.all)
-      const dlqIds = await Promise.all(ids.map((id) => deadLetterOf(api, id)))
-      const query = ids.length > 0 ? { dlqIds } : filters
       const { newLabel: label, ...others } = options
       const headers = deliveryHeaders({ ...pickDelivery(others), ...given({ label }) })
-      const workflowRuns: { workflowRunId: string; workflowCreatedAt: number }[] = []
-      let cursor: string | undefined
-      do {
-        const endpoint = name === 'resume' ? resumeDeadRuns : restartDeadRuns
-        const page = await api.call(endpoint, { query: { ...query, ...given({ cursor }) }, headers })
-        workflowRuns.push(...page.workflowRuns)
-        cursor = page.cursor
-        if (cursor !== undefined) say(`${counted(workflowRuns.length, 'run')} ...`)
-      } while (cursor !== undefined)
-      show({ workflowRuns }, () => madeOf(name, workflowRuns))
+      if (ids.length > 0) await reviveNamed(session, name, ids, headers)
+      else await carryOut(session, { kind: KINDS[name], selector: filters }, headers)
     },
   })
+
+/** A few that somebody has named: who made which is what they want to know. */
+async function reviveNamed({ api, show }: Session, name: Reviving, ids: readonly string[], headers: Headers) {
+  const dlqIds = await Promise.all(ids.map((id) => deadLetterOf(api, id)))
+  const endpoint = name === 'resume' ? resumeDeadRuns : restartDeadRuns
+  const { workflowRuns } = await api.call(endpoint, { query: { dlqIds }, headers })
+  show({ workflowRuns }, () => madeOf(name, workflowRuns))
+}
 
 const pickDelivery = ({ retries, delay, flowKey, flow }: ReviveOptions) => given({ retries, delay, flowKey, flow })
 

@@ -3,18 +3,13 @@ import { IconMailCheck, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { Static } from 'typebox'
+import { startBulkAction } from '../../../../src/contract/bulk.js'
 import { listLogs } from '../../../../src/contract/queue.js'
-import {
-  deleteDeadLetter,
-  deleteDeadLetters,
-  listDeadLetters,
-  retryDeadLetter,
-  retryDeadLetters,
-} from '../../../../src/contract/queue-dead-letters.js'
+import { deleteDeadLetter, listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue-dead-letters.js'
 import type { DeadLetter } from '../../../../src/contract/queue-fields.js'
 import { api } from '../../api/client.js'
 import { CALM_MS, useApiPages, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -39,10 +34,6 @@ const queryOf = ({ status, ...search }: DeadSearch) => ({
   ...filtersOf(search),
   ...(status === undefined ? {} : { responseStatus: [status] }),
 })
-
-const forget = async () => {
-  for (const { id } of [listDeadLetters, listLogs]) await queries.invalidateQueries({ queryKey: [id] })
-}
 
 /** Messages that could not be delivered. */
 export function DeadLettersPage() {
@@ -92,24 +83,21 @@ export function DeadLettersPage() {
   )
 }
 
-/** Works through all pages of a selection, not just the one that is shown. */
-async function throughAllPages(step: (cursor: string | undefined) => Promise<{ cursor?: string }>): Promise<void> {
-  let cursor: string | undefined
-  do cursor = (await step(cursor)).cursor
-  while (cursor !== undefined)
-  await forget()
-}
-
 function WholeSet({ search }: { search: DeadSearch }) {
   const isFiltered = Object.keys(search).length > 0
   const which = isFiltered ? 'all dead letters that the filters leave' : 'all dead letters'
-  const query = (cursor: string | undefined) => ({ ...queryOf(search), ...(cursor === undefined ? {} : { cursor }) })
+  const navigate = useNavigate()
+  // The server fixes the set first: page by page, what fails again would be met again.
+  const start = async (kind: 'retryDeadLetters' | 'deleteDeadLetters') => {
+    const { actionId } = await api(startBulkAction, { body: { kind, selector: queryOf(search) } })
+    void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })
+  }
   const askRetry = () =>
     confirm({
       title: 'Send them again',
       text: `This makes a new message of ${which}, on this page and beyond.`,
       action: 'Send them again',
-      onConfirm: () => throughAllPages((cursor) => api(retryDeadLetters, { query: query(cursor), body: undefined })),
+      onConfirm: () => start('retryDeadLetters'),
     })
   const askDelete = () =>
     confirm({
@@ -117,7 +105,7 @@ function WholeSet({ search }: { search: DeadSearch }) {
       text: `This deletes ${which}, on this page and beyond.`,
       action: 'Delete them',
       typed: 'delete',
-      onConfirm: () => throughAllPages((cursor) => api(deleteDeadLetters, { query: query(cursor), body: undefined })),
+      onConfirm: () => start('deleteDeadLetters'),
     })
   return (
     <>
