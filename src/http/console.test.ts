@@ -134,6 +134,11 @@ describe('the pages of the console', () => {
     },
   )
 
+  it('have a root that answers whoever asks', async () => {
+    const response = await fetch(`${base}/`, { headers: { accept: '*/*' } })
+    expect([response.status, await response.text()]).toEqual([200, PAGE])
+  })
+
   it('come with files that browsers may keep for ever, compressed for those who ask', async () => {
     const response = await get('/assets/app-1a2b.js')
     expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')

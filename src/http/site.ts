@@ -72,7 +72,8 @@ export class Site {
   }
 
   #find(path: string, headers: IncomingHttpHeaders): SiteFile | undefined {
-    const exact = this.#files.get(path)
+    // The root is the page for whoever asks; other addresses only for who wants a page.
+    const exact = this.#files.get(path === '/' ? PAGE : path)
     if (exact || API.test(path) || path.startsWith(HASHED)) return exact
     return headers.accept?.includes('text/html') ? this.#files.get(PAGE) : undefined
   }
