@@ -4,6 +4,8 @@ const shared = {
   pool: 'forks' as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
+  // A condition that holds soon on a quiet machine takes longer on a busy one.
+  expect: { poll: { timeout: 15_000 } },
   setupFiles: ['test/support/setup.ts'],
 }
 

@@ -1,8 +1,7 @@
 /**
  * `npm test [-- <filter>...]`: sets up, checks, and runs every test (or those whose path contains a filter).
  *
- * The last line is `N passed, N failed`, where each of the three checks counts like a test. Exit code 0 only when
- * nothing failed.
+ * The last line is `N passed, N failed`, where each check counts like a test. Exit code 0 only when nothing failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +13,10 @@ import { inProject, ROOT } from './lib/paths.mjs'
 import { run } from './lib/processes.mjs'
 import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
-import { tally } from './lib/tally.mjs'
+import { failedFiles, tally, unsteady, withSecondRun } from './lib/tally.mjs'
+
+/** More than these are no chance: something is broken. */
+const RUN_AGAIN_AT_MOST = 8
 
 function readReport(path) {
   try {
@@ -24,17 +26,34 @@ function readReport(path) {
   }
 }
 
-async function runTests(filters) {
+/** Runs the files whose path contains a filter. The report is `undefined` when the runner left none. */
+async function runOnce(filters, options = []) {
   const folder = mkdtempSync(join(tmpdir(), 'homeport-report-'))
   try {
-    const report = join(folder, 'report.json')
+    const path = join(folder, 'report.json')
     const vitest = inProject('node_modules/vitest/vitest.mjs')
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...filters], { cwd: ROOT })
-    return tally(readReport(report), code)
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
+    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], { cwd: ROOT })
+    return { code, report: readReport(path) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * Files that failed are run once more, alone: real engines, browsers and disks on a busy machine make some tests late.
+ * What passes then is named as unsteady, so that somebody looks at it; what fails twice has failed.
+ */
+async function runTests(filters) {
+  const first = await runOnce(filters)
+  const files = failedFiles(first.report)
+  if (files.length === 0 || files.length > RUN_AGAIN_AT_MOST)
+    return { ...tally(first.report, first.code), unsteady: [] }
+  console.log(`\n${files.length} files failed; running them again, alone`)
+  const second = await runOnce(files, ['--maxWorkers=1'])
+  if (second.report === undefined) return { ...tally(first.report, first.code), unsteady: [] }
+  const report = withSecondRun(first.report, second.report)
+  return { ...tally(report, second.code), unsteady: unsteady(first.report, second.report) }
 }
 
 function ignore(error) {
@@ -62,6 +81,8 @@ await script(async () => {
   const passed = tests.passed + checks.filter(({ ok }) => ok).length
   const failed = tests.failed + checks.filter(({ ok }) => !ok).length
   for (const { name } of checks.filter(({ ok }) => !ok)) console.log(`check ${name}: FAILED`)
+  for (const name of tests.unsteady)
+    console.log(`unsteady, passed only when run again: ${name.replace(`${ROOT}/`, '')}`)
   if (tests.skipped > 0) console.log(`${tests.skipped} skipped`)
   console.log(`${passed} passed, ${failed} failed`)
   if (failed > 0) process.exitCode = 1

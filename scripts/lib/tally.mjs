@@ -1,15 +1,40 @@
-/** Counts what a test run did, from Vitest's JSON report. */
+/** Counts what test runs did, from Vitest's JSON reports. */
+
+const isFailed = ({ status }) => status === 'failed'
+const testsOf = (files) => files.flatMap((file) => file.assertionResults ?? [])
+
+/** The files of a report that have a failed test, or could not even be loaded. */
+export function failedFiles(report) {
+  return (report?.testResults ?? []).filter(isFailed).map(({ name }) => name)
+}
 
 /**
  * The counts of a report. A file that could not even be loaded counts as one failure, and so does a run that failed
  * without a failed test (an error outside of any test, a crash): the line must never say "0 failed" of a failed run.
  */
 export function tally(report, exitCode) {
-  const passed = report?.numPassedTests ?? 0
-  const broken = (report?.testResults ?? []).filter((file) => file.status === 'failed' && !hasFailedTest(file))
-  const failed = (report?.numFailedTests ?? 0) + broken.length
-  const skipped = (report?.numPendingTests ?? 0) + (report?.numTodoTests ?? 0)
+  const files = report?.testResults ?? []
+  const tests = testsOf(files)
+  const passed = tests.filter(({ status }) => status === 'passed').length
+  const broken = files.filter((file) => isFailed(file) && !testsOf([file]).some(isFailed)).length
+  const failed = tests.filter(isFailed).length + broken
+  const skipped = tests.length - passed - tests.filter(isFailed).length
   return { passed, failed: exitCode !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
-const hasFailedTest = (file) => (file.assertionResults ?? []).some(({ status }) => status === 'failed')
+/** The report of a run in which some files were run again: those count as they went the second time. */
+export function withSecondRun(first, second) {
+  const again = new Set(second.testResults.map(({ name }) => name))
+  return { testResults: [...first.testResults.filter(({ name }) => !again.has(name)), ...second.testResults] }
+}
+
+/** Full names of the tests that failed in the first report and passed in the second. */
+export function unsteady(first, second) {
+  const passed = new Set(named(second, 'passed'))
+  return named(first, 'failed').filter((name) => passed.has(name))
+}
+
+const named = ({ testResults }, wanted) =>
+  testResults.flatMap(({ name: file, assertionResults = [] }) =>
+    assertionResults.filter(({ status }) => status === wanted).map(({ fullName }) => `${file}: ${fullName}`),
+  )

@@ -3,38 +3,40 @@ import { run } from '../support/index.js'
 
 const TALLY = new URL('../../scripts/lib/tally.mjs', import.meta.url).href
 
-async function tallyOf(report: unknown, exitCode: number): Promise<unknown> {
-  const code = `import { tally } from ${JSON.stringify(TALLY)}
-    console.log(JSON.stringify(tally(${JSON.stringify(report) ?? 'undefined'}, ${exitCode})))`
+/** What a function of the script answers; the script is plain JavaScript and runs in a process of its own. */
+async function ask(name: string, ...args: unknown[]): Promise<unknown> {
+  const list = args.map((arg) => JSON.stringify(arg) ?? 'undefined').join(', ')
+  const code = `import { ${name} } from ${JSON.stringify(TALLY)}
+    console.log(JSON.stringify(${name}(${list})))`
   const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', code])
   return stderr === '' ? JSON.parse(stdout) : stderr
 }
 
-const file = (...statuses: string[]) => ({
+const file = (name: string, ...statuses: string[]) => ({
+  name,
   status: statuses.includes('failed') ? 'failed' : 'passed',
-  assertionResults: statuses.map((status) => ({ status })),
+  assertionResults: statuses.map((status, at) => ({ status, fullName: `test ${at + 1}` })),
 })
+const broken = (name: string) => ({ name, status: 'failed', assertionResults: [] })
+const report = (...testResults: unknown[]) => ({ testResults })
 
 it.each([
-  [
-    'counts tests',
-    { numPassedTests: 2, numFailedTests: 1, numPendingTests: 1, testResults: [file('passed', 'failed')] },
-    1,
-    { passed: 2, failed: 1, skipped: 1 },
-  ],
-  [
-    'counts a file that could not be loaded as a failure',
-    { numPassedTests: 5, numFailedTests: 0, testResults: [{ status: 'failed', assertionResults: [] }] },
-    1,
-    { passed: 5, failed: 1, skipped: 0 },
-  ],
-  [
-    'never says "0 failed" of a run that failed',
-    { numPassedTests: 5, numFailedTests: 0, testResults: [file('passed')] },
-    1,
-    { passed: 5, failed: 1, skipped: 0 },
-  ],
-  ['survives a run that left no report', undefined, 1, { passed: 0, failed: 1, skipped: 0 }],
-])('%s', async (_, report, exitCode, expected) => {
-  expect(await tallyOf(report, exitCode)).toEqual(expected)
+  ['counts tests', report(file('a', 'passed', 'failed'), file('b', 'passed', 'skipped')), 1, [2, 1, 1]],
+  ['counts a file that could not be loaded as a failure', report(file('a', 'passed'), broken('b')), 1, [1, 1, 0]],
+  ['never says "0 failed" of a run that failed', report(file('a', 'passed')), 1, [1, 1, 0]],
+  ['survives a run that left no report', undefined, 1, [0, 1, 0]],
+])('%s', async (_, given, exitCode, [passed, failed, skipped]) => {
+  expect(await ask('tally', given, exitCode)).toEqual({ passed, failed, skipped })
+})
+
+it('names the files that failed, also those that could not be loaded', async () => {
+  expect(await ask('failedFiles', report(file('a', 'passed'), file('b', 'failed'), broken('c')))).toEqual(['b', 'c'])
+})
+
+it('counts files that were run again as they went the second time, and names what is unsteady', async () => {
+  const first = report(file('a', 'passed'), file('b', 'failed', 'passed', 'failed'))
+  const second = report(file('b', 'passed', 'passed', 'failed'))
+  const both = await ask('withSecondRun', first, second)
+  expect(await ask('tally', both, 1)).toEqual({ passed: 3, failed: 1, skipped: 0 })
+  expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
