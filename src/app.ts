@@ -8,9 +8,8 @@
  *
  * Bulk actions and backups come last, so that at the end nobody waits at a listener for one that takes its time.
  */
-import { readFileSync } from 'node:fs'
 import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
-import { type Service, type SharedGrace, stopAll, systemClock } from './base/index.js'
+import { type Service, type SharedGrace, stopAll, systemClock, VERSION } from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
@@ -40,9 +39,6 @@ export interface AppSurroundings {
   /** Called when the server can no longer keep its promises and has to end; what was acknowledged is safe. */
   readonly onFailure: (error: Error) => void
 }
-
-/** Homeport's version, from its package. */
-const VERSION = packageVersion()
 
 /**
  * Builds the server of a configuration. The data directory must be locked by the caller.
@@ -251,10 +247,4 @@ function listenerSettings({ config, logger }: Foundations, accounts: Accounts, s
       logger.error({ err: error, reference, service }, 'a request failed'),
     stopGraceMs: config.shutdownGraceMs,
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  const { version }: { version: string } = JSON.parse(text)
-  return version
 }

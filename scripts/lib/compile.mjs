@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
-  cpSync,
   existsSync,
   lstatSync,
   readdirSync,
@@ -19,6 +18,13 @@ import { SetupError, say } from './say.mjs'
 
 const DIST = inProject('dist')
 const STAMP = '.built-from'
+/** The programs: the command, the process that starts engines, and the threads of the store. */
+const ENTRIES = [
+  'src/main.ts',
+  'src/fleet/launcher/launcher.ts',
+  'src/store/sqlite/thread.ts',
+  'src/store/sqlite/checkpoint-thread.ts',
+]
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
 
 function filesOf(folder) {
@@ -32,7 +38,7 @@ const sourceFiles = () => filesOf('src')
 /** Changes when any source, setting or the compiler changes. */
 function fingerprint() {
   const hash = createHash('sha256')
-  const names = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'scripts/lib/compile.mjs']
+  const names = ['tsconfig.json', 'package.json', 'scripts/lib/compile.mjs']
   const settings = names.map((name) => inProject(name))
   for (const path of [...settings, ...sourceFiles(), ...filesOf('console')])
     hash.update(`${path}\0`).update(readFileSync(path)).update('\0')
@@ -49,9 +55,7 @@ export async function ensureBuilt() {
   say('building dist/')
   const next = `${DIST}.${process.pid}`
   try {
-    await compile(next)
-    copyOtherFiles(next)
-    await bundleConsole(join(next, 'console'))
+    await Promise.all([bundleServer(next), bundleConsole(join(next, 'console'))])
     chmodSync(join(next, 'main.js'), 0o755)
     writeFileSync(join(next, STAMP), wanted)
     swap(next)
@@ -66,13 +70,32 @@ function linkCommand() {
   if (lstatSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync('../../dist/main.js', link)
 }
 
-async function compile(outDir) {
-  const tsc = inProject('node_modules/typescript/bin/tsc')
-  const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', outDir]
-  const { code, output } = await run(process.execPath, args, { cwd: ROOT, quiet: true })
-  if (code === 0) return
-  process.stderr.write(output)
-  throw new SetupError('the sources do not compile; the compiler says above where.')
+/**
+ * The server and the command line, with the packages they use: a program that is read from a few files starts in a
+ * third of the time of one that is read from a thousand. Each entry is found beside the others, by its own name.
+ */
+async function bundleServer(outdir) {
+  // Looked up only here: when this file is loaded, the packages may not be installed yet.
+  const { build } = await import('esbuild')
+  const options = {
+    entryPoints: ENTRIES.map((path) => inProject(path)),
+    entryNames: '[name]',
+    chunkNames: '[name]-[hash]',
+    outdir,
+    bundle: true,
+    splitting: true,
+    external: ['better-sqlite3', 'pg-native'],
+    platform: 'node',
+    format: 'esm',
+    target: 'node20.19',
+    sourcemap: true,
+    logLevel: 'error',
+    // Packages in the older module format ask for Node's own modules by this name.
+    banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
+  }
+  await build(options).catch(() => {
+    throw new SetupError('the sources do not compile; the compiler says above where.')
+  })
 }
 
 /** The pages of the console, which the management listener serves. */
@@ -83,12 +106,6 @@ async function bundleConsole(outDir) {
   if (code === 0) return
   process.stderr.write(output)
   throw new SetupError('the console cannot be bundled; the output above says why.')
-}
-
-/** What the sources read at run time besides code: SQL, pages. */
-function copyOtherFiles(outDir) {
-  const src = inProject('src')
-  for (const path of sourceFiles().filter((path) => !path.endsWith('.ts'))) cpSync(path, path.replace(src, outDir))
 }
 
 function swap(next) {

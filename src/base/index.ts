@@ -4,6 +4,7 @@
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made.
+ * - `VERSION` is the one place that knows which Homeport this is.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
  *
  * Nothing here reads configuration, touches a file or a socket, or logs.
@@ -14,3 +15,4 @@ export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { type Service, type SharedGrace, stopAll } from './service.js'
 export { unreachable } from './unreachable.js'
+export { VERSION } from './version.js'

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
+import { VERSION } from '../base/index.js'
 import { EXIT_CODES_HELP, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
 import type { CommandMaker } from './remote/remote.js'
-import { version } from './version.js'
 
 /** A command by name, loaded only when it is the one that was called: a command line has to answer at once. */
 interface Entry {
@@ -69,7 +69,7 @@ function entry(name: string, summary: string, section: Entry['section'], load: E
 export async function makeProgram(args: readonly string[], io: Io, end: (code: ExitCode) => void): Promise<Command> {
   const program = new Command('homeport')
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
-    .version(version())
+    .version(VERSION)
     .addHelpText('after', EXIT_CODES_HELP)
   const wanted = calledIn(args)
   for (const found of ENTRIES) {

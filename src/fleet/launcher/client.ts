@@ -61,10 +61,10 @@ const RETRY_MS = 1_000
 const LAUNCHER_GRACE_MS = 15_000
 const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended' }
 
-/** The launcher's program: compiled beside this file, or the source through tsx when this is a source itself. */
+/** The launcher's program: bundled beside this file, or the source through tsx when this is a source itself. */
 function forkLauncher(dataDir: string): ChildProcess {
   const isSource = import.meta.url.endsWith('.ts')
-  const file = fileURLToPath(new URL(isSource ? 'main.ts' : 'main.js', import.meta.url))
+  const file = fileURLToPath(new URL(isSource ? 'launcher.ts' : 'launcher.js', import.meta.url))
   const loader = isSource ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href] : []
   return fork(file, [dataDir], {
     execArgv: loader,
