@@ -10,8 +10,8 @@ export interface StoreSettings {
   /** Holds the SQLite file; must exist. */
   readonly dataDir: string
   /**
-   * URLs of modules with operations besides those of `operations/`; store threads load them as well. For tests and
-   * benchmarks.
+   * URLs of sources with operations besides those of `operations/`; store threads load them as well. For tests and
+   * benchmarks, which run from sources.
    */
   readonly modules?: readonly string[]
   /** Called when an open store can no longer work; what was acknowledged is safe. */

@@ -14,6 +14,13 @@ export type Statement =
   | { readonly kind: 'all'; readonly query: Query<never, unknown>; readonly params: object }
   | { readonly kind: 'change'; readonly query: Query<never, unknown>; readonly params: object }
   | { readonly kind: 'insert'; readonly table: keyof Tables; readonly rows: readonly object[] }
+  | {
+      readonly kind: 'number'
+      readonly table: keyof Tables
+      readonly rows: readonly object[]
+      /** A column that tells the rows apart. */
+      readonly key: string
+    }
 
 /** The body of a transaction: yields statements, returns its result. */
 export type Transaction<Result> = Generator<Statement, Result, unknown>
@@ -24,6 +31,16 @@ export interface Operation<Args, Result> {
   /** `read` operations see one snapshot and change nothing; `write` operations are durable when they resolve. */
   readonly access: 'read' | 'write'
   readonly body: (args: Args) => Transaction<Result>
+  /**
+   * Nobody waits for it: it may be held back this long, so that it shares the commit of a write that somebody waits for.
+   * Absent: it goes at once.
+   */
+  readonly patienceMs?: number
+  /**
+   * `background`: large work that is cut into pieces. Where operations take turns, all that wait beside it go first, and
+   * then one piece; so others wait for one piece at most, and the pieces may be asked for ahead. Absent: it is small.
+   */
+  readonly turn?: 'background'
 }
 
 /** An operation whose argument and result types are known only to its caller. */
@@ -38,13 +55,21 @@ function register<Args, Result>(operation: Operation<Args, Result>): Operation<A
 }
 
 /** Declares a reading operation. Names are `room.verb`, unique in the store. */
-export function read<Args, Result>(name: string, body: (args: Args) => Transaction<Result>): Operation<Args, Result> {
-  return register({ name, access: 'read', body })
+export function read<Args, Result>(
+  name: string,
+  body: (args: Args) => Transaction<Result>,
+  how: Pick<Operation<Args, Result>, 'turn'> = {},
+): Operation<Args, Result> {
+  return register({ name, access: 'read', body, ...how })
 }
 
 /** Declares a writing operation. Names are `room.verb`, unique in the store. */
-export function write<Args, Result>(name: string, body: (args: Args) => Transaction<Result>): Operation<Args, Result> {
-  return register({ name, access: 'write', body })
+export function write<Args, Result>(
+  name: string,
+  body: (args: Args) => Transaction<Result>,
+  how: Pick<Operation<Args, Result>, 'patienceMs' | 'turn'> = {},
+): Operation<Args, Result> {
+  return register({ name, access: 'write', body, ...how })
 }
 
 /** Finds an operation by name, as the other side of a thread boundary has to. */
@@ -52,6 +77,11 @@ export function operationNamed(name: string): AnyOperation {
   const operation = operations.get(name)
   if (!operation) throw new Error(`no store operation is named ${name}`)
   return operation
+}
+
+/** Whether an operation lets others go first; one that nobody has declared does not. */
+export function isBackground(name: string): boolean {
+  return operations.get(name)?.turn === 'background'
 }
 
 /** All rows of a query. */
@@ -86,6 +116,18 @@ export function* insertAll<Table extends keyof Tables>(
   rows: readonly InsertRow<Table>[],
 ): Transaction<void> {
   if (rows.length > 0) yield { kind: 'insert', table, rows }
+}
+
+/**
+ * Inserts rows into a table that numbers them by itself, in its column `seq`. Answers their numbers, in order. `key` is a
+ * column of texts that tells the rows apart. All rows must have the same columns.
+ */
+export function* insertNumbered<Table extends keyof Tables>(
+  table: Table,
+  rows: readonly InsertRow<Table>[],
+  key: keyof Tables[Table] & string,
+): Transaction<number[]> {
+  return rows.length > 0 ? ((yield { kind: 'number', table, rows, key }) as number[]) : []
 }
 
 /** A row as `insertAll` takes it. */

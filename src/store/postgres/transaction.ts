@@ -79,22 +79,37 @@ async function drive(pipe: Pipe, transaction: Transaction<unknown>): Promise<unk
 }
 
 function execute(pipe: Pipe, statement: Statement): unknown {
-  if (statement.kind === 'insert') return insert(pipe, statement.table, statement.rows)
+  if (statement.kind === 'insert') return void insert(pipe, statement.table, statement.rows)
+  if (statement.kind === 'number') return insertNumbered(pipe, statement.table, statement.rows, statement.key)
   const { name, sql: text, slots } = statement.query.compile(postgresDialect)
   const answer = pipe.send({ name, text, values: bind({ name, sql: text, slots }, statement.params) })
   return answer.then(({ rows, rowCount }) => (statement.kind === 'all' ? rows : (rowCount ?? 0)))
 }
 
 /** Many rows go in one statement; PostgreSQL prepares only the shape that comes again and again, a single row. */
-function insert(pipe: Pipe, table: keyof Tables, rows: readonly object[]): void {
+function insert(pipe: Pipe, table: keyof Tables, rows: readonly object[], ending = ''): Promise<pg.QueryResult>[] {
   const columns = Object.keys(rows[0] ?? {})
   const perStatement = Math.floor(MOST_PARAMETERS / columns.length)
+  const answers: Promise<pg.QueryResult>[] = []
   for (let start = 0; start < rows.length; start += perStatement) {
     const some = rows.slice(start, start + perStatement)
-    const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples(some.length, columns.length)}`
+    const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples(some.length, columns.length)}${ending}`
     const values = valuesOf(some).flat()
-    pipe.send(some.length === 1 ? { name: nameOf(text), text, values } : { text, values })
+    answers.push(pipe.send(some.length === 1 ? { name: nameOf(text), text, values } : { text, values }))
   }
+  return answers
+}
+
+/** Nothing promises that numbers come back in the order of the rows, so each comes with the key of its row. */
+async function insertNumbered(
+  pipe: Pipe,
+  table: keyof Tables,
+  rows: readonly object[],
+  key: string,
+): Promise<number[]> {
+  const answers = await Promise.all(insert(pipe, table, rows, ` RETURNING seq, ${key} AS key`))
+  const numbers = new Map(answers.flatMap((answer) => answer.rows).map((row) => [row.key, row.seq]))
+  return rows.map((row) => numbers.get(Reflect.get(row, key)))
 }
 
 function tuples(rows: number, columns: number): string {

@@ -15,6 +15,8 @@ const CHECKPOINT_PAGES = 16_000
 export class SqliteEngine {
   readonly #db: Database.Database
   readonly #prepared = new Map<string, Database.Statement>()
+  /** The last insert into each table. */
+  readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: Database.Statement }>()
 
   /** @param path of the database file; @param access a `read` connection cannot change anything. */
   constructor(path: string, access: 'read' | 'write') {
@@ -110,18 +112,27 @@ export class SqliteEngine {
   }
 
   #execute(statement: Statement): unknown {
-    if (statement.kind === 'insert') return this.#insert(statement.table, statement.rows)
+    if (statement.kind === 'insert' || statement.kind === 'number') return this.#insert(statement.table, statement.rows)
     const compiled = statement.query.compile(sqliteDialect)
     const values = bind(compiled, statement.params).map(asParameter)
     const prepared = this.#prepare(compiled.sql)
     return statement.kind === 'all' ? prepared.all(...values) : prepared.run(...values).changes
   }
 
-  #insert(table: keyof Tables, rows: readonly object[]): void {
-    const columns = Object.keys(rows[0] ?? {})
+  /** Answers the numbers of the rows: asking for them with `RETURNING` would cost a fifth more. */
+  #insert(table: keyof Tables, rows: readonly object[]): number[] {
+    const statement = this.#insertInto(table, Object.keys(rows[0] ?? {}))
+    return valuesOf(rows).map((values) => Number(statement.run(...values).lastInsertRowid))
+  }
+
+  /** Rows of a table nearly always have the columns of those before; to compare these is cheaper than to write the text. */
+  #insertInto(table: keyof Tables, columns: readonly string[]): Database.Statement {
+    const known = this.#inserts.get(table)
+    if (known && isSame(known.columns, columns)) return known.statement
     const placeholders = columns.map(() => '?').join(', ')
     const statement = this.#prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders})`)
-    for (const values of valuesOf(rows)) statement.run(...values)
+    this.#inserts.set(table, { columns, statement })
+    return statement
   }
 
   #prepare(sql: string): Database.Statement {
@@ -137,6 +148,10 @@ export class SqliteEngine {
   close(): void {
     this.#db.close()
   }
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((text, index) => text === others[index])
 }
 
 /** Lists travel as JSON texts, which `json_each` takes apart again. */

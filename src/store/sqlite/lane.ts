@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
+import { systemClock, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import {
   type Call,
@@ -26,16 +27,22 @@ interface Waiting {
  */
 type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; readonly refusal: HomeportError }
 
-/** The way to one store thread: calls of one tick go together, answers come back in the order of the calls. */
+/**
+ * The way to one store thread: calls of one tick go together, with those that have waited for company; answers come back
+ * in the order in which the thread has worked on them.
+ */
 export class Lane {
   readonly #worker: Worker
   readonly #access: ThreadSettings['access']
   readonly #onFailure: (error: Error) => void
   #state: State = { kind: 'open' }
-  /** Asked for in this tick. */
+  /** Asked for and not yet given to the thread. */
   #unsent: Waiting[] = []
-  /** Given to the thread, in order. */
-  #sent: Waiting[] = []
+  /** When that is to happen: after this tick, or later when nobody waits for any of it. */
+  #plan: 'none' | 'soon' | Timer = 'none'
+  /** Given to the thread, by the ids of the calls. */
+  readonly #sent = new Map<number, Waiting>()
+  #lastId = 0
 
   private constructor(worker: Worker, access: ThreadSettings['access'], onFailure: (error: Error) => void) {
     this.#worker = worker
@@ -58,13 +65,22 @@ export class Lane {
     return new Lane(worker, settings.access, onFailure)
   }
 
-  /** Runs one operation on the thread. */
-  run(name: string, args: unknown): Promise<unknown> {
+  /** Runs one operation on the thread; one that has patience goes with the next that has none. */
+  run(name: string, args: unknown, patienceMs = 0): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
-      if (this.#unsent.length === 0) setImmediate(() => this.#send())
-      this.#unsent.push({ call: { name, args }, resolve, reject })
+      this.#unsent.push({ call: { id: ++this.#lastId, name, args }, resolve, reject })
+      if (patienceMs === 0) this.#sendSoon()
+      else if (this.#plan === 'none') this.#plan = systemClock.after(patienceMs, () => this.#send())
     })
+  }
+
+  /** What is asked for in one tick goes together. */
+  #sendSoon(): void {
+    if (this.#plan === 'soon') return
+    if (this.#plan !== 'none') this.#plan.cancel()
+    this.#plan = 'soon'
+    setImmediate(() => this.#send())
   }
 
   /** Waits for what is under way and ends the thread. May be called more than once. */
@@ -80,13 +96,15 @@ export class Lane {
   }
 
   #send(): void {
+    if (this.#plan !== 'none' && this.#plan !== 'soon') this.#plan.cancel()
+    this.#plan = 'none'
     while (this.#unsent.length > 0) this.#sendBatch(this.#unsent.splice(0, LARGEST_BATCH))
   }
 
   #sendBatch(batch: readonly Waiting[]): void {
     try {
       this.#tell({ kind: 'run', calls: batch.map((waiting) => waiting.call) })
-      this.#sent.push(...batch)
+      for (const waiting of batch) this.#sent.set(waiting.call.id, waiting)
     } catch (error) {
       // Arguments that cannot cross the thread boundary: a mistake of one caller, who alone gets to know.
       if (batch.length > 1) for (const waiting of batch) this.#sendBatch([waiting])
@@ -100,26 +118,29 @@ export class Lane {
 
   #receive(message: FromThread): void {
     if (message.kind !== 'done') return
-    const answered = this.#sent.splice(0, message.outcomes.length)
-    for (const [index, waiting] of answered.entries()) settle(waiting, message.outcomes[index])
+    for (const { id, outcome } of message.answers) {
+      const waiting = this.#sent.get(id)
+      this.#sent.delete(id)
+      if (waiting) settle(waiting, outcome)
+    }
   }
 
   /** The thread is gone, because it was told to or because something broke. */
   #end(cause: Error): void {
     if (this.#state.kind === 'ended') return
-    const wasTold = this.#state.kind === 'closing' && this.#sent.length === 0
+    const wasTold = this.#state.kind === 'closing' && this.#sent.size === 0
     const unavailable = new HomeportError('store_unavailable', {}, { cause })
     const unknown = new HomeportError('store_outcome_unknown', {}, { cause })
     this.#state = { kind: 'ended', refusal: this.#state.kind === 'closing' ? this.#state.refusal : unavailable }
-    for (const waiting of this.#sent.splice(0)) waiting.reject(this.#access === 'write' ? unknown : unavailable)
+    for (const waiting of this.#sent.values()) waiting.reject(this.#access === 'write' ? unknown : unavailable)
+    this.#sent.clear()
     for (const waiting of this.#unsent.splice(0)) waiting.reject(unavailable)
     if (!wasTold) this.#onFailure(cause)
   }
 }
 
-function settle(waiting: Waiting, outcome: Outcome | undefined): void {
-  if (!outcome) waiting.reject(new Error(`store operation ${waiting.call.name} got no outcome`))
-  else if ('value' in outcome) waiting.resolve(outcome.value)
+function settle(waiting: Waiting, outcome: Outcome): void {
+  if ('value' in outcome) waiting.resolve(outcome.value)
   else waiting.reject(toError(outcome.failure, waiting.call.name))
 }
 

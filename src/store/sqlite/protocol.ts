@@ -5,12 +5,14 @@ export interface ThreadSettings {
   /** Of the database file. */
   readonly path: string
   readonly access: 'read' | 'write'
-  /** URLs of modules that declare operations. */
+  /** URLs of sources that declare further operations. */
   readonly modules: readonly string[]
 }
 
 /** One operation on its way to a store thread. */
 export interface Call {
+  /** Its answer carries it too: answers do not come in the order of the calls. */
+  readonly id: number
   readonly name: string
   readonly args: unknown
 }
@@ -25,14 +27,17 @@ export interface Failure {
 /** The outcome of one operation. */
 export type Outcome = { readonly value: unknown } | { readonly failure: Failure }
 
-/**
- * What a store thread says: `ready` or `failed` once, at its start; then the outcomes of calls, in the order in which
- * it was given them.
- */
+/** What a caller is told: the id of the call, and its outcome. */
+export interface Answer {
+  readonly id: number
+  readonly outcome: Outcome
+}
+
+/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls. */
 export type FromThread =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly failure: Failure }
-  | { readonly kind: 'done'; readonly outcomes: readonly Outcome[] }
+  | { readonly kind: 'done'; readonly answers: readonly Answer[] }
 
 /** Calls are sent, and run in one transaction, up to about this many: the first of them waits for the last. */
 export const LARGEST_BATCH = 1_000

@@ -5,14 +5,13 @@ import type { ThreadSettings } from './protocol.js'
 
 /** Starts a store thread. */
 export function startThread(settings: ThreadSettings): Worker {
-  const isSource = import.meta.url.endsWith('.ts')
   const url = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
-  return startScript(url, settings.modules, isSource ? { ...settings, modules: [] } : settings)
+  return startScript(url, settings.modules, settings)
 }
 
 /**
- * Starts a thread: compiled code as it is; sources, in tests and while developing, put together first.
- * @param modules URLs of modules that are put together with it.
+ * Starts a thread: bundled code as it is; sources, in tests and while developing, put together first.
+ * @param modules URLs of sources that are put together with it; bundled code takes none.
  */
 export function startScript(url: URL, modules: readonly string[], workerData: object): Worker {
   if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData })

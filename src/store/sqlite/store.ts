@@ -4,9 +4,6 @@ import { Checkpointer } from './checkpointer.js'
 import { Lane } from './lane.js'
 import type { ThreadSettings } from './protocol.js'
 
-/** The module that declares the operations of all rooms. */
-const OPERATIONS = new URL(`../operations/index${import.meta.url.slice(-3)}`, import.meta.url).href
-
 /**
  * Opens the store in a SQLite file, making it when it is not there.
  * @param modules URLs of modules that declare further operations.
@@ -18,8 +15,7 @@ export async function openSqliteStore(
   modules: readonly string[],
   onFailure: (error: Error) => void,
 ): Promise<Store> {
-  const open = (access: ThreadSettings['access']): Promise<Lane> =>
-    Lane.open({ path, access, modules: [OPERATIONS, ...modules] }, onFailure)
+  const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, onFailure)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
     return new SqliteStore(writer.value, reader.value, new Checkpointer(path))
@@ -47,7 +43,7 @@ class SqliteStore implements Store {
     const lane = operation.access === 'write' ? this.#writer : this.#reader
     if (operation.access === 'write') this.#checkpointer.notice()
     // The thread runs the very operation that carries this type.
-    return lane.run(operation.name, args) as Promise<Result>
+    return lane.run(operation.name, args, operation.patienceMs) as Promise<Result>
   }
 
   describe(): StoreDescription {

@@ -1,7 +1,10 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import '../operations/index.js'
+import { isBackground } from '../operation.js'
 import { readBatch, writeBatch } from './batch.js'
 import { SqliteEngine } from './engine.js'
 import {
+  type Answer,
   type Call,
   type FromThread,
   LARGEST_BATCH,
@@ -14,7 +17,8 @@ import {
 /**
  * A thread with one connection. While it works, calls pile up in its port; then it takes all of them together, and
  * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
- * store is, the more operations share a commit.
+ * store is, the more operations share a commit. Operations of the background come one by one, each after all others
+ * that wait: nobody waits for more than one of them, and they are not kept out for ever.
  *
  * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
  */
@@ -29,9 +33,8 @@ function open(): SqliteEngine {
   return engine
 }
 
-async function prepare(): Promise<FromThread> {
+function prepare(): FromThread {
   try {
-    for (const module of settings.modules) await import(module)
     if (settings.access === 'write') open().migrate(Date.now())
     return { kind: 'ready' }
   } catch (error) {
@@ -39,26 +42,50 @@ async function prepare(): Promise<FromThread> {
   }
 }
 
+const urgent: Call[] = []
+const background: Call[] = []
+
+/** Works until nothing is left to do, in turns of both kinds. */
 function receive(first: ToThread): void {
-  const calls: Call[] = []
-  let message: ToThread | undefined = first
-  while (message?.kind === 'run') {
-    calls.push(...message.calls)
-    message = calls.length < LARGEST_BATCH ? nextMessage() : undefined
+  let isClosing = takeCalls(first)
+  while (urgent.length > 0 || background.length > 0) {
+    run(urgent.splice(0))
+    run(background.splice(0, 1))
+    isClosing ||= takeCalls(nextMessage())
   }
-  if (calls.length > 0) answer(settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls))
-  if (message?.kind === 'close') close()
+  if (isClosing) close()
+}
+
+/** Sorts what has come in; answers whether it ends with the order to close. */
+function takeCalls(first: ToThread | undefined): boolean {
+  let message = first
+  while (message?.kind === 'run') {
+    for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
+    message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined
+  }
+  return message?.kind === 'close'
+}
+
+function run(calls: readonly Call[]): void {
+  if (calls.length === 0) return
+  const outcomes = settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls)
+  answer(calls.map(({ id, name }, index) => ({ id, outcome: outcomes[index] ?? lost(name) })))
+}
+
+/** A batch has an outcome for each of its calls; if one had none, its caller must not wait for ever. */
+function lost(name: string): Outcome {
+  return { failure: { message: `${name} got no outcome` } }
 }
 
 function nextMessage(): ToThread | undefined {
   return port ? receiveMessageOnPort(port)?.message : undefined
 }
 
-function answer(outcomes: readonly Outcome[]): void {
+function answer(answers: readonly Answer[]): void {
   try {
-    say({ kind: 'done', outcomes })
+    say({ kind: 'done', answers })
   } catch {
-    say({ kind: 'done', outcomes: outcomes.map(passable) })
+    say({ kind: 'done', answers: answers.map(({ id, outcome }) => ({ id, outcome: passable(outcome) })) })
   }
 }
 
@@ -80,8 +107,7 @@ function close(): void {
   port?.close()
 }
 
-void prepare().then((message) => {
-  say(message)
-  if (message.kind === 'ready') port.on('message', receive)
-  else close()
-})
+const message = prepare()
+say(message)
+if (message.kind === 'ready') port.on('message', receive)
+else close()

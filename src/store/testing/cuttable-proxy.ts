@@ -27,6 +27,8 @@ export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> 
     clients.add(client)
     const target = connect(targetPort, '127.0.0.1')
     target.pipe(client)
+    // A server that leaves before it has read everything resets the connection, which a pipe does not pass on.
+    target.on('close', (isReset) => isReset && client.resetAndDestroy())
     client.on('data', (chunk: Buffer) => {
       const isTrigger = trigger !== undefined && chunk.includes(trigger)
       if (isTrigger) target.end(chunk, cut)

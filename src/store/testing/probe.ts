@@ -58,6 +58,25 @@ export const add = write(
   },
 )
 
+/** Inserts the rows when nothing else waits. */
+export const addInBackground = write(
+  'probe.addInBackground',
+  ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
+  { turn: 'background' },
+)
+
+/** Inserts the rows together with what somebody waits for, or after a minute. */
+export const addPatiently = write(
+  'probe.addPatiently',
+  ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
+  { patienceMs: 60_000 },
+)
+
+/** Inserts the rows together with what somebody waits for, or after a moment. */
+export const addSoon = write('probe.addSoon', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
+  patienceMs: 5,
+})
+
 const allRows = query<object, ProbeRow>(({ db }) => probes(db).selectFrom('probe').selectAll().orderBy('id'))
 
 /** All rows in the order in which they were inserted. */

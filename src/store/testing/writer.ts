@@ -15,18 +15,30 @@ const store = await openStore({ location: 'sqlite', dataDir, modules: [PROBE_MOD
 if (ballast) await store.run(install, {})
 let made = 0
 
+/** Says a line; whoever listens may be slow, and the pipe full. */
+function say(line: string): void {
+  for (;;) {
+    try {
+      writeSync(1, line)
+      return
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error
+    }
+  }
+}
+
 async function writeOn(): Promise<void> {
   for (;;) {
     const name = `${process.pid}-${made++}`
     await store.run(add, { rows: [{ name, note }] })
-    writeSync(1, `${name}\n`)
+    say(`${name}\n`)
   }
 }
 
 const failures = await Promise.allSettled(Array.from({ length: 50 }, writeOn))
 const reasons: unknown[] = failures.map((failure) => (failure.status === 'rejected' ? failure.reason : undefined))
 const codes = new Set(reasons.map((reason) => (reason instanceof HomeportError ? reason.code : String(reason))))
-writeSync(1, `failed ${[...codes]} ${(await store.run(list, {})).length}\n`)
+say(`failed ${[...codes]} ${(await store.run(list, {})).length}\n`)
 if (ballast) unlinkSync(ballast)
-writeSync(1, `again ${await store.run(add, { rows: [{ name: 'again', note }] })}\n`)
+say(`again ${await store.run(add, { rows: [{ name: 'again', note }] })}\n`)
 await store.close()

@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest'
+import type { Operation } from '../operation.js'
+import { describeOnStore } from '../testing/index.js'
+import { add, addInBackground, install, list, type NewProbe, PROBE_MODULE } from '../testing/probe.js'
+import type { Store } from '../types.js'
+
+type Add = Operation<{ rows: readonly NewProbe[] }, unknown>
+
+/** Asks for inserts in this order, in one tick; answers their names in the order in which they were told to be done. */
+async function orderOf(store: Store, wanted: readonly (readonly [operation: Add, name: string])[]): Promise<string[]> {
+  await store.run(install, {})
+  const order: string[] = []
+  await Promise.all(
+    wanted.map(async ([operation, name]) => {
+      await store.run(operation, { rows: [{ name }] })
+      order.push(name)
+    }),
+  )
+  return order
+}
+
+describeOnStore(
+  'sqlite',
+  'an operation of the background',
+  (openStore, on) => {
+    it('lets all others that wait go first, and does not share its commit', async () => {
+      const store = await openStore()
+      const wanted = [
+        [addInBackground, 'b1'],
+        [addInBackground, 'b2'],
+        [add, 'a1'],
+        [addInBackground, 'b3'],
+        [add, 'a2'],
+      ] as const
+      const order = ['a1', 'a2', 'b1', 'b2', 'b3']
+      expect(await orderOf(store, wanted)).toEqual(order)
+      expect((await store.run(list, {})).map((row) => row.name)).toEqual(order)
+    })
+
+    it('has its turn although others keep coming', async () => {
+      const store = await openStore()
+      await store.run(install, {})
+      let isDone = false
+      const pieces = ['b1', 'b2', 'b3'].map((name) => store.run(addInBackground, { rows: [{ name }] }))
+      const background = Promise.all(pieces).finally(() => {
+        isDone = true
+      })
+      for (let made = 0; !isDone; made += 2) {
+        await Promise.all([made, made + 1].map((name) => store.run(add, { rows: [{ name: `a${name}` }] })))
+      }
+      await background
+      expect((await store.run(list, {})).map((row) => row.name)).toEqual(expect.arrayContaining(['b1', 'b2', 'b3']))
+    })
+
+    it('is finished before the store closes', async () => {
+      const place = await on.newPlace()
+      const store = await openStore(place)
+      await store.run(install, {})
+      const names = Array.from({ length: 20 }, (_, index) => `b${index}`)
+      const pieces = names.map((name) => store.run(addInBackground, { rows: [{ name }] }))
+      await store.close()
+      await Promise.all(pieces)
+      const again = await openStore(place)
+      expect((await again.run(list, {})).map((row) => row.name)).toEqual(names)
+    })
+  },
+  [PROBE_MODULE],
+)
