@@ -15,6 +15,7 @@ import { queueOfMany } from './013-queue.js'
 import { bulkKinds } from './014-bulk.js'
 import { consoleSessions } from './015-console-sessions.js'
 import { clientAuthority } from './016-client-authority.js'
+import { runAttempts } from './018-run-attempts.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -45,6 +46,7 @@ export const MIGRATIONS: readonly Migration[] = [
   bulkKinds,
   consoleSessions,
   clientAuthority,
+  runAttempts,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

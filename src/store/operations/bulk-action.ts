@@ -117,8 +117,8 @@ export function* lockAction(seq: number): Transaction<BulkActionRow> {
   return yield* only(actionBySeq, { seq })
 }
 
-/** How many items had which outcome. */
-export type Counters = Record<Exclude<ItemOutcome, 'pending'>, number>
+/** How many items had which outcome. Those that a fence kept from starting are among the failed. */
+export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced'>, number>
 
 const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p }) =>
   db

@@ -1,14 +1,14 @@
-import { all, read, type Transaction, write } from '../operation.js'
+import { all, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageState } from '../schema/messages.js'
 import type { RunState } from '../schema/runs.js'
-import { type ChunkPart, type Decided, type Done, workOn } from './bulk-part.js'
+import { type ChunkPart, type Decided, type Done, decides } from './bulk-part.js'
 import { partSeqs } from './bulk-read.js'
 import { cancel as cancelMessages } from './messages-cancel.js'
 import { deleteLetters, type Revision, retryLetters } from './messages-dead.js'
 import {
   buryRuns,
-  cancelRuns,
+  cancelRunsFor,
   type DeadRun,
   deadAmong,
   dropRemains,
@@ -78,38 +78,33 @@ const gone = (): Decided => 'alreadyFinished'
  * Cancels the runs of a part. A run that has ended in the meantime is told from one that this very transaction
  * cancelled, so of two actions that hold the same run only one counts it.
  */
-export const cancelRunsPart = write('bulk.cancelPart', (part: ChunkPart) =>
-  workOn(part, function* (seqs, action): Transaction<Done> {
-    const { canceled: succeeded, offers } = yield* cancelRuns.body({ seqs, at: part.at, by: action.seq })
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
-  }),
-)
+export const cancelRunsPart = decides('bulk.cancelPart', function* (seqs, action, part: ChunkPart): Transaction<Done> {
+  const { canceled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })
+  return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
+})
 
 /** Cancels the messages of a part. */
-export const cancelMessagesPart = write('bulk.cancelMessagesPart', (part: ChunkPart) =>
-  workOn(part, function* (seqs): Transaction<Done> {
+export const cancelMessagesPart = decides(
+  'bulk.cancelMessagesPart',
+  function* (seqs, _, part: ChunkPart): Transaction<Done> {
     const { seqs: succeeded, offers } = yield* cancelMessages.body({ seqs, at: part.at })
     return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, afterMessage) }
-  }),
+  },
 )
 
 /** Deletes the dead runs of a part; they stay in the logs as failed. */
-export const deleteDeadRunsPart = write('bulk.deleteDeadRunsPart', (part: ChunkPart) =>
-  workOn(part, function* (seqs, action): Transaction<Done> {
-    const succeeded = yield* deadAmong(seqs, action.account_id)
-    yield* buryRuns(succeeded)
-    yield* dropRemains(succeeded)
-    return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
-  }),
-)
+export const deleteDeadRunsPart = decides('bulk.deleteDeadRunsPart', function* (seqs, action): Transaction<Done> {
+  const succeeded = yield* deadAmong(seqs, action.account_id)
+  yield* buryRuns(succeeded)
+  yield* dropRemains(succeeded)
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+})
 
 /** Deletes the dead letters of a part; the messages stay in the logs as failed. */
-export const deleteDeadLettersPart = write('bulk.deleteDeadLettersPart', (part: ChunkPart) =>
-  workOn(part, function* (seqs): Transaction<Done> {
-    const succeeded = yield* deleteLetters(seqs)
-    return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
-  }),
-)
+export const deleteDeadLettersPart = decides('bulk.deleteDeadLettersPart', function* (seqs): Transaction<Done> {
+  const succeeded = yield* deleteLetters(seqs)
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
+})
 
 /** A part of dead letters to send again. */
 export interface RetryPart extends ChunkPart {
@@ -119,11 +114,12 @@ export interface RetryPart extends ChunkPart {
 }
 
 /** Sends the dead letters of a part again, as new messages. */
-export const retryDeadLettersPart = write('bulk.retryDeadLettersPart', (part: RetryPart) =>
-  workOn(part, function* (seqs): Transaction<Done> {
+export const retryDeadLettersPart = decides(
+  'bulk.retryDeadLettersPart',
+  function* (seqs, _, part: RetryPart): Transaction<Done> {
     const { seqs: succeeded, offers } = yield* retryLetters(seqs, part)
     return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
-  }),
+  },
 )
 
 /** The runs of a part that are dead letters, with what planning their new lives takes. */
@@ -138,17 +134,23 @@ export const revivablePart = read(
 export interface RevivePart extends ChunkPart {
   /** A new life for each run of `revivablePart`. */
   readonly revivals: readonly Revival[]
+  /** Those that a fence keeps from starting. Absent: none. */
+  readonly fenced?: readonly number[]
   /** The first deliveries are not due before then, Unix milliseconds. */
   readonly dueAt: number
 }
 
 /** Takes the dead runs of a part up again, as new runs. */
-export const reviveRunsPart = write('bulk.reviveRunsPart', (part: RevivePart) =>
-  workOn(part, function* (seqs, { account_id: accountId }): Transaction<Done> {
+export const reviveRunsPart = decides(
+  'bulk.reviveRunsPart',
+  function* (seqs, action, part: RevivePart): Transaction<Done> {
     const open = new Set(seqs)
     const revivals = part.revivals.filter((revival) => open.has(revival.seq))
-    const { revived, offers } = yield* reviving({ accountId, revivals, dueAt: part.dueAt, at: part.at })
+    const { dueAt, at } = part
+    const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
-  }),
+    const fenced = new Set(part.fenced)
+    const others = yield* otherwise(seqs, succeeded, readRunStates, gone)
+    return { succeeded, offers, otherwise: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
+  },
 )

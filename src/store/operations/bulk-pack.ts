@@ -15,6 +15,7 @@ export const OUTCOMES = [
   'notFound',
   'failed',
   'skipped',
+  'fenced',
 ] as const
 
 /** What became of an item of a bulk action. */

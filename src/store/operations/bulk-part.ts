@@ -1,4 +1,4 @@
-import { change, first, type Transaction, write } from '../operation.js'
+import { change, first, type Operation, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { type BulkActionRow, type Counters, count, lockAction } from './bulk-action.js'
 import { type ItemOutcome, outcomeByte, outcomeOf, unpackSeqs } from './bulk-pack.js'
@@ -38,6 +38,9 @@ export interface Done {
   /** What became of an item that is not among them. */
   readonly otherwise: (seq: number) => Decided
 }
+
+/** Does to items what a kind does. */
+export type Act<Part> = (seqs: readonly number[], action: BulkActionRow, part: Part) => Transaction<Done>
 
 const chunkForUpdate = query<
   { actionSeq: number; chunk: number },
@@ -101,7 +104,7 @@ function* decide(
   for (const { position, seq } of open) {
     const outcome = of(seq)
     outcomes[position] = outcomeByte(outcome)
-    counters[outcome]++
+    counters[outcome === 'fenced' ? 'failed' : outcome]++
   }
   yield* change(setOutcomes, { actionSeq: part.actionSeq, chunk: part.chunk, outcomes, decided: open.length })
   return yield* count(part.actionSeq, counters, part.at)
@@ -111,10 +114,7 @@ function* decide(
  * Does to the items of a part what a kind does, all in one transaction: the effects, the outcome of every item, the
  * counters and, with the last item, the end of the action. Nothing happens to one that is not running.
  */
-export function* workOn(
-  part: ChunkPart,
-  act: (seqs: readonly number[], action: BulkActionRow) => Transaction<Done>,
-): Transaction<DecidedPart> {
+function* workOn<Part extends ChunkPart>(part: Part, act: Act<Part>): Transaction<DecidedPart> {
   const action = yield* lockAction(part.actionSeq)
   if (action.state !== 'running') return { succeeded: [], offers: [], action }
   const chunk = yield* openItems(part)
@@ -122,17 +122,19 @@ export function* workOn(
   const done = yield* act(
     chunk.open.map((item) => item.seq),
     action,
+    part,
   )
   const succeeded = new Set(done.succeeded)
   const after = yield* decide(part, chunk, (seq) => (succeeded.has(seq) ? 'succeeded' : done.otherwise(seq)))
   return { succeeded: [...chunk.before, ...done.succeeded], offers: done.offers, action: after }
 }
 
-function* giveUp(): Transaction<Done> {
-  return { succeeded: [], offers: [], otherwise: () => 'failed' }
+/** Declares what an action does to the items of a part; everybody else's writes go before it. */
+export function decides<Part extends ChunkPart>(name: string, act: Act<Part>): Operation<Part, DecidedPart> {
+  return write(name, (part: Part) => workOn(part, act), { turn: 'background' })
 }
 
 /** Gives up on the items of a part that have no outcome yet; for items whose handling itself fails. */
-export const failPart = write('bulk.failPart', function* (part: ChunkPart): Transaction<DecidedPart> {
-  return yield* workOn(part, giveUp)
+export const failPart = decides('bulk.failPart', function* (_seqs, _action, _part: ChunkPart): Transaction<Done> {
+  return { succeeded: [], offers: [], otherwise: () => 'failed' }
 })

@@ -36,11 +36,8 @@ export interface PackedSeqs {
 
 /** A page of the walk. */
 export interface SelectedPage {
-  readonly chunks: readonly PackedSeqs[]
-  /** How many runs of the page match. */
-  readonly matched: number
-  /** The first few ids that match, where they were asked for. */
-  readonly sample: readonly string[]
+  /** `runs.seq` of those that match, ascending. */
+  readonly seqs: readonly number[]
   /** Where the next page begins; `undefined` when nothing is left. */
   readonly next: number | undefined
 }
@@ -57,10 +54,6 @@ export interface SelectPageArgs {
   readonly scan: number
   /** At most this many runs match. */
   readonly most: number
-  /** Largest number of items in a chunk. */
-  readonly chunkItems: number
-  /** How many ids to show. */
-  readonly sample: number
 }
 
 const newestRun = query<object, { seq: number }>(({ db }) =>
@@ -166,10 +159,6 @@ function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]
   return (yield* all(matching(shape), { ...given, accountId, after, last, most })).map((row) => row.seq)
 }
 
-const idsOf = query<{ seqs: readonly number[] }, { run_id: string }>(({ db, p, d }) =>
-  db.selectFrom('runs').select('run_id').where(d.inNumbers('seq', p.seqs)).orderBy('seq'),
-)
-
 /** Cuts ascending `runs.seq` into packed chunks. */
 export function packChunks(seqs: readonly number[], chunkItems: number): PackedSeqs[] {
   const chunks: PackedSeqs[] = []
@@ -181,23 +170,52 @@ export function packChunks(seqs: readonly number[], chunkItems: number): PackedS
 }
 
 /** Selects the next page of unfinished runs that match, oldest first, on one snapshot. */
-export const selectPage = read('bulk.selectPage', function* (args: SelectPageArgs): Transaction<SelectedPage> {
-  const { seen, last } = yield* only(window, args)
-  const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
-  const shown = seqs.slice(0, args.sample)
-  const sample = shown.length > 0 ? (yield* all(idsOf, { seqs: shown })).map((row) => row.run_id) : []
-  const next = seen < args.scan ? undefined : last
-  return { chunks: packChunks(seqs, args.chunkItems), matched: seqs.length, sample, next }
+export const selectPage = read(
+  'bulk.selectPage',
+  function* (args: SelectPageArgs): Transaction<SelectedPage> {
+    const { seen, last } = yield* only(window, args)
+    const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
+    return { seqs, next: seen < args.scan ? undefined : last }
+  },
+  { turn: 'background' },
+)
+
+const idsBySeq = query<{ seqs: readonly number[] }, { run_id: string }>(({ db, p, d }) =>
+  db.selectFrom('runs').select('run_id').where(d.inNumbers('seq', p.seqs)).orderBy('seq'),
+)
+
+/** The ids of a few runs, in the order of their creation. */
+export const idsOf = read('bulk.idsOf', function* (args: { seqs: readonly number[] }): Transaction<string[]> {
+  return args.seqs.length > 0 ? (yield* all(idsBySeq, args)).map((row) => row.run_id) : []
 })
 
-/** A run that an id names. */
-export interface NamedRun {
-  readonly seq: number
-  readonly run_id: string
-  readonly state: RunState
+/** Asks which runs ids name. */
+export interface NamedArgs {
+  readonly accountId: string
+  /** Each once. */
+  readonly ids: readonly string[]
+  /** The newest run that may be selected: `runs.seq`. */
+  readonly bound: number
 }
 
-const named = query<{ accountId: string; ids: readonly string[]; bound: number }, NamedRun>(({ db, p, d }) =>
+/** The runs that ids name, in no order. */
+export interface NamedRuns {
+  readonly unfinished: readonly number[]
+  readonly finished: readonly number[]
+  /** Ids that name nothing. */
+  readonly absent: readonly string[]
+}
+
+const namedUnfinished = query<NamedArgs, { seq: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('run_id', p.ids))
+    .where('seq', '<=', p.bound)
+    .where('state', '=', sql.lit('RUN_STARTED')),
+)
+const named = query<NamedArgs, { seq: number; run_id: string; state: RunState }>(({ db, p, d }) =>
   db
     .selectFrom('runs')
     .select(['seq', 'run_id', 'state'])
@@ -206,12 +224,21 @@ const named = query<{ accountId: string; ids: readonly string[]; bound: number }
     .where('seq', '<=', p.bound),
 )
 
-/** The runs of an account that these ids name, in no order, finished ones too. */
+/** Selects the runs of an account that ids name. Most often all of them are unfinished, and nothing else is looked up. */
 export const selectNamed = read(
   'bulk.selectNamed',
-  function* (args: { accountId: string; ids: readonly string[]; bound: number }): Transaction<NamedRun[]> {
-    return yield* all(named, args)
+  function* (args: NamedArgs): Transaction<NamedRuns> {
+    const unfinished = (yield* all(namedUnfinished, args)).map((row) => row.seq)
+    if (unfinished.length === args.ids.length) return { unfinished, finished: [], absent: [] }
+    const rows = yield* all(named, args)
+    const known = new Set(rows.map((row) => row.run_id))
+    return {
+      unfinished,
+      finished: rows.filter((row) => row.state !== 'RUN_STARTED').map((row) => row.seq),
+      absent: args.ids.filter((id) => !known.has(id)),
+    }
   },
+  { turn: 'background' },
 )
 
 /** A message that an id names. */

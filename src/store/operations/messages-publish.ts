@@ -12,7 +12,7 @@ export interface PublishEntry {
 
 /** What became of the entries. */
 export interface Published extends Accepted {
-  /** In the order of the entries: the message that a duplicate is one with, `undefined` for what was stored. */
+  /** In the order of the entries: the message that a duplicate is one with. `undefined`, or no more, for what was stored. */
   readonly duplicateOf: readonly (string | undefined)[]
 }
 
@@ -45,7 +45,7 @@ const keyHolder = query<{ accountId: string; key: string }, { message_id: string
     .where('dedup_key', '=', p.key),
 )
 
-/** The message that already holds the key of an entry, or `undefined` when the entry has just taken it. */
+/** The message that already holds the key of an entry, or `undefined` when the entry has just taken it or has none. */
 function* holderOf(entry: PublishEntry, now: number): Transaction<string | undefined> {
   if (!entry.dedup) return undefined
   const { account_id: accountId, message_id: messageId } = entry.message
@@ -54,10 +54,15 @@ function* holderOf(entry: PublishEntry, now: number): Transaction<string | undef
   return (yield* all(keyHolder, { accountId, key }))[0]?.message_id
 }
 
-/** Stores messages, each once for its deduplication key, as part of another transaction. */
-export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
+function* duplicatesOf(entries: readonly PublishEntry[], now: number): Transaction<(string | undefined)[]> {
   const duplicateOf: (string | undefined)[] = []
   for (const entry of entries) duplicateOf.push(yield* holderOf(entry, now))
+  return duplicateOf
+}
+
+/** Stores messages, each once for its deduplication key, as part of another transaction. */
+export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
+  const duplicateOf = entries.some((entry) => entry.dedup) ? yield* duplicatesOf(entries, now) : []
   const fresh = freshOf(entries, duplicateOf)
   const { seqs, turns } = yield* acceptMessages(fresh, now)
   return { duplicateOf, seqs, turns }
@@ -68,7 +73,8 @@ export function freshOf(
   entries: readonly PublishEntry[],
   duplicateOf: readonly (string | undefined)[],
 ): readonly NewMessage[] {
-  return entries.filter((_, index) => duplicateOf[index] === undefined).map((entry) => entry.message)
+  const fresh = duplicateOf.length === 0 ? entries : entries.filter((_, index) => duplicateOf[index] === undefined)
+  return fresh.map((entry) => entry.message)
 }
 
 /** Stores messages, each once for its deduplication key. */

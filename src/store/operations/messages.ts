@@ -1,5 +1,5 @@
 import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
-import { all, change, type InsertRow, insertAll, only, read, type Transaction, write } from '../operation.js'
+import { all, change, type InsertRow, insertNumbered, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessagesTable } from '../schema/messages.js'
 import { noteFlowKeys } from './flow-keys.js'
@@ -53,53 +53,6 @@ export interface PendingRow
   readonly body_bytes: number
 }
 
-/** Rows that are numbered one by one; more of them go in bulk and are looked up afterwards. */
-const FEW = 4
-
-const insertAs = (state: 'held' | 'pending') =>
-  query<NewMessage, { seq: number }>(({ db, p }) =>
-    db
-      .insertInto('messages')
-      .values({
-        message_id: p.message_id,
-        account_id: p.account_id,
-        kind: p.kind,
-        group_key: p.group_key,
-        state: sql.lit(state),
-        url: p.url,
-        method: p.method,
-        headers: p.headers,
-        body: p.body,
-        config: p.config,
-        max_retries: p.max_retries,
-        retried: 0,
-        next_at: p.next_at,
-        created_at: p.created_at,
-        labels: p.labels,
-        flow_key: p.flow_key,
-        caller_ip: p.caller_ip,
-        host: p.host,
-        path: p.path,
-        topic: p.topic,
-        endpoint: p.endpoint,
-        queue: p.queue,
-        slot_seq: p.slot_seq,
-        schedule_id: p.schedule_id,
-      })
-      .returning('seq'),
-  )
-
-const INSERT_ONE = { held: insertAs('held'), pending: insertAs('pending') }
-
-const numbersOf = query<{ accounts: readonly string[]; ids: readonly string[] }, { seq: number; message_id: string }>(
-  ({ db, p, d }) =>
-    db
-      .selectFrom('messages')
-      .select(['seq', 'message_id'])
-      .where(d.inTexts('account_id', p.accounts))
-      .where(d.inTexts('message_id', p.ids)),
-)
-
 /** A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
 
@@ -133,26 +86,14 @@ function toRow(message: NewMessage): InsertRow<'messages'> {
   }
 }
 
-function* insertMany(messages: readonly NewMessage[]): Transaction<number[]> {
-  yield* insertAll('messages', messages.map(toRow))
-  const accounts = [...new Set(messages.map((message) => message.account_id))]
-  const rows = yield* all(numbersOf, { accounts, ids: messages.map((message) => message.message_id) })
-  const bySeq = new Map(rows.map((row) => [row.message_id, row.seq]))
-  return messages.map((message) => bySeq.get(message.message_id) ?? Number.NaN)
-}
-
 /**
  * Stores new messages as part of another transaction. Answers their numbers, in order. Messages of queues are only put
  * down: `acceptMessages` lets them have their turns.
  */
 export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
+  if (messages.length === 0) return []
   yield* noteFlowKeys(messages)
-  if (messages.length > FEW) return yield* insertMany(messages)
-  const seqs: number[] = []
-  for (const message of messages) {
-    seqs.push((yield* only(INSERT_ONE[firstState(message)], message)).seq)
-  }
-  return seqs
+  return yield* insertNumbered('messages', messages.map(toRow), 'message_id')
 }
 
 /** The engine's view of a message that was just stored under this number. */

@@ -16,7 +16,7 @@ export interface FinishRunArgs {
 
 /** `already`: the run had ended before, as `state` says; nothing was changed. */
 export type FinishRunResult =
-  | { readonly kind: 'finished'; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'finished'; readonly runSeq: number; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'already'; readonly state: RunState }
   | { readonly kind: 'missing' }
 
@@ -45,5 +45,5 @@ export const finishRun = write('runs.finish', function* (args: FinishRunArgs): T
   }
   yield* dropWaitsOf([ended.seq])
   const news = { body: args.response, isCanceled: false, isFailed: false }
-  return { kind: 'finished', offers: yield* tellParents([ended], news, args.at) }
+  return { kind: 'finished', runSeq: ended.seq, offers: yield* tellParents([ended], news, args.at) }
 })

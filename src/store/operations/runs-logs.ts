@@ -79,12 +79,21 @@ export interface PendingAttempt {
   readonly error: string | null
 }
 
+/** A failed attempt of a delivery that came through in the end. */
+export interface PastAttempt extends Omit<PendingAttempt, 'message_seq'> {
+  readonly run_seq: number
+  /** The element that was delivered. */
+  readonly message_id: string
+}
+
 /** Runs with everything that their logs are made of. */
 export interface RunLogPage {
   readonly runs: readonly RunRow[]
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
+  /** Oldest first. */
+  readonly pastAttempts: readonly PastAttempt[]
   readonly waits: readonly WaitRow[]
   /** Whom they have invoked, oldest first; of very many the first ones. */
   readonly invoked: readonly InvokedRun[]
@@ -155,6 +164,13 @@ const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
     .where(d.inNumbers('message_seq', p.seqs))
     .orderBy('message_seq')
     .orderBy('retried'),
+)
+const pastAttemptsOf = query<OfRuns, PastAttempt>(({ db, p, d }) =>
+  db
+    .selectFrom('run_attempts')
+    .select(['run_seq', 'message_id', 'started_at', 'status', 'headers', 'body', 'error'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('started_at'),
 )
 const waitsOf = query<OfRuns, WaitRow>(({ db, p, d }) =>
   db.selectFrom('run_waits').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('seq'),
@@ -245,6 +261,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     pending,
     elements: yield* all(elementsOf, { seqs }),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
+    pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),
     invoked: yield* all(invokedBy, { seqs }),
     flowKeys: yield* flowStates(args.accountId, pending),

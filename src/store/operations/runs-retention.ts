@@ -29,6 +29,9 @@ const nextRuns = query<
 )
 const removeSteps = query<Seqs>(({ db, p, d }) => db.deleteFrom('steps').where(d.inNumbers('run_seq', p.seqs)))
 const removeEvents = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_events').where(d.inNumbers('run_seq', p.seqs)))
+const removeAttempts = query<Seqs>(({ db, p, d }) =>
+  db.deleteFrom('run_attempts').where(d.inNumbers('run_seq', p.seqs)),
+)
 const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.inNumbers('seq', p.seqs)))
 
 /**
@@ -40,13 +43,14 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
   const rows = yield* all(nextRuns, { after, limit })
   // A final state never changes, so what was read as ended may be deleted.
   const seqs = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore).map((row) => row.seq)
-  if (seqs.length > 0) yield* removeAll(seqs)
+  if (seqs.length > 0) yield* removeRunsWithAll(seqs)
   const last = rows.at(-1)
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })
 
-function* removeAll(seqs: readonly number[]): Transaction<void> {
+/** Deletes ended runs with all that hangs on them, as part of another transaction. */
+export function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
   yield* deletePendingOfGroups(seqs)
   yield* dropRemains(seqs)
-  for (const remove of [removeSteps, removeEvents, removeRuns]) yield* change(remove, { seqs })
+  for (const remove of [removeSteps, removeEvents, removeAttempts, removeRuns]) yield* change(remove, { seqs })
 }

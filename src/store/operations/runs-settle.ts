@@ -4,6 +4,7 @@ import type { FailureState, RunContact, RunState } from '../schema/runs.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
 import { type SettleArgs, settleMessage } from './messages-settle.js'
 import { appendElements } from './runs-append.js'
+import { keepAttempts } from './runs-attempts.js'
 import { dropWaitsOf } from './runs-cancel.js'
 import { type EndedChild, tellParents } from './runs-parents.js'
 import { keepRemains, remainsToKeep } from './runs-remains.js'
@@ -99,11 +100,39 @@ const attemptsOf = query<
     .limit(10),
 )
 
+/**
+ * How long the end of a delivery that nothing follows from may wait for company. The program's next step is usually on
+ * its way already, and then both need one commit instead of two.
+ */
+const PATIENCE_MS = 10
+
+const remove = query<DoneDelivery>(({ db, p }) =>
+  db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
+)
+
+/** A delivery from which nothing follows for its run. */
+export interface DoneDelivery {
+  readonly seq: number
+  /** The attempt that this is the end of. */
+  readonly retried: number
+}
+
+/** Forgets the message of a delivery from which nothing follows, but not what failed before. */
+export const settleDone = write(
+  'runs.settleDone',
+  function* (args: DoneDelivery): Transaction<void> {
+    if (args.retried > 0) yield* keepAttempts(args.seq)
+    yield* change(remove, args)
+  },
+  { patienceMs: PATIENCE_MS },
+)
+
 /** Commits the outcome of a delivery together with what follows for its run. */
 export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
   // The run before the message, as every other transaction locks them.
   const run = yield* first(lockRun, { seq: args.runSeq })
   const before = yield* standing(args)
+  if (args.effect.kind === 'append' && args.message.retried > 0) yield* keepAttempts(args.message.seq)
   if ((yield* settleMessage(args.message)).kind === 'gone' || !run) return { kind: 'gone' }
   return yield* follow(run, args, before)
 })

@@ -2,7 +2,7 @@ import { all, change, first, only, type Transaction, write } from '../operation.
 import { query } from '../query.js'
 import type { RunContact, RunState } from '../schema/runs.js'
 import type { PendingRow } from './messages.js'
-import { type Appending, appendElements, deliverElements } from './runs-append.js'
+import { type Appending, deliverElements, insertElements } from './runs-append.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
 /** One thing that a request asks of the account's runs. */
@@ -29,9 +29,22 @@ export type Submitted =
   | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
   | { readonly kind: 'appended' }
 
+/** Where an element has joined the list of its run. */
+export interface ElementPlace {
+  readonly messageId: string
+  readonly runSeq: number
+  readonly position: number
+}
+
 /** What became of the request. `ended` and `missing` name a run that nothing can be added to; nothing was changed. */
 export type SubmitResult =
-  | { readonly kind: 'accepted'; readonly results: readonly Submitted[]; readonly offers: readonly PendingRow[] }
+  | {
+      readonly kind: 'accepted'
+      readonly results: readonly Submitted[]
+      readonly offers: readonly PendingRow[]
+      /** Of all new elements, in the order of their submissions. */
+      readonly places: readonly ElementPlace[]
+    }
   | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
   | { readonly kind: 'missing'; readonly runId: string }
 
@@ -48,6 +61,15 @@ interface Known {
 
 type Inserted = NewRun & { account_id: string; created_at: number; parent_seq: number | null; parent: string | null }
 
+const lockRun = query<{ accountId: string; runId: string }, Known>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'state', 'contact', 'created_at'])
+      .where('account_id', '=', p.accountId)
+      .where('run_id', '=', p.runId),
+  ),
+)
 const lockRuns = query<{ accountId: string; runIds: readonly string[] }, Known>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -96,9 +118,9 @@ export const submit = write('runs.submit', function* (args: SubmitArgs): Transac
   if (refusal) return refusal
   const results: Submitted[] = []
   for (const submission of args.submissions) results.push(yield* work.accept(submission))
-  const appended = yield* appendElements(work.appending, args.at)
-  const again = yield* deliverElements(work.delivering, args.at)
-  return { kind: 'accepted', results, offers: [...appended, ...again] }
+  const places = work.places(yield* insertElements(work.appending, args.at))
+  const offers = yield* deliverElements([...work.appending, ...work.delivering], args.at)
+  return { kind: 'accepted', results, offers, places }
 })
 
 function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, Known>> {
@@ -107,7 +129,12 @@ function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<str
     runIds.add(submission.kind === 'append' ? submission.runId : submission.run.run_id)
     if (submission.kind === 'start' && submission.parent) runIds.add(submission.parent.runId)
   }
-  const rows = yield* all(lockRuns, { accountId, runIds: [...runIds] })
+  const [runId, ...others] = runIds
+  // Nearly always there is one run, and a list of runs costs more to look up.
+  const rows =
+    runId === undefined || others.length > 0
+      ? yield* all(lockRuns, { accountId, runIds: [...runIds] })
+      : yield* all(lockRun, { accountId, runId })
   return new Map(rows.map((row) => [row.run_id, row]))
 }
 
@@ -153,7 +180,7 @@ class Submitting {
     const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
     const inserted = yield* first(insertRun, row)
     // Another transaction, running beside this one, has just made a run with this id.
-    if (!inserted) return yield* exists(yield* only(lockRuns, { accountId, runIds: [run.run_id] }))
+    if (!inserted) return yield* exists(yield* only(lockRun, { accountId, runId: run.run_id }))
     this.#known.set(run.run_id, {
       ...run,
       seq: inserted.seq,
@@ -173,6 +200,13 @@ class Submitting {
     const { delivery: _, ...element } = first_
     this.delivering.push({ accountId: this.#args.accountId, runSeq: run.seq, element })
     return { kind: 'confirmed', runId: run.run_id, createdAt: run.created_at }
+  }
+
+  /** Where the new elements have joined their lists. */
+  places(positions: readonly number[]): ElementPlace[] {
+    return this.appending.map(({ runSeq, element }, index) => {
+      return { runSeq, messageId: element.messageId, position: positions[index] ?? 0 }
+    })
   }
 
   #append(runSeq: number, element: NewElement): void {

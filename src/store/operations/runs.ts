@@ -1,4 +1,4 @@
-export { type CanceledRuns, type CancelRunsArgs, cancelRuns } from './runs-cancel.js'
+export { type CanceledRuns, type CancelRunsArgs, cancelRuns, cancelRunsFor } from './runs-cancel.js'
 export {
   buryRuns,
   type CallbackChange,
@@ -22,6 +22,7 @@ export {
   type FlowPlace,
   type InvokedRun,
   logPage,
+  type PastAttempt,
   type PendingAttempt,
   type PendingStep,
   type RunLogArgs,
@@ -53,6 +54,21 @@ export {
   reviving,
 } from './runs-revive.js'
 export * from './runs-rows.js'
-export { type RunEffect, type RunFailing, type SettleRunArgs, type SettleRunResult, settleRun } from './runs-settle.js'
-export { type Submission, type SubmitArgs, type SubmitResult, type Submitted, submit } from './runs-submit.js'
+export {
+  type RunEffect,
+  type RunFailing,
+  type SettleRunArgs,
+  type SettleRunResult,
+  settleDone,
+  settleRun,
+} from './runs-settle.js'
+export {
+  type ElementPlace,
+  type Submission,
+  type SubmitArgs,
+  type SubmitResult,
+  type Submitted,
+  submit,
+} from './runs-submit.js'
+export { runSizes, trimRuns } from './runs-trim.js'
 export { type WaitArgs, type WaitRecord, type WaitResult, type WaitRow, wait } from './runs-wait.js'

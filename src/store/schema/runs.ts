@@ -110,6 +110,22 @@ export interface RunRemainsTable {
   data: string
 }
 
+/** A failed attempt of a delivery that came through in the end; at most so many of a run, with the beginnings of bodies. */
+export interface RunAttemptsTable {
+  run_seq: number
+  /** The message, which is gone; an element of the run's list names it. */
+  message_id: string
+  /** 0 for the first attempt. */
+  retried: number
+  started_at: number
+  /** 0 when there was no answer. */
+  status: number
+  /** JSON object of header name to array of values. */
+  headers: string
+  body: Uint8Array | null
+  error: string | null
+}
+
 /** Tables of the workflow room. */
 export interface RunTables {
   runs: RunsTable
@@ -117,4 +133,5 @@ export interface RunTables {
   run_waits: RunWaitsTable
   run_events: RunEventsTable
   run_remains: RunRemainsTable
+  run_attempts: RunAttemptsTable
 }

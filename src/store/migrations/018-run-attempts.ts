@@ -1,0 +1,21 @@
+import type { Migration } from './index.js'
+
+/** Failed attempts of deliveries that came through in the end: run logs show them, and their messages are gone. */
+export const runAttempts: Migration = {
+  number: 18,
+  name: 'run_attempts',
+  breaking: true,
+  statements: (t) => [
+    `CREATE TABLE run_attempts (
+      run_seq ${t.integer} NOT NULL,
+      message_id ${t.text} NOT NULL,
+      retried ${t.integer} NOT NULL,
+      started_at ${t.integer} NOT NULL,
+      status ${t.integer} NOT NULL,
+      headers ${t.text} NOT NULL,
+      body ${t.bytes},
+      error ${t.text},
+      PRIMARY KEY (run_seq, message_id, retried)
+    )`,
+  ],
+}

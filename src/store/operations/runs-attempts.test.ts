@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest'
+import { newId } from '../../base/index.js'
+import { operations } from '../index.js'
+import { describeOnEveryStore } from '../testing/index.js'
+import type { MessageEnd } from './messages-settle.js'
+
+const AT = 1_700_000_000_000
+const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '' }
+const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 100 }
+
+describeOnEveryStore('failed attempts of deliveries that came through', (openStore) => {
+  it('are kept, the newest of each delivery with the beginnings of their bodies, as long as the run', async () => {
+    const store = await openStore()
+    const accountId = newId('acc_', AT)
+    const run = { ...columns, run_id: 'r', contact: 'known' as const }
+    const meta = JSON.stringify({ delivery })
+    const body = Buffer.from('payload')
+    const first = { kind: 'step' as const, messageId: newId('msg_', AT), body, meta, dueAt: AT, delivery }
+    const submission = { kind: 'start' as const, run, first }
+    const started = await store.run(operations.runs.submit, { accountId, submissions: [submission], at: AT })
+    const seq = started.kind === 'accepted' ? (started.offers[0]?.seq ?? 0) : 0
+    const settle = (retried: number, end: MessageEnd) => {
+      const headers = retried === 24 ? JSON.stringify({ Long: ['x'.repeat(5_000)] }) : '{"A":["b"]}'
+      const attempt = { startedAt: AT + retried, status: 500, headers, body: Buffer.alloc(5_000, 'x'), error: null }
+      return store.run(operations.messagesSettle.settle, { seq, retried, at: AT, attempt, end, follow: [] })
+    }
+    for (let retried = 0; retried < 25; retried++) await settle(retried, { kind: 'retry', nextAt: AT })
+    await store.run(operations.runs.settleDone, { seq, retried: 25 })
+
+    const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+    const { pastAttempts, pending } = await store.run(operations.runs.logPage, page)
+    expect(pending).toEqual([])
+    expect(pastAttempts.map(({ started_at }) => started_at - AT)).toEqual(Array.from({ length: 20 }, (_, at) => at + 5))
+    expect(pastAttempts[0]).toMatchObject({ message_id: first.messageId, status: 500, headers: '{"A":["b"]}' })
+    expect(pastAttempts[0]?.body?.byteLength).toBe(4_096)
+    expect(pastAttempts[19]?.headers).toBe('{}')
+
+    await store.run(operations.runs.finishRun, { accountId, runId: 'r', response: '', at: AT })
+    await store.run(operations.runs.sweepRuns, { after: 0, finishedBefore: AT + 1, limit: 10 })
+    await store.run(operations.runs.submit, { accountId, submissions: [submission], at: AT })
+    expect((await store.run(operations.runs.logPage, page)).pastAttempts).toEqual([])
+  })
+})
