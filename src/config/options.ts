@@ -245,8 +245,8 @@ export const OPTIONS = {
     kind: kinds.sizeBytes(MIB, 1024 * 1024 * MIB),
     default: 4096 * MIB,
     meaning:
-      'Of finished messages, their logs and dead letters the newest are kept, up to this much content; older ones are ' +
-      'deleted in small steps that do not disturb deliveries.',
+      'Of finished messages with their logs and dead letters the newest are kept, up to this much content, and as much ' +
+      'again of ended workflow runs with theirs; older ones are deleted in small steps that do not disturb deliveries.',
     relation: 'Whichever of retentionMs and retentionBytes is reached first counts.',
   }),
   shutdownGraceMs: option({

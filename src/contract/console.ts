@@ -98,7 +98,9 @@ export const ConsoleSettingsSchema = Type.Object({
   api_url: text('Where clients reach the management API.'),
   rest_url: text('Where clients reach the REST data plane.'),
   queue_url: text('Where clients reach the queue and workflow service.'),
-  redis_host: text('Host that Redis clients connect to.'),
+  redis_host: text(
+    'Host that Redis clients connect to; where databases have names of their own, the domain that these stand below.',
+  ),
   tls_by_default: yesNo('Whether a database that is created without a word about TLS has it.'),
   engine_capabilities: Type.Array(Type.String(), {
     description: 'What the engine can do beyond the oldest supported version.',

@@ -107,7 +107,7 @@ export const publishBatch = endpoint({
     description: 'What became of each item.',
     body: Type.Array(Type.Union([ItemReply, Type.Object({ error: Type.String() })])),
   },
-  errors: ['invalid_request', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
+  errors: ['invalid_request', 'destination_forbidden', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
 })
 
 const messageParams = Type.Object({ messageId: Type.String() })

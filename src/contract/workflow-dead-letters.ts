@@ -154,7 +154,7 @@ const many = (verb: 'resume' | 'restart') =>
       description: 'The new runs, in the order of the dead letters.',
       body: Type.Object({ workflowRuns: Type.Array(Run), cursor: nextCursor }),
     },
-    errors: ['invalid_request', 'setting_limit'],
+    errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'run_fenced'],
   })
 
 const one = (verb: 'resume' | 'restart') =>
@@ -169,7 +169,7 @@ const one = (verb: 'resume' | 'restart') =>
     params,
     body: { kind: 'none' },
     success: { status: 200, description: 'The new run.', body: Run },
-    errors: ['dead_letter_not_found', 'setting_limit'],
+    errors: ['dead_letter_not_found', 'setting_limit', 'destination_forbidden', 'run_fenced'],
   })
 
 /** Take failed runs up again where they stood, or from their start. */

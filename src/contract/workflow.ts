@@ -37,7 +37,7 @@ export const triggerRun = endpoint({
   params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, as it is, with its query.' }) }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The run is stored and will be delivered.', body: Triggered },
-  errors: ['invalid_request', 'setting_limit', 'body_too_large', 'run_fenced'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
 })
 
 const TriggerItem = Type.Object({
@@ -58,7 +58,7 @@ export const triggerRuns = endpoint({
   description: 'Starts a run for each element, all or none of them. The answers have the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem) },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
-  errors: ['invalid_request', 'setting_limit', 'body_too_large', 'run_fenced'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
 })
 
 const RawStep = Type.Object({

@@ -100,6 +100,21 @@ export const dataPlaneErrors = {
     retry: 'later',
     text: ({ limit, usage }) => `max requests limit exceeded. Limit: ${limit}, Usage: ${usage}`,
   }),
+  pending_entries: define<{
+    limit: number
+    pendingEntries: number
+    requested: number
+    key: string
+    group: string
+    consumer: string
+  }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ limit, pendingEntries, requested, key, group, consumer }) =>
+      `XReadGroup is cancelled. Pending Entries List limit per consumer is about to be reached. Limit: ${limit}, Current PEL size: ${pendingEntries}, Requested Read: ${requested}, Key: ${key}, Group: ${group}, Consumer: ${consumer}.`,
+  }),
   script_credits: define<{ limitMs: number; usedMs: number }>({
     status: 400,
     resp: 'ERR',
