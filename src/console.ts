@@ -67,7 +67,7 @@ function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSe
     api_url: config.publicApiUrl,
     rest_url: config.publicRestUrl,
     queue_url: config.publicQueueUrl,
-    redis_host: config.publicRedisHost,
+    redis_host: config.redisDomain ?? config.publicRedisHost,
     tls_by_default: config.redisTlsByDefault,
     engine_capabilities: [...engine.capabilities],
     plans: PLAN_NAMES.map((plan) => ({ ...plans[plan], plan })),

@@ -63,6 +63,8 @@ class StoredAccounts implements Accounts {
   readonly sessions: Sessions
   readonly #options: AccountsOptions
   readonly #directory = new AccountDirectory()
+  /** Known once it has started. */
+  #installationId = ''
   #firstStart: Credentials | undefined
   /** What the file of this data directory holds, while it belongs to an account of the store. */
   #ownFile: Credentials | undefined
@@ -73,7 +75,7 @@ class StoredAccounts implements Accounts {
     const parts = { store: options.store, clock: options.clock, reload: () => this.#reload() }
     this.teams = new Teams(parts)
     this.keys = new ApiKeys(parts)
-    this.sessions = new Sessions({ ...options, directory: this.#directory })
+    this.sessions = new Sessions({ ...options, directory: this.#directory, installationId: () => this.#installationId })
   }
 
   get firstStart(): Credentials | undefined {
@@ -82,7 +84,7 @@ class StoredAccounts implements Accounts {
 
   async start(): Promise<void> {
     const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL } = this.#options
-    await bindDataDir(store, dataDir, clock.now())
+    this.#installationId = await bindDataDir(store, dataDir, clock.now())
     const found = await readCredentials(dataDir)
     const isEmpty = (await this.#reload()) === 0
     if (isEmpty) this.#firstStart = await makeFirstAccount({ store, dataDir, clock, email }, found)

@@ -13,12 +13,14 @@ const FILE = 'store-id'
  *
  * The store's identity is committed before the directory remembers it, so a crash in between leaves a directory that
  * still belongs to nobody.
+ * @returns the identity of the store.
  * @throws HomeportError `foreign_data_dir`.
  */
-export async function bindDataDir(store: Store, dataDir: string, nowMs: number): Promise<void> {
+export async function bindDataDir(store: Store, dataDir: string, nowMs: number): Promise<string> {
   const path = join(dataDir, FILE)
   const remembered = (await readIfThere(path))?.trim()
   const installationId = await store.run(operations.accounts.identify, { freshId: randomUUID(), at: nowMs })
-  if (remembered === undefined) return replaceFile(path, `${installationId}\n`)
-  if (remembered !== installationId) throw new HomeportError('foreign_data_dir', { directory: dataDir })
+  if (remembered === undefined) await replaceFile(path, `${installationId}\n`)
+  else if (remembered !== installationId) throw new HomeportError('foreign_data_dir', { directory: dataDir })
+  return installationId
 }

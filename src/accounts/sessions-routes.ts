@@ -25,13 +25,13 @@ export function sessionRoutes({ sessions, publicUrl }: SessionRoutesOptions): Ro
       // A page of somebody else must not sign the visitor in as that somebody.
       requireConsoleHeader(headers)
       const { secret, caller } = await sessions.begin(body, ip)
-      return reply(200, sessionOf(caller), { 'set-cookie': sessionCookie(secret, isSecure) })
+      return reply(200, sessionOf(caller), { 'set-cookie': sessionCookie(sessions.cookieName, secret, isSecure) })
     }),
     route(getConsoleSession, async ({ caller }) => sessionOf(caller)),
     route(endConsoleSession, async ({ headers }) => {
-      const secret = sessionSecretOf(headers)
+      const secret = sessionSecretOf(headers, sessions.cookieName)
       if (secret !== undefined) await sessions.end(secret)
-      return reply(200, 'OK' as const, { 'set-cookie': sessionCookie('', isSecure) })
+      return reply(200, 'OK' as const, { 'set-cookie': sessionCookie(sessions.cookieName, '', isSecure) })
     }),
   ]
 }

@@ -42,6 +42,16 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toEqual(owner())
   })
 
+  it('have a cookie whose name all nodes of a store share, and no other server on the same host', async () => {
+    const started = async (store: Store) => {
+      const accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+      await accounts.start()
+      return accounts.sessions.cookieName
+    }
+    expect(await started(store)).toBe(accounts.sessions.cookieName)
+    expect(await started(await openStore())).not.toBe(accounts.sessions.cookieName)
+  })
+
   it('are nobody with another secret', async () => {
     const { secret } = await accounts.sessions.begin(body, IP)
     expect(await accounts.sessions.caller(`${secret}x`, IP)).toBeUndefined()

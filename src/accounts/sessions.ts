@@ -1,7 +1,7 @@
 import { type Clock, randomSecret, sha256Hex } from '../base/index.js'
 import { SESSION_LASTS_MS, type SignInBody } from '../contract/console.js'
 import { HomeportError } from '../contract/errors.js'
-import type { Caller, SessionKeeper } from '../http/index.js'
+import { type Caller, cookieNameOf, type SessionKeeper } from '../http/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { AccountDirectory } from './directory.js'
 import { FailedSignIns } from './sessions-limit.js'
@@ -15,6 +15,8 @@ export interface SessionsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly directory: AccountDirectory
+  /** Identity of the store. */
+  readonly installationId: () => string
 }
 
 /** A session that has just begun; its secret is nowhere else. */
@@ -35,6 +37,10 @@ export class Sessions implements SessionKeeper {
   constructor(options: SessionsOptions) {
     this.#options = options
     this.#failures = new FailedSignIns(options.clock)
+  }
+
+  get cookieName(): string {
+    return cookieNameOf(this.#options.installationId())
   }
 
   /**

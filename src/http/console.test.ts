@@ -6,7 +6,7 @@ import { tempDir } from '../../test/support/temp-dir.js'
 import { CONSOLE_HEADER } from '../contract/console.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Caller } from './caller.js'
-import { HttpServer, type HttpSettings, route, Site } from './index.js'
+import { cookieNameOf, HttpServer, type HttpSettings, route, Site } from './index.js'
 
 /** What the listener that carries the console does besides: pages, the cookie, and the operations of another service. */
 
@@ -28,6 +28,7 @@ const answer = async ({ caller }: { caller: Caller }) => ({ email: caller.email,
 const own = [declare('read', 'GET', 'management', 'basic'), declare('write', 'POST', 'management', 'basic')]
 const guests = [declare('messages', 'GET', 'queue', 'bearer'), declare('publish', 'POST', 'queue', 'bearer')]
 
+const COOKIE = cookieNameOf('0b6f9c1e-7d41-4a57-9a53-0d5a8f3f0a11')
 const PAGE = '<!doctype html><title>console</title>'
 const SCRIPT = 'console.log("it runs")'.repeat(50)
 
@@ -46,6 +47,7 @@ const settings: HttpSettings = {
   guests: { routes: guests.map((declared) => route(declared, answer)), bodyLimitBytes: 1_000 },
   authenticator: { basic: () => undefined, bearer: () => undefined },
   sessions: {
+    cookieName: COOKIE,
     caller: async (secret) =>
       secret === 'good' ? caller : secret === 'reader' ? { ...caller, access: 'read' } : undefined,
   },
@@ -60,7 +62,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const SIGNED_IN = { cookie: 'other=1; homeport_session=good' }
+const SIGNED_IN = { cookie: `other=1; homeport_session_of_another=reader; ${COOKIE}=good` }
 const FROM_CONSOLE = { ...SIGNED_IN, [CONSOLE_HEADER]: '1' }
 
 const get = (path: string, headers: Record<string, string> = {}) => fetch(base + path, { headers })
@@ -83,15 +85,15 @@ describe('the cookie of the console', () => {
   )
 
   it('is refused writes when its key may only read', async () => {
-    const reader = { ...FROM_CONSOLE, cookie: 'homeport_session=reader' }
+    const reader = { ...FROM_CONSOLE, cookie: `${COOKIE}=reader` }
     expect((await get('/v2/read', reader)).status).toBe(200)
     expect((await post('/v2/write', reader)).status).toBe(403)
   })
 
   it('is not looked at when there is an Authorization header, and an unknown one is nobody', async () => {
     expect((await get('/v2/read', { ...SIGNED_IN, authorization: 'Basic wrong' })).status).toBe(401)
-    expect((await get('/v2/read', { cookie: 'homeport_session=stale' })).status).toBe(401)
-    expect((await get('/v2/read', { cookie: 'homeport_session=' })).status).toBe(401)
+    expect((await get('/v2/read', { cookie: `${COOKIE}=stale` })).status).toBe(401)
+    expect((await get('/v2/read', { cookie: `${COOKIE}=` })).status).toBe(401)
   })
 
   it('means nothing at a listener without sessions', async () => {

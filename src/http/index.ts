@@ -10,7 +10,8 @@
  *
  * Handlers get values of the declared types and throw errors of the catalogue; nothing else decides a status.
  * Anything else that is thrown is our fault: 500 with a reference that the log has too, and no more than that.
- * Credentials are checked before a byte of the body is read. `/health`, `/openapi.json` and `/docs` come by themselves.
+ * Credentials are checked before a byte of the body is read, and bodies are read here, whatever their content type is;
+ * the framework below only finds the route and writes the answer. `/health`, `/openapi.json` and `/docs` come by themselves.
  *
  * The listener that carries the console also serves its pages (`site.ts`), takes its cookie in place of credentials
  * (`session-cookie.ts`) and serves the operations of the other service as guests, so that the browser needs one origin.
@@ -23,6 +24,12 @@ export { discardBody } from './discard-body.js'
 export { nearest } from './nearest.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
 export { HttpServer, type HttpSettings, refuseSocket } from './server.js'
-export { requireConsoleHeader, type SessionKeeper, sessionCookie, sessionSecretOf } from './session-cookie.js'
+export {
+  cookieNameOf,
+  requireConsoleHeader,
+  type SessionKeeper,
+  sessionCookie,
+  sessionSecretOf,
+} from './session-cookie.js'
 export { Site } from './site.js'
 export { type Checker, compileChecker } from './validation.js'

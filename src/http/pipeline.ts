@@ -1,9 +1,14 @@
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors.js'
+import { type Arrival, arrivalOf } from './arrival.js'
+import { readBody } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
+import { discardBody } from './discard-body.js'
 import { nestsDeeperThan } from './nesting.js'
+import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
 import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
@@ -15,16 +20,6 @@ interface Checkers {
   readonly body: Checker | undefined
 }
 
-/** What is known of a request before its body is read. */
-export interface Arrival {
-  /** The request target as it was on the wire. */
-  readonly target: string
-  /** `Content-Type` as it was on the wire. */
-  readonly contentType: string | undefined
-  /** The raw rest of the target, for paths that end in `{+name}`. */
-  readonly rest?: string
-}
-
 /** By what a listener recognises its callers. */
 export interface Recognition {
   readonly authenticator: Authenticator
@@ -32,98 +27,124 @@ export interface Recognition {
   readonly sessions: SessionKeeper | undefined
 }
 
+/** How one route is served. */
+export interface PipelineSettings {
+  readonly route: Route
+  /** The parameter that takes the raw rest of the target, if the path ends in one. */
+  readonly restName: string | undefined
+  readonly recognition: Recognition
+  /** Larger bodies are refused with 413. */
+  readonly bodyLimitBytes: number
+}
+
 /** Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer. */
 export class Pipeline {
-  readonly #route: Route
-  readonly #restName: string | undefined
-  readonly #recognition: Recognition
+  readonly #settings: PipelineSettings
   #compiled: Checkers | undefined
-  readonly #callers = new WeakMap<FastifyRequest, Caller>()
 
-  constructor(route: Route, restName: string | undefined, recognition: Recognition) {
-    this.#route = route
-    this.#restName = restName
-    this.#recognition = recognition
+  constructor(settings: PipelineSettings) {
+    this.#settings = settings
+  }
+
+  get #endpoint(): Endpoint {
+    return this.#settings.route.endpoint
   }
 
   /** Compiled by the first request: most servers are asked for a few of their operations only. */
   get #checkers(): Checkers {
-    this.#compiled ??= compile(this.#route.endpoint)
+    this.#compiled ??= compile(this.#endpoint)
     return this.#compiled
   }
 
-  /** Refuses wrong credentials, and writes with read-only ones. */
-  async authenticate(request: FastifyRequest, arrival: Arrival): Promise<void> {
-    const { auth, access } = this.#route.endpoint
-    if (auth === 'none') return
-    const caller = this.#byHeader(request, arrival) ?? (await this.#bySession(request))
-    if (!caller) throw new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
-    if (access === 'write' && caller.access === 'read') throw new HomeportError('readonly_api_key', {})
-    this.#callers.set(request, caller)
+  /** Why wrong credentials are refused, or writes with read-only ones. Those of a header are judged at once. */
+  refusal(request: FastifyRequest): HomeportError | undefined | Promise<HomeportError | undefined> {
+    if (this.#endpoint.auth === 'none') return undefined
+    const arrival = arrivalOf(request.raw)
+    const caller = this.#byHeader(request, arrival)
+    return caller ? this.#admit(arrival, caller) : this.#refusalOfSession(request, arrival)
+  }
+
+  async #refusalOfSession(request: FastifyRequest, arrival: Arrival): Promise<HomeportError | undefined> {
+    return this.#admit(arrival, await this.#bySession(request))
+  }
+
+  /** Notes who calls, or answers why the caller is refused. */
+  #admit(arrival: Arrival, caller: Caller | undefined): HomeportError | undefined {
+    const { auth, access } = this.#endpoint
+    if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
+    if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
+    arrival.caller = caller
+    return undefined
   }
 
   #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
-    const { authenticator } = this.#recognition
+    const { authenticator } = this.#settings.recognition
     const header = request.headers.authorization
-    if (this.#route.endpoint.auth === 'basic') return authenticator.basic(header, request.ip)
+    if (this.#endpoint.auth === 'basic') return authenticator.basic(header, request.ip)
     return authenticator.bearer(bearerToken(header, arrival.target), request.ip)
   }
 
   async #bySession(request: FastifyRequest): Promise<Caller | undefined> {
-    const { sessions } = this.#recognition
-    const secret = request.headers.authorization === undefined ? sessionSecretOf(request.headers) : undefined
-    if (!sessions || secret === undefined) return undefined
-    if (this.#route.endpoint.method !== 'GET') requireConsoleHeader(request.headers)
+    const { sessions } = this.#settings.recognition
+    if (!sessions || request.headers.authorization !== undefined) return undefined
+    const secret = sessionSecretOf(request.headers, sessions.cookieName)
+    if (secret === undefined) return undefined
+    if (this.#endpoint.method !== 'GET') requireConsoleHeader(request.headers)
     return sessions.caller(secret, request.ip)
   }
 
-  /** Parses, checks, calls the handler and sends its answer. */
-  async serve(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Promise<FastifyReply> {
-    if (arrival.contentType !== undefined) request.headers['content-type'] = arrival.contentType
-    const call = this.#call(request, response, arrival)
+  /** Reads the body, parses, checks, calls the handler and sends its answer, or the error that stood in the way. */
+  serve(request: FastifyRequest, response: FastifyReply): void {
+    this.#work(request, response).catch((error: unknown) =>
+      response.send(error instanceof Error ? error : new Error('what was thrown is no error', { cause: error })),
+    )
+  }
+
+  async #work(request: FastifyRequest, response: FastifyReply): Promise<void> {
+    const body = parseBody(this.#endpoint, await this.#receive(request.raw, response))
+    const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)
-    if (!isReply(answer)) return send(response, this.#route.endpoint.success.status, answer)
-    return send(response.headers(answer.headers), answer.status, answer.value)
+    if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
+    else send(response, this.#endpoint.success.status, answer)
+  }
+
+  /** The body as it comes: nothing, bytes, or the stream of them. */
+  async #receive(request: IncomingMessage, response: FastifyReply): Promise<Uint8Array | Readable | undefined> {
+    if (this.#endpoint.method === 'GET') return undefined
+    if (this.#endpoint.body.kind === 'stream') return request
+    try {
+      return await readBody(request, this.#settings.bodyLimitBytes)
+    } catch (error) {
+      // Whoever still sends would not get to read the answer.
+      if (!(await discardBody(request))) response.header('connection', 'close')
+      throw error
+    }
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {
+    if (this.#endpoint.body.kind !== 'stream') return this.#settings.route.handler(call)
     try {
-      return await this.#route.handler(call)
+      return await this.#settings.route.handler(call)
     } finally {
       // What is left of a stream that nobody has read to its end would be taken for the next request.
-      if (this.#route.endpoint.body.kind === 'stream' && !request.raw.complete) response.header('connection', 'close')
+      if (!request.raw.complete) response.header('connection', 'close')
     }
   }
 
-  #call(request: FastifyRequest, response: FastifyReply, arrival: Arrival): Call {
-    const params = {
-      ...(request.params as object),
-      ...(this.#restName ? { [this.#restName]: arrival.rest ?? '' } : {}),
-    }
-    const query: Record<string, unknown> = { ...(request.query as object) }
+  #call(request: FastifyRequest, response: FastifyReply, body: unknown): Call {
+    const arrival = arrivalOf(request.raw)
+    // The router makes both for this request alone.
+    const params = request.params as Record<string, unknown>
+    const query = request.query as Record<string, unknown>
+    const { restName } = this.#settings
+    if (restName !== undefined) params[restName] = arrival.rest ?? ''
     // It has proved who calls and is no parameter of any operation.
-    delete query.qstash_token
-    const body = readBody(this.#route.endpoint, request.body)
+    if (query.qstash_token !== undefined) delete query.qstash_token
     const checkers = this.#checkers
     checkers.params?.(params)
     checkers.query?.(query)
     if (body !== undefined) checkers.body?.(body)
-    const caller = this.#callers.get(request)
-    return {
-      params,
-      query,
-      body,
-      get caller(): Caller {
-        if (!caller) throw new Error('this endpoint does not authenticate its callers')
-        return caller
-      },
-      ip: request.ip,
-      headers: request.headers,
-      target: arrival.target,
-      get signal(): AbortSignal {
-        return goneSignal(response)
-      },
-    }
+    return new ReceivedCall(params, query, body, request, response)
   }
 }
 
@@ -146,19 +167,20 @@ function bearerToken(header: string | undefined, target: string): string | undef
   return new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined
 }
 
+const NO_BYTES = new Uint8Array()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
-function readBody(endpoint: Endpoint, bytes: unknown): unknown {
-  if (endpoint.body.kind === 'stream') return bytes instanceof Readable ? bytes : Readable.from([])
-  const received = bytes instanceof Uint8Array ? bytes : new Uint8Array()
+function parseBody(endpoint: Endpoint, received: Uint8Array | Readable | undefined): unknown {
+  if (endpoint.body.kind === 'stream') return received ?? Readable.from([])
+  const bytes = received instanceof Uint8Array ? received : NO_BYTES
   switch (endpoint.body.kind) {
     case 'none':
       return undefined
     case 'raw':
-      return received
+      return bytes
     case 'json': {
-      const value = received.length === 0 ? null : parseJson(received)
+      const value = bytes.length === 0 ? null : parseJson(bytes)
       if (value !== null) return value
       return endpoint.body.optional ? undefined : {}
     }
@@ -187,12 +209,4 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
   if (value instanceof Uint8Array || value instanceof Readable) return response.send(value)
   if (value === undefined) return response.send()
   return response.type('application/json; charset=utf-8').send(JSON.stringify(value))
-}
-
-function goneSignal(response: FastifyReply): AbortSignal {
-  const controller = new AbortController()
-  response.raw.once('close', () => {
-    if (!response.raw.writableFinished) controller.abort()
-  })
-  return controller.signal
 }

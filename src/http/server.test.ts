@@ -183,6 +183,34 @@ describe('a declared endpoint', () => {
     expect(answer.json.error).toContain('`lable` is not known here. Did you mean `label`?')
   })
 
+  it('reads a body that comes in pieces of unknown number', async () => {
+    const answer = await raw(
+      'POST /v2/publish/http://x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n',
+    )
+    expect(answer).toContain('"bytes":"616263"')
+  })
+
+  it('refuses a body of unknown length once it is over the limit, and the connection goes on', async () => {
+    const head = 'POST /v2/things HTTP/1.1\r\nHost: x\r\nAuthorization: Basic good\r\nTransfer-Encoding: chunked\r\n'
+    const large = `${head}\r\n3e9\r\n${'x'.repeat(1_001)}\r\n0\r\n\r\n`
+    const answers = await raw(`${large}GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    expect(answers.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+  })
+
+  it('takes it for no error of ours when a client goes away in the middle of a body', async () => {
+    const before = internalErrors.length
+    await new Promise<void>((resolve) => {
+      const socket = connect(server.port, '127.0.0.1', () => {
+        const head = 'POST /v2/things HTTP/1.1\r\nHost: x\r\nAuthorization: Basic good\r\nContent-Length: 100\r\n\r\n{'
+        socket.write(head, () => socket.destroy())
+      })
+      socket.once('close', () => resolve())
+    })
+    // What the server has to say about it, it has said when it has answered to two later requests.
+    for (let n = 0; n < 2; n++) await fetch(`${base}/health`)
+    expect(internalErrors).toHaveLength(before)
+  })
+
   it('reads bodies of any content type', async () => {
     const body = JSON.stringify({ name: 'x', platform: 'aws' })
     for (const type of [
@@ -228,6 +256,26 @@ describe('a path that ends in a raw rest', () => {
     expect(answer.toLowerCase()).toContain('x-extra: yes')
     expect(answer).toContain('"destination":"https://Ex.com:8443/a%20b//x%2Fy?foo=bar&u=http://z/y%zz"')
     expect(answer).toContain('"type":"odd"')
+  })
+
+  it('keeps the destinations of requests apart that are served at once', async () => {
+    let letAllGo = (): void => undefined
+    const allAreHere = new Promise<void>((resolve) => (letAllGo = resolve))
+    let here = 0
+    const late = route(publish, async (call) => {
+      if (++here === 2) letAllGo()
+      await allAreHere
+      return call.params
+    })
+    const slow = new HttpServer({ ...settings, routes: [late] })
+    await slow.start()
+    const send = async (destination: string) => {
+      const url = `http://127.0.0.1:${slow.port}/v2/publish/${destination}`
+      return (await fetch(url, { method: 'POST', headers: { authorization: 'Bearer good' } })).json()
+    }
+    const answers = await Promise.all([send('http://a'), send('http://b')])
+    expect(answers).toEqual([{ destination: 'http://a' }, { destination: 'http://b' }])
+    await slow.stop()
   })
 
   it('hands over an empty rest as it is', async () => {

@@ -1,16 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError } from '../contract/errors.js'
+import { arrivalOf, noteArrival } from './arrival.js'
 import type { Authenticator } from './caller.js'
-import { discardBody } from './discard-body.js'
+import { Connections } from './connections.js'
 import { docsPage } from './docs-page.js'
 import { openApi } from './openapi.js'
 import { type PathPattern, parsePath } from './path.js'
-import { type Arrival, Pipeline, send } from './pipeline.js'
+import { Pipeline, send } from './pipeline.js'
 import type { Route } from './route.js'
 import type { SessionKeeper } from './session-cookie.js'
 import type { Site } from './site.js'
@@ -19,8 +20,8 @@ import type { Site } from './site.js'
 const LONGEST_PARAMETER = 2_048
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
-/** The framework's name for a body above the limit. */
-const BODY_TOO_LARGE = 'FST_ERR_CTP_BODY_TOO_LARGE'
+/** Methods whose requests carry a body. */
+const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /** How one HTTP listener is to be. */
 export interface HttpSettings {
@@ -48,6 +49,8 @@ export interface HttpSettings {
   readonly stopGraceMs?: number
 }
 
+type RawRest = NonNullable<PathPattern['rest']>
+
 interface Mounted {
   readonly route: Route
   readonly bodyLimitBytes: number
@@ -59,8 +62,9 @@ export class HttpServer implements Service {
   readonly name: string
   readonly #settings: HttpSettings
   readonly #mounted: readonly Mounted[]
-  readonly #arrivals = new WeakMap<IncomingMessage, Arrival>()
-  readonly #inFlight = new Set<IncomingMessage>()
+  /** Paths that end in a raw rest, by method: another one may know the same path by its parts. */
+  readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
+  readonly #connections = new Connections()
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
 
@@ -71,12 +75,12 @@ export class HttpServer implements Service {
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
     )
+    this.#withRest = rawRests(this.#mounted)
     this.#app = fastify({
-      bodyLimit: settings.bodyLimitBytes,
       routerOptions: { maxParamLength: LONGEST_PARAMETER },
       // The framework hands the plain request of Node to this hook, under a narrower type.
       rewriteUrl: (request) => this.#arrive(request as IncomingMessage),
-      frameworkErrors: (error, request, response) => this.#renderError(error, request, response),
+      frameworkErrors: (error, _request, response) => this.#renderError(error, response),
       clientErrorHandler: (_error, socket) => refuseSocket(socket),
       forceCloseConnections: 'idle',
     })
@@ -92,7 +96,7 @@ export class HttpServer implements Service {
   async stop(graceMs = this.#settings.stopGraceMs ?? STOP_GRACE_MS): Promise<void> {
     this.#phase = 'stopping'
     // What has not come whole cannot be work that was taken on; its sender may never go on.
-    for (const request of this.#inFlight) if (!request.complete) request.destroy()
+    this.#connections.endIncomplete()
     const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
     await this.#app.close()
     timer.cancel()
@@ -106,57 +110,42 @@ export class HttpServer implements Service {
 
   /** Notes a request as it came and gives the router one that it can match. */
   #arrive(request: IncomingMessage): string {
-    this.#inFlight.add(request)
-    request.once('close', () => this.#inFlight.delete(request))
+    this.#connections.note(request)
     const target = request.url ?? '/'
-    const contentType = hideContentType(request)
-    for (const { path, route } of this.#mounted) {
-      // Another method may know the same path by its parts: POST takes a destination where GET takes an id.
-      const found = route.endpoint.method === request.method ? path.rest?.find(target) : undefined
+    for (const path of this.#withRest.get(request.method ?? '') ?? []) {
+      const found = path.find(target)
       if (found === undefined) continue
-      this.#arrivals.set(request, { target, contentType, rest: found.rest })
+      noteArrival(request, { target, rest: found.rest, caller: undefined })
       return found.routerTarget
     }
-    this.#arrivals.set(request, { target, contentType })
+    noteArrival(request, { target, rest: undefined, caller: undefined })
     return target
   }
 
-  #arrivalOf(request: FastifyRequest): Arrival {
-    const arrival = this.#arrivals.get(request.raw)
-    if (!arrival) throw new Error('a request came past the door')
-    return arrival
-  }
-
   #prepare(): void {
-    this.#app.removeAllContentTypeParsers()
-    // Content types are never refused: bytes come in, the endpoint says what they are.
-    this.#app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-    this.#app.setErrorHandler(async (error: FastifyError, request, response) => {
-      // Whoever still sends would not get to read the answer.
-      if (error.code === BODY_TOO_LARGE && (await discardBody(request.raw))) response.removeHeader('connection')
-      return this.#renderError(error, request, response)
-    })
-    this.#app.setNotFoundHandler((request, response) => this.#answerUnknown(request, response))
+    this.#connections.follow(this.#app.server)
+    // The pipeline reads bodies itself: whatever their content type is, and only once the credentials are good.
+    for (const method of WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+    // Nothing is returned to the framework: it would wait for the end of each answer.
+    this.#app.setErrorHandler((error, _request, response) => void this.#renderError(error, response))
+    this.#app.setNotFoundHandler((request, response) => void this.#answerUnknown(request, response))
     for (const mounted of this.#mounted) this.#mount(mounted)
     this.#mountPages()
   }
 
   #mount({ route, path, bodyLimitBytes }: Mounted): void {
     const { authenticator, sessions } = this.#settings
-    const pipeline = new Pipeline(route, path.rest?.name, { authenticator, sessions })
-    const add = (app: FastifyInstance): unknown =>
-      app.route({
-        method: route.endpoint.method,
-        url: path.routerPath,
-        bodyLimit: bodyLimitBytes,
-        onRequest: async (request) => pipeline.authenticate(request, this.#arrivalOf(request)),
-        handler: (request, response) => pipeline.serve(request, response, this.#arrivalOf(request)),
-      })
-    if (route.endpoint.body.kind !== 'stream') return void add(this.#app)
-    this.#app.register(async (app) => {
-      app.removeAllContentTypeParsers()
-      app.addContentTypeParser('*', (_request, body, done) => done(null, body))
-      add(app)
+    const recognition = { authenticator, sessions }
+    const pipeline = new Pipeline({ route, restName: path.rest?.name, recognition, bodyLimitBytes })
+    this.#app.route({
+      method: route.endpoint.method,
+      url: path.routerPath,
+      onRequest: (request, _response, done) => {
+        const refusal = pipeline.refusal(request)
+        if (refusal instanceof Promise) refusal.then(done, done)
+        else done(refusal)
+      },
+      handler: (request, response) => pipeline.serve(request, response),
     })
   }
 
@@ -174,13 +163,13 @@ export class HttpServer implements Service {
   }
 
   #answerUnknown(request: FastifyRequest, response: FastifyReply): FastifyReply {
-    const { target } = this.#arrivalOf(request)
+    const { target } = arrivalOf(request.raw)
     const page = this.#settings.site?.answer(request.raw, target, response)
-    return page ?? this.#renderError(this.#notFound(request), request, response)
+    return page ?? this.#renderError(this.#notFound(request), response)
   }
 
   #notFound(request: FastifyRequest): HomeportError {
-    const { target } = this.#arrivalOf(request)
+    const { target } = arrivalOf(request.raw)
     const path = target.split('?', 1)[0] ?? target
     const allowed = this.#mounted
       .filter((mounted) => mounted.path.matches(path))
@@ -189,8 +178,8 @@ export class HttpServer implements Service {
     return new HomeportError('wrong_method', { method: request.method, path, allowed })
   }
 
-  #renderError(error: unknown, request: FastifyRequest, response: FastifyReply): FastifyReply {
-    const known = this.#catalogued(error, request)
+  #renderError(error: unknown, response: FastifyReply): FastifyReply {
+    const known = this.#catalogued(error)
     if (known.status === 405)
       response.header('allow', (known.details as { allowed: readonly string[] }).allowed.join(', '))
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
@@ -199,19 +188,13 @@ export class HttpServer implements Service {
     return send(response, known.status, { error: known.message })
   }
 
-  #catalogued(error: unknown, request: FastifyRequest): HomeportError {
+  #catalogued(error: unknown): HomeportError {
     if (error instanceof HomeportError) return error
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    if (code === BODY_TOO_LARGE) {
-      return new HomeportError('body_too_large', { limitBytes: request.routeOptions.bodyLimit })
-    }
     if (code === 'FST_ERR_BAD_URL') {
       return new HomeportError('invalid_request', {
         problem: 'The path of the request has a % that is not followed by two hexadecimal digits.',
       })
-    }
-    if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') {
-      return new HomeportError('invalid_request', { problem: 'The body is not as long as its Content-Length says.' })
     }
     const reference = randomSecret(6)
     this.#settings.onInternalError(error, reference)
@@ -224,14 +207,15 @@ function retryAfterOf({ details }: HomeportError): string {
   return 'retryAfterSeconds' in details ? String(details.retryAfterSeconds) : RETRY_AFTER_SECONDS
 }
 
-/**
- * The framework refuses content types that it cannot parse; ours may be anything. It sees a neutral one, and the
- * pipeline puts the original back.
- */
-function hideContentType(request: IncomingMessage): string | undefined {
-  const original = request.headers['content-type']
-  if (original !== undefined) request.headers['content-type'] = 'application/octet-stream'
-  return original
+/** The paths of operations that end in a raw rest, by method. */
+function rawRests(mounted: readonly Mounted[]): ReadonlyMap<string, readonly RawRest[]> {
+  const byMethod = new Map<string, RawRest[]>()
+  for (const { route, path } of mounted) {
+    if (!path.rest) continue
+    const { method } = route.endpoint
+    byMethod.set(method, [...(byMethod.get(method) ?? []), path.rest])
+  }
+  return byMethod
 }
 
 /** Answers bytes that are not HTTP, and closes. */

@@ -1,0 +1,52 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { arrivalOf } from './arrival.js'
+import type { Caller } from './caller.js'
+import type { Call } from './route.js'
+
+/** A call over HTTP: what was parsed and checked, and the rest of the request when it is asked for. */
+export class ReceivedCall implements Call {
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  readonly #request: FastifyRequest
+  readonly #response: FastifyReply
+
+  constructor(params: unknown, query: unknown, body: unknown, request: FastifyRequest, response: FastifyReply) {
+    this.params = params
+    this.query = query
+    this.body = body
+    this.#request = request
+    this.#response = response
+  }
+
+  get caller(): Caller {
+    const { caller } = arrivalOf(this.#request.raw)
+    if (!caller) throw new Error('this endpoint does not authenticate its callers')
+    return caller
+  }
+
+  get ip(): string {
+    return this.#request.ip
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers
+  }
+
+  get target(): string {
+    return arrivalOf(this.#request.raw).target
+  }
+
+  get signal(): AbortSignal {
+    return goneSignal(this.#response)
+  }
+}
+
+function goneSignal(response: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  response.raw.once('close', () => {
+    if (!response.raw.writableFinished) controller.abort()
+  })
+  return controller.signal
+}
