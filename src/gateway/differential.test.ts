@@ -2,6 +2,7 @@ import { createConnection, type NetConnectOpts, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
 import { encodeCommand } from './resp/encode.js'
+import type { Administration } from './seams.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './testing/engine.js'
 import { pick, type Random, randomCommand, randomOf } from './testing/random-commands.js'
 import { CREDENTIALS, type Rig, startRig } from './testing/rig.js'
@@ -16,9 +17,33 @@ let engine: TestEngine
 
 beforeAll(async () => {
   const everyLimit = { maxEntryBytes: 2 ** 27, maxCommandsPerSecond: 10 ** 9, maxRequestsPerMonth: 10 ** 9 }
-  rig = await startRig({ ...everyLimit, scriptTimeoutMs: 5_000, scriptMsPerMinute: 60_000 })
+  const limits = { ...everyLimit, scriptTimeoutMs: 5_000, scriptMsPerMinute: 60_000 }
+  rig = await startRig(limits, undefined, undefined, [], { administration: WHO_AM_I })
   engine = await startEngine()
 })
+
+/** Answers the one command about the database itself that a bare engine answers alike. */
+const WHO_AM_I: Administration = { run: async ({ user }) => ({ kind: 'text', text: user }) }
+
+/** Commands that the gateway answers, or whose reply it changes, and where an engine says the same. */
+const OWN_COMMANDS = [
+  'SELECT 0',
+  'SELECT 9',
+  'SELECT x',
+  'CLIENT GETNAME',
+  'CLIENT SETNAME me',
+  'CLIENT SETNAME you',
+  'ACL WHOAMI',
+  'INFO cluster',
+]
+/** The same with a wrong number of arguments. */
+const MISUSED_COMMANDS = ['SELECT', 'CLIENT GETNAME x', 'CLIENT SETNAME', 'CLIENT KILL', 'ACL WHOAMI x', 'ACL SETUSER']
+
+const ownCommand = (random: Random): readonly string[] =>
+  pick(random, random() < 0.06 ? MISUSED_COMMANDS : OWN_COMMANDS).split(' ')
+
+/** A connection that has subscribed may not send the commands above in a transaction, so a sequence has either. */
+type Kind = 'subscribes' | 'asks'
 
 /** One client, of which everything that comes back is kept. */
 class Recorder {
@@ -47,10 +72,13 @@ class Recorder {
 
 type Step = readonly (readonly (Buffer | string)[])[]
 
-function transaction(random: Random): Step {
-  const inner = Array.from({ length: Math.floor(random() * 6) }, () => randomCommand(random))
+function transaction(random: Random, kind: Kind): Step {
+  const share = kind === 'asks' ? 0.25 : 0
+  const inner = Array.from({ length: Math.floor(random() * 6) }, () =>
+    random() < share ? ownCommand(random) : randomCommand(random),
+  )
   const before = random() < 0.3 ? [['WATCH', 'key:1'], ...(random() < 0.5 ? [['SET', 'key:1', 'x']] : [])] : []
-  const nested = random() < 0.1 ? [['MULTI']] : []
+  const nested = random() < 0.1 ? [pick(random, [['MULTI'], ['WATCH', 'key:2']]), randomCommand(random)] : []
   return [...before, ['MULTI'], ...inner, ...nested, [pick(random, ['EXEC', 'EXEC', 'EXEC', 'DISCARD'])], ['UNWATCH']]
 }
 
@@ -65,17 +93,17 @@ function subscription(random: Random): Step {
   ]
 }
 
-function randomStep(random: Random): Step {
-  const kind = random()
-  if (kind < 0.15) return transaction(random)
-  if (kind < 0.17) return subscription(random)
-  // Commands about the connection itself are answered by the gateway, which takes none in a transaction.
-  return kind < 0.19 ? [['SELECT', '0']] : [randomCommand(random)]
+function randomStep(random: Random, kind: Kind): Step {
+  const share = random()
+  if (share < 0.15) return transaction(random, kind)
+  if (share > 0.2) return [randomCommand(random)]
+  return kind === 'asks' ? [ownCommand(random)] : subscription(random)
 }
 
 /** All commands as one text, and the places where a writer pauses. */
 function sequenceOf(random: Random): readonly Buffer[] {
-  const steps = Array.from({ length: STEPS }, () => randomStep(random))
+  const kind = random() < 0.5 ? 'asks' : 'subscribes'
+  const steps = Array.from({ length: STEPS }, () => randomStep(random, kind))
   const commands = steps.flat().map((command) => encodeCommand(command))
   const bytes = Buffer.concat([Buffer.from('PING inline\r\n'), ...commands])
   const pieces: Buffer[] = []

@@ -17,6 +17,7 @@ import type {
 } from './seams.js'
 import { DatabaseListener } from './tcp/database-listener.js'
 import { DomainListener } from './tcp/domain-listener.js'
+import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './tcp/outlet.js'
 
 /** What a gateway is made of. */
 export interface GatewayOptions {
@@ -33,6 +34,8 @@ export interface GatewayOptions {
   readonly version: string
   /** How long a client may take to log in over TCP, and to send the head of a request over HTTP. Default 60,000. */
   readonly patienceMs?: number
+  /** How much a client of the Redis protocol may leave unread. Default 1 MiB until it is slow, 256 MiB until it is lost. */
+  readonly readerBounds?: ReaderBounds
   /** How long clients may finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }
@@ -173,6 +176,7 @@ class DataPlane implements Gateway {
       else this.#forget(databaseId)
       if (!database) this.#guards.forget(databaseId)
     }
+    this.#rest.recheck()
     for (const database of served.values()) {
       if (this.#open.has(database.databaseId)) continue
       this.#openListener(database).catch((error: unknown) =>
@@ -202,6 +206,7 @@ class DataPlane implements Gateway {
       administration: this.#options.administration ?? NO_ADMINISTRATION,
       logins: this.#logins,
       loginTimeoutMs: this.#options.patienceMs ?? DEFAULT_PATIENCE_MS,
+      readerBounds: this.#options.readerBounds ?? DEFAULT_READER_BOUNDS,
       clock,
       logger,
       lanes: this.#lanes,

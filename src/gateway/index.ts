@@ -25,12 +25,14 @@
  *   only stateless commands, an own lane is scrubbed before it is lent again, no lane serves two users or databases.
  * - A lost engine costs the commands in flight a clear error, not the connection; only a client whose transaction or
  *   subscription died with the engine is disconnected. The next command reconnects, and waits while the engine starts.
- * - Memory per client is bounded: commands in flight, input held back, replies left unread.
+ * - Memory per client is bounded: commands in flight, input held back, replies left unread. A large value that is written
+ *   passes through while it comes, whatever its length.
  * - Whoever was answered by the primary, to a write or a read, never reads an older state from a replica.
  * - Every limit of a database holds on both protocols with the same text; `docs/limits.md` lists them. A change of
  *   limits closes no connection, a change of credentials closes all.
  * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
  * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them.
+ * - What no engine answers stands in its place all the same: among the replies of a pipeline, and in that to EXEC.
  * - Bytes that are no protocol end the connection they came on and nothing else.
  *
  * What it never does: start or stop engines, keep credentials or books, repeat a command other than a read that a

@@ -179,6 +179,46 @@ describe('keyspace notifications', () => {
   })
 })
 
+describe('commands about the database among others', () => {
+  const EVENTS = 'notify-keyspace-events'
+
+  it('have effect for what follows them in a pipeline', async () => {
+    const subscriber = owner()
+    const seen: string[] = []
+    subscriber.on('message', (_channel, key) => seen.push(key))
+    await subscriber.subscribe('__keyevent@0__:set')
+    const commands = [
+      ['CONFIG', 'SET', EVENTS, ''],
+      ['SET', 'first', 1],
+      ['CONFIG', 'SET', EVENTS, 'E$'],
+      ['SET', 'second', 1],
+      ['CONFIG', 'GET', EVENTS],
+    ]
+    const headers = { authorization: `Bearer ${database.rest_token}` }
+    const pipeline = { method: 'POST', headers, body: JSON.stringify(commands) }
+    const answer = await fetch(`${database.rest_url}/pipeline`, pipeline)
+    const results = ['OK', 'OK', 'OK', 'OK', [EVENTS, '$E']]
+    expect(await answer.json()).toEqual(results.map((result) => ({ result })))
+    await waitFor(() => seen.length > 0, { what: 'the notification', deadlineMs: 15_000 })
+    expect(seen).toEqual(['second'])
+  })
+
+  it('are carried out with a transaction, and left undone with one that is discarded', async () => {
+    const client = owner()
+    const made = client.multi().set('a', '1').call('ACL', 'SETUSER', 'multi', 'on', '~*', '+get').call('ACL', 'USERS')
+    expect(await made.exec()).toEqual([
+      [null, 'OK'],
+      [null, 'OK'],
+      [null, expect.arrayContaining(['multi'])],
+    ])
+    await client.watch('a')
+    await owner().set('a', '2')
+    expect(await client.multi().call('ACL', 'DELUSER', 'multi').exec()).toBeNull()
+    expect(await acl(client, 'USERS')).toContain('multi')
+    expect(await client.multi().call('ACL', 'DELUSER', 'multi').exec()).toEqual([[null, 1]])
+  })
+})
+
 it('users and settings survive a restart', { timeout: 120_000 }, async () => {
   await newUser('lasting', '~*', '+get')
   const restToken = String(await acl(owner(), 'RESTTOKEN', 'lasting', PASSWORD))

@@ -41,14 +41,13 @@ beforeAll(async () => {
   await receive('+OK\r\n+OK\r\n'.length, 'the login')
 })
 
-it('a value of 64 MiB goes in while the server holds a small multiple of it', async () => {
+it('a value of 64 MiB goes in while the server holds a part of it', async () => {
   const before = peakBytes()
   socket.write(`*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$${VALUE_BYTES}\r\n`)
   socket.write(Buffer.alloc(VALUE_BYTES, 'v'))
   socket.write('\r\n')
   await receive('+OK\r\n'.length, 'the value to be taken')
-  // While its buffer grows, the part that has come is there twice, and smaller buffers wait for the collector.
-  expect(peakBytes() - before).toBeLessThan(4 * VALUE_BYTES)
+  expect(peakBytes() - before).toBeLessThan(VALUE_BYTES)
 })
 
 it('comes out again and again while the server holds only what is under way', async () => {
@@ -58,5 +57,6 @@ it('comes out again and again while the server holds only what is under way', as
     socket.write('GET big\r\n')
     await receive(`$${VALUE_BYTES}\r\n\r\n`.length + VALUE_BYTES, 'the value to come out')
   }
-  expect(peakBytes() - before).toBeLessThan(VALUE_BYTES / 2)
+  // On the lane that all share nobody waits for one reader, and what it has read waits for the collector.
+  expect(peakBytes() - before).toBeLessThan(2 * VALUE_BYTES)
 })

@@ -17,6 +17,7 @@ interface Made {
   readonly tls: boolean
   readonly password: string
   readonly rest_token: string
+  readonly rest_url: string
   readonly securityAddons: { readonly tlsMutualAuth: boolean }
 }
 
@@ -83,6 +84,18 @@ it('names a database with TLS by its own name, and one in clear by its port', as
   const clear = await create({ tls: false })
   expect(clear).toMatchObject({ tls: false, endpoint: 'localhost' })
   expect(clear.port).not.toBe(database.port)
+})
+
+it('lets the console speak to it over REST, from the pages as well', async () => {
+  const { body: settings } = await homeport.api('GET', '/v2/console/settings')
+  expect(settings).toMatchObject({ redis_host: DOMAIN, rest_url: database.rest_url })
+  const page = await fetch(homeport.apiUrl, { headers: { accept: 'text/html' } })
+  expect(page.headers.get('content-security-policy')).toContain(
+    `connect-src 'self' ${new URL(database.rest_url).origin};`,
+  )
+  const headers = { authorization: `Bearer ${database.rest_token}`, origin: homeport.apiUrl }
+  const answer = await fetch(`${homeport.restUrl}/ping`, { headers })
+  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
 })
 
 it('serves it there, reads from the replica of the region among them', async () => {

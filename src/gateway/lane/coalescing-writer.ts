@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { isLent } from '../resp/lent-memory.js'
 
 const BLOCK_BYTES = 65_536
 /** From this size on, passing a view on costs less than copying. */
@@ -21,18 +22,16 @@ export class CoalescingWriter {
     return this.#bytes
   }
 
-  /** Adds the bytes [start, end); they must not change until they are sent. */
+  /** Adds the bytes [start, end); unless they are lent, they must not change until they are sent. */
   append(bytes: Buffer, start: number, end: number): void {
     const length = end - start
     this.#bytes += length
-    if (length >= COPY_LIMIT_BYTES) {
+    if (length >= COPY_LIMIT_BYTES && !isLent(bytes)) {
       this.#closePart()
       this.#parts.push(bytes.subarray(start, end))
       return
     }
-    this.#reserve(length)
-    bytes.copy(this.#block, this.#to, start, end)
-    this.#to += length
+    for (let at = start; at < end; ) at = this.#copy(bytes, at, end)
   }
 
   /** Adds text in UTF-8. */
@@ -67,6 +66,15 @@ export class CoalescingWriter {
     this.#parts = []
     this.#from = this.#to
     this.#bytes = 0
+  }
+
+  /** @returns how far the block had room. */
+  #copy(bytes: Buffer, from: number, end: number): number {
+    if (this.#to === this.#block.length) this.#reserve(1)
+    const to = Math.min(end, from + this.#block.length - this.#to)
+    bytes.copy(this.#block, this.#to, from, to)
+    this.#to += to - from
+    return to
   }
 
   #reserve(length: number): void {

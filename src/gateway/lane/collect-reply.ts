@@ -1,4 +1,5 @@
 import type { HomeportError } from '../../contract/errors.js'
+import { kept } from '../resp/lent-memory.js'
 import type { ReplySink } from './reply-sink.js'
 
 /** Gathers the bytes of `count` replies and hands them over whole, or the error that took their place. */
@@ -15,7 +16,7 @@ export class CollectedReplies implements ReplySink {
   }
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
-    this.#parts.push(chunk.subarray(start, end))
+    this.#parts.push(kept(chunk.subarray(start, end)))
     this.#left -= completed
     if (this.#left > 0) return
     const [only] = this.#parts

@@ -2,6 +2,7 @@ import { createConnection, type Socket } from 'node:net'
 import { type Clock, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import { ReadMemory } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import type { EngineCredentials, GatewayLogger } from '../seams.js'
 import { CoalescingWriter } from './coalescing-writer.js'
@@ -43,6 +44,11 @@ export interface LinkOptions {
   readonly protocol: 2 | 3
   /** What replies are held against. Omitted: nothing. */
   readonly replyLimits?: ReplyLimits
+  /**
+   * Whether chunks of replies are lent to their sinks, in memory that is read into again and again, or given. For
+   * connections that many replies pass through. Default: given.
+   */
+  readonly replies?: 'lent' | 'given'
   /** How often a connection that is refused is tried before it counts as impossible. Default: for about a second. */
   readonly mostDials?: number
   readonly clock: Clock
@@ -251,19 +257,32 @@ export class EngineLink {
   }
 
   #connect(path: string): void {
-    const socket = createConnection({ path })
+    const socket = this.#open(path)
     this.#state = { kind: 'greeting', socket }
     this.#greetingFramer = new ReplyFramer()
     this.#gate = this.#newGate()
     this.#greetingBytes = []
     const { username, password } = this.#options.credentials()
     socket.write(encodeTextCommand(['HELLO', String(this.#options.protocol), 'AUTH', username, password]))
-    socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
     socket.on('drain', () => this.#tellRoom())
     socket.on('error', (error) => this.#onEnd(socket, error))
     // Waiting for the close would leave time to write to an engine that has gone.
     socket.on('end', () => this.#onEnd(socket, undefined))
     socket.on('close', () => this.#onEnd(socket, undefined))
+  }
+
+  #open(path: string): Socket {
+    if (this.#options.replies !== 'lent') {
+      const socket = createConnection({ path })
+      return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
+    }
+    const memory = new ReadMemory()
+    const callback = (bytes: number): boolean => {
+      this.#onData(socket, memory.view(bytes))
+      return true
+    }
+    const socket = createConnection({ path, onread: { buffer: () => memory.block, callback } })
+    return socket
   }
 
   #onData(socket: Socket, chunk: Buffer): void {
@@ -278,7 +297,7 @@ export class EngineLink {
 
   /** The engine answers HELLO with one reply and sends nothing before the next command. */
   #readGreeting(socket: Socket, chunk: Buffer): void {
-    this.#greetingBytes.push(chunk)
+    this.#greetingBytes.push(Buffer.from(chunk))
     this.#greetingFramer.scan(chunk, 0, 1)
     if (this.#greetingFramer.completed === 0) return
     const greeting = readGreeting(Buffer.concat(this.#greetingBytes))

@@ -12,7 +12,7 @@ import type {
   GatewaySettings,
 } from '../seams.js'
 import { CollectedReplies } from './collect-reply.js'
-import { EngineLink } from './engine-link.js'
+import { EngineLink, type LinkOptions } from './engine-link.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 
@@ -173,11 +173,8 @@ export class Lanes {
     const name = nameOf(key) + NEARBY
     const known = this.#groups.get(name)
     if (known) return known
-    const shared = this.#makeLink(
-      key,
-      (endpoints) => this.#regions?.pick(endpoints) ?? primaryOf(endpoints),
-      REPLICA_DIALS,
-    )
+    const pick: PickEndpoint = (endpoints) => this.#regions?.pick(endpoints) ?? primaryOf(endpoints)
+    const shared = this.#makeLink(key, { replies: 'lent', mostDials: REPLICA_DIALS }, pick)
     shared.onLost = () => this.#regions?.lost(key.databaseId)
     const group = { shared, idle: [], all: new Set([shared]) }
     this.#groups.set(name, group)
@@ -203,7 +200,7 @@ export class Lanes {
     const known = this.#groups.get(name)
     if (known) return known
     const all = new Set<EngineLink>()
-    const shared = this.#makeLink(key)
+    const shared = this.#makeLink(key, { replies: 'lent' })
     all.add(shared)
     const group = { shared, idle: [], all }
     this.#groups.set(name, group)
@@ -211,21 +208,22 @@ export class Lanes {
   }
 
   #newLink(key: LaneKey, group: Group): EngineLink {
-    const link = this.#makeLink(key)
+    const link = this.#makeLink(key, { replies: 'given' })
     group.all.add(link)
     return link
   }
 
-  #makeLink({ databaseId, user, protocol }: LaneKey, pick: PickEndpoint = primaryOf, mostDials?: number): EngineLink {
+  #makeLink(key: LaneKey, manner: Pick<LinkOptions, 'replies' | 'mostDials'>, pick = primaryOf): EngineLink {
     const { directory, fleet, replyLimits, clock, logger } = this.#options
+    const { databaseId, user, protocol } = key
     return new EngineLink({
+      ...manner,
       protocol,
       replyLimits: replyLimits(databaseId),
       clock,
       logger,
       credentials: () => directory.engineCredentials(databaseId, user),
       locate: async (signal) => pick(await fleet.endpoints(databaseId, signal)).socketPath,
-      ...(mostDials !== undefined && { mostDials }),
     })
   }
 }

@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
+import { kept } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import type { PendingReplies } from './pending-replies.js'
 
@@ -57,7 +58,7 @@ export class ReplyGate {
     return this.#delivered
   }
 
-  /** Takes what the engine sent. @throws ReplyFormatError */
+  /** Takes what the engine sent, which may be lent. @throws ReplyFormatError */
   push(received: Buffer): void {
     const chunk = this.#tail.length === 0 ? received : Buffer.concat([this.#tail, received])
     this.#tail = EMPTY
@@ -85,7 +86,7 @@ export class ReplyGate {
   #error(chunk: Buffer, start: number): number {
     const lineEnd = chunk.indexOf(LF, start)
     if (lineEnd < 0) {
-      this.#tail = chunk.subarray(start)
+      this.#tail = kept(chunk.subarray(start))
       return chunk.length
     }
     const end = lineEnd + 1
@@ -121,7 +122,7 @@ export class ReplyGate {
       return
     }
     if (this.#bytes > this.#limits.maxReplyBytes) this.#drop()
-    if (this.#middle === 'holding') this.#held.push(chunk.subarray(start, end))
+    if (this.#middle === 'holding') this.#held.push(kept(chunk.subarray(start, end)))
   }
 
   #drop(): void {

@@ -4,7 +4,8 @@ import type { HomeportError } from '../../contract/errors.js'
 export interface ReplySink {
   /**
    * The bytes [start, end) of `chunk` are this sink's, in order; `completed` replies ended in them, and the last bytes
-   * may be the beginning of one more. The chunk is never written to again.
+   * may be the beginning of one more. The chunk may be lent: who needs its bytes after the call takes them with `kept`
+   * or `copied` (`lent-memory.ts`).
    */
   deliver(chunk: Buffer, start: number, end: number, completed: number): void
   /** `count` replies will never come; of the first of them the beginning was delivered when `partial`. */

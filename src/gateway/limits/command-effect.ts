@@ -5,9 +5,10 @@
  * - `grows`: adds its own bytes to the entry that its first argument names.
  * - `extends`: makes the entry that its first argument names as long as an offset says.
  * - `gathers`: adds to the entry that its second argument names what stood in another one.
+ * - `delivers`: gives entries of a stream to a consumer of a group.
  * - `script`: anything.
  */
-export type CommandEffect = 'none' | 'grows' | 'extends' | 'gathers' | 'script'
+export type CommandEffect = 'none' | 'grows' | 'extends' | 'gathers' | 'delivers' | 'script'
 
 const NAMES: Readonly<Record<Exclude<CommandEffect, 'none'>, string>> = {
   grows:
@@ -15,6 +16,7 @@ const NAMES: Readonly<Record<Exclude<CommandEffect, 'none'>, string>> = {
     'JSON.STRAPPEND LINSERT LPUSH LPUSHX LSET RPUSH RPUSHX SADD XADD ZADD ZINCRBY',
   extends: 'BITFIELD SETBIT SETRANGE',
   gathers: 'BLMOVE BRPOPLPUSH LMOVE RPOPLPUSH SMOVE',
+  delivers: 'XAUTOCLAIM XCLAIM XREADGROUP',
   script: 'EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO',
 }
 
@@ -22,6 +24,7 @@ const EFFECTS: ReadonlyMap<string, CommandEffect> = new Map([
   ...NAMES.grows.split(' ').map((name) => [name, 'grows'] as const),
   ...NAMES.extends.split(' ').map((name) => [name, 'extends'] as const),
   ...NAMES.gathers.split(' ').map((name) => [name, 'gathers'] as const),
+  ...NAMES.delivers.split(' ').map((name) => [name, 'delivers'] as const),
   ...NAMES.script.split(' ').map((name) => [name, 'script'] as const),
 ])
 

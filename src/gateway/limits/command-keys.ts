@@ -60,6 +60,11 @@ export function keysOf(name: string, args: readonly Argument[]): readonly Argume
   }
 }
 
+/** Whether a command, given its name in upper case, has no key but its first argument. */
+export function hasOneKey(name: string): boolean {
+  return !PLACES.has(name)
+}
+
 function counted(args: readonly Argument[], countAt: number): readonly Argument[] {
   const count = Number(args[countAt]?.toString() ?? 0)
   return Number.isInteger(count) && count > 0 ? args.slice(countAt + 1, countAt + 1 + count) : []

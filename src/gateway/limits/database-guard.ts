@@ -5,12 +5,13 @@ import { missingCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import type { ReplyLimits } from '../lane/reply-gate.js'
 import { type Argument, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
-import { type DatabaseUsage, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
+import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
 import { Bandwidth } from './bandwidth.js'
 import { CommandRate } from './command-rate.js'
 import { type AskEngine, textReply } from './engine-questions.js'
-import { EntryWatch } from './entry-watch.js'
+import { EntryWatch, type Growth } from './entry-watch.js'
 import { growthOf, inspectKeys } from './inspect.js'
+import { PendingWatch } from './pending-watch.js'
 import { ScriptWatch } from './script-watch.js'
 
 /** What a guard asks of its surroundings. */
@@ -43,6 +44,7 @@ export class DatabaseGuard {
   readonly bandwidth: Bandwidth
   readonly entries: EntryWatch
   readonly scripts: ScriptWatch
+  readonly #pending = new PendingWatch()
   readonly #options: GuardOptions
   #database: ServedDatabase
   #maxRequestsPerMonth = Number.POSITIVE_INFINITY
@@ -102,6 +104,18 @@ export class DatabaseGuard {
     return nowMs
   }
 
+  /** Counts a client that connects or goes: a connection of the Redis protocol, or a stream of events. */
+  countConnection(change: 1 | -1): void {
+    this.meter.connections += change
+    if (change > 0) this.meter.connectionsTotal++
+  }
+
+  /** Refuses a client that is one too many, with `too_many_clients`. */
+  checkRoom(): void {
+    if (this.meter.connections >= (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS))
+      throw new HomeportError('too_many_clients', {})
+  }
+
   /** Whether commands may be sent at all. */
   get isOpen(): boolean {
     return this.usage.admission.kind === 'open' && this.meter.month.requests < this.#maxRequestsPerMonth
@@ -126,7 +140,33 @@ export class DatabaseGuard {
     ask: AskEngine,
   ): Verdict | Promise<Verdict> {
     const refusal = this.#refusal(command) ?? inspectKeys(command, args, bytes)
-    return refusal ?? this.#inspectGrowth(command, args, bytes, ask)
+    if (refusal) return refusal
+    if (command.effect === 'delivers') return this.#pending.inspect(args, ask)
+    return this.#inspectGrowth(command, args, bytes, ask)
+  }
+
+  /**
+   * The same for a command with one key that is passed on as it comes. `args` are its name and that key; of its length
+   * and that of its longest value is told what is known.
+   */
+  inspectUpload(
+    command: ServedCommand,
+    args: readonly [name: Buffer, key: Buffer],
+    { bytes, valueBytes }: { readonly bytes: number; readonly valueBytes: number },
+    ask: AskEngine,
+  ): Verdict | Promise<Verdict> {
+    const refusal = this.#refusal(command) ?? inspectKeys(command, args, bytes)
+    if (refusal || this.entries.limitBytes === Number.POSITIVE_INFINITY) return refusal
+    const growth: Growth = {
+      key: args[1],
+      ...(command.effect === 'grows' ? { how: 'adds', bytes } : { how: 'makes', bytes: valueBytes }),
+    }
+    const size = this.entries.admitUpload(growth, ask)
+    if (typeof size === 'number') return this.#entryVerdict([size])
+    return size.then(
+      (actual) => this.#entryVerdict([actual]),
+      (lost: HomeportError) => lost,
+    )
   }
 
   #reword(error: string): Buffer | undefined {

@@ -87,6 +87,12 @@ export class EntryWatch {
     return 0
   }
 
+  /** The same for a command that is passed on as it comes: the engine is asked where it may grow, so much is at stake. */
+  admitUpload({ key, bytes, how }: Growth, ask: AskEngine): number | Promise<number> {
+    if (bytes > this.#limitBytes) return bytes
+    return how === 'makes' ? 0 : this.#decide(key, bytes, ask)
+  }
+
   /** The engine is asked behind the command that is about to be sent. */
   #lookAfter(key: Buffer, slot: number, ask: AskEngine): void {
     this.#unseenBytes[slot] = 0

@@ -34,6 +34,8 @@ export function growthOf(command: ServedCommand, args: readonly Argument[], byte
       return [{ key: bufferOf(second), bytes: UNSEEN_BYTES, how: 'adds' }]
     case 'script':
       return keysOf(command.name, args).map((key) => ({ key: bufferOf(key), bytes: UNSEEN_BYTES, how: 'adds' }))
+    case 'delivers':
+      return []
     case 'none':
       return replacement(first, args)
   }

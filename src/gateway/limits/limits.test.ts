@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type Answer, frame, limited, login, newUsage, post, run } from '../testing/limited.js'
-import { RawClient, startRig } from '../testing/rig.js'
+import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
 
 describe('the longest key', () => {
   const key = 'k'.repeat(32_769)
@@ -179,6 +179,28 @@ describe('a database that is refused', () => {
   })
 })
 
+describe('client connections', () => {
+  const error = 'ERR max concurrent connections exceeded'
+
+  it('are refused above the limit on TCP, and streams of events on REST, which count as well', async () => {
+    const usage = newUsage()
+    const rig = await limited({ maxClients: 2 }, usage)
+    await login(rig)
+    const abort = new AbortController()
+    const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+    const events = await fetch(`${rig.restUrl}/subscribe/news`, { headers, signal: abort.signal })
+    expect([events.status, usage.meter.connections]).toEqual([200, 2])
+    const late = new RawClient(rig.port)
+    await late.expect(`-${error}\r\n`)
+    await late.expectClosed()
+    expect(await post(rig, '/subscribe/more', [])).toEqual({ status: 429, body: { error } })
+    expect((await run(rig, 'PING')).status).toBe(200)
+    abort.abort()
+    await waitFor(() => usage.meter.connections === 1, { what: 'the stream to be gone', deadlineMs: 15_000 })
+    await login(rig)
+  })
+})
+
 describe('an idle connection', () => {
   it('is closed after the timeout; a subscriber and a waiting client are not', async () => {
     const rig = await limited({ idleTimeoutMs: 200 })
@@ -240,8 +262,10 @@ describe('the allow list', () => {
     const rig = await limited({ allowedIpRanges: ['127.0.0.0/8'] })
     const client = await login(rig)
     expect((await run(rig, 'PING')).status).toBe(200)
+    const events = await fetch(`${rig.restUrl}/subscribe/news?_token=${CREDENTIALS.token}`)
     rig.directory.put({ ...rig.database, allowedIpRanges: ['203.0.113.0/24'] })
     await client.expectClosed()
+    expect(await events.text()).toBe('data: subscribe,news,1\n\n')
     const outsider = new RawClient(rig.port)
     await outsider.expect('-ERR address 127.0.0.1 is not in the allow list')
     await outsider.expectClosed()

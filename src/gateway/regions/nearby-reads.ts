@@ -1,7 +1,8 @@
 import type { HomeportError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { ReplySink } from '../lane/reply-sink.js'
-import { CommandParser, limitsAfterLogin } from '../resp/command-parser.js'
+import { limitsAfterLogin } from '../resp/command-limits.js'
+import { CommandParser } from '../resp/command-parser.js'
 import type { NearbyLane } from './nearby-lane.js'
 import { isRefusal } from './readable.js'
 
@@ -113,7 +114,7 @@ function without(pending: PendingRead, count: number): PendingRead {
 /** Length of the first `count` commands in `bytes`. */
 function lengthOf(bytes: Buffer, count: number): number {
   const parser = new CommandParser()
-  parser.limits = limitsAfterLogin(Number.POSITIVE_INFINITY)
+  parser.limits = { ...limitsAfterLogin(Number.POSITIVE_INFINITY), largeArgumentBytes: Number.POSITIVE_INFINITY }
   parser.push(bytes)
   for (let passed = 0; passed < count; passed++) parser.next()
   return parser.frameEnd

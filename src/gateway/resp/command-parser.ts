@@ -1,56 +1,35 @@
+import { ChunkQueue } from './chunk-queue.js'
+import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
 import { encodeCommand } from './encode.js'
+import { HeaderReader, INCOMPLETE, INVALID } from './header-reader.js'
 import { splitInline } from './inline.js'
-
-/** Bounds of what a client may send; the engine has the first two, with these numbers, before and after login. */
-export interface CommandLimits {
-  /** Most arguments of one command. */
-  readonly maxArguments: number
-  /** Longest single argument, bytes. */
-  readonly maxArgumentBytes: number
-  /** Longest whole command, bytes. A longer one is skipped and told as `oversize`; the connection goes on. */
-  readonly maxRequestBytes: number
-  /** How a count or length above the first two is called in the error. */
-  readonly excessWord: 'unauthenticated' | 'invalid'
-}
-
-/** What a client may send before it has logged in: enough for HELLO with AUTH and SETNAME. */
-export const LIMITS_BEFORE_LOGIN: CommandLimits = {
-  maxArguments: 10,
-  maxArgumentBytes: 16_384,
-  maxRequestBytes: 1_048_576,
-  excessWord: 'unauthenticated',
-}
-
-/** What a client may send after login. */
-export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
-  return {
-    maxArguments: 1_048_576,
-    maxArgumentBytes: 512 * 1024 * 1024,
-    maxRequestBytes,
-    excessWord: 'invalid',
-  }
-}
+import { copied, isLent } from './lent-memory.js'
 
 /**
  * - `frame`: one whole command; see `frameBuffer` and its neighbours.
  * - `more`: the next chunk is needed.
  * - `oversize`: a command longer than the limit went by; `actualBytes` is its length.
  * - `broken`: the bytes are no command; `problem` is the engine's wording. Nothing after them can be understood.
+ * - `large`: a command is coming of which an argument, not its name or the one behind that, is so long that it may be
+ *   passed on as it comes. The frame is what stands before that argument, `actualBytes` is the length of the command as
+ *   far as it is known. Unless `stream` is called now, the command is gathered and answered as a frame in the end.
+ * - `part`, `last`: the next piece of a command that is streamed stands in the frame; with `last` it is complete.
  */
-export type ParseOutcome = 'frame' | 'more' | 'oversize' | 'broken'
+export type ParseOutcome = 'frame' | 'more' | 'oversize' | 'broken' | 'large' | 'part' | 'last'
+
+/** What becomes of the bytes of the command in work. */
+type Fate = 'gathered' | 'skipped' | 'streamed'
+
+/** The name and the argument behind it, mostly a key, are never passed on in pieces. */
+const WHOLE_ARGUMENTS = 2
 
 const LONGEST_INLINE_BYTES = 65_536
-const LONGEST_HEADER_BYTES = 32
 /** How much of a chunk is taken at a time where nobody knows yet how much is needed. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
 const LF = 10
-const CR = 13
 const DOLLAR = 36
 const STAR = 42
-const ZERO = 48
-const INCOMPLETE = -1
-const INVALID = -2
 const BETWEEN_COMMANDS = -1
 const AT_HEADER = 0
 
@@ -73,17 +52,15 @@ export class CommandParser {
   nameStart = 0
   nameEnd = 0
   argumentCount = 0
-  /** Length of the last `oversize` command. */
+  /** Length of the last `oversize` or `large` command. */
   actualBytes = 0
   /** Why the last outcome was `broken`. */
   problem = ''
 
   #buffer: Buffer = EMPTY
   #end = 0
-  /** Chunks behind `#buffer`, of which those before `#firstChunk` are used up. */
-  #chunks: Buffer[] = []
-  #firstChunk = 0
-  #chunkBytes = 0
+  /** What came behind `#buffer`. */
+  readonly #chunks = new ChunkQueue()
   /** First byte of the command in work; what lies before it is forgotten. */
   #begin = 0
   /** Next byte to understand. */
@@ -92,35 +69,34 @@ export class CommandParser {
   /** Bytes of the argument in work that must still come, with its line end; `AT_HEADER` before its length is known. */
   #payloadLeft = AT_HEADER
   #commandBytes = 0
-  #skipping = false
+  #fate: Fate = 'gathered'
   #nameFrom = 0
   #nameTo = 0
   #repeat = false
+  /** What `next` answered last. */
+  #outcome: ParseOutcome = 'more'
+  readonly #header = new HeaderReader()
 
   /** Bytes that wait for the rest of their command or for `next` to be called. */
   get heldBytes(): number {
-    return this.#end - this.#begin + this.#chunkBytes
+    return this.#end - this.#begin + this.#chunks.bytes
   }
 
-  /** Takes the next bytes of the client; they must not change afterwards. */
+  /** Takes the next bytes of the client; they must not change before `release` is called, nor afterwards unless lent. */
   push(chunk: Buffer): void {
-    if (this.#begin === this.#end && this.#chunkBytes === 0) {
-      this.#replace(chunk)
-      return
-    }
-    this.#chunks.push(chunk)
-    this.#chunkBytes += chunk.length
+    if (this.#begin === this.#end && this.#chunks.bytes === 0) this.#replace(chunk)
+    else this.#chunks.push(chunk)
   }
 
   /** Finds the next command in what was pushed so far. */
   next(): ParseOutcome {
     if (this.#repeat) {
       this.#repeat = false
-      return 'frame'
+      return this.#outcome
     }
     for (;;) {
-      const outcome = this.#parse()
-      if (outcome !== 'more' || this.#chunkBytes === 0) return outcome
+      this.#outcome = this.#parse()
+      if (this.#outcome !== 'more' || this.#chunks.bytes === 0) return this.#outcome
       this.#takeChunk()
     }
   }
@@ -137,21 +113,54 @@ export class CommandParser {
     return this.#endCommand()
   }
 
-  /** Whether `next` is going to answer the same frame once more. */
+  /** Whether `next` is going to give the same answer once more. */
   get repeats(): boolean {
     return this.#repeat
   }
 
-  /** Makes `next` answer the same frame once more. */
+  /** Makes `next` give the same answer once more: `frame` or `large`. */
   repeat(): void {
     this.#repeat = true
   }
 
-  /** Lets go of memory that nothing needs until the next chunk. */
+  /** From now on the command that was answered as `large` comes in pieces; the frame of that answer is its first. */
+  stream(): void {
+    this.#fate = 'streamed'
+    this.#begin = this.#at
+  }
+
+  /**
+   * Lets go of the chunk that was pushed last: what is still needed of it is copied, if it was lent. Frames handed out are
+   * void, unless it is one that is going to be answered once more.
+   */
   release(): void {
-    if (this.#begin < this.#end || this.#chunkBytes > 0 || this.#repeat) return
+    if (this.#begin < this.#end || this.#chunks.bytes > 0 || this.#repeat) {
+      this.#own()
+      return
+    }
     this.frameBuffer = EMPTY
     this.#replace(EMPTY)
+  }
+
+  #own(): void {
+    this.#chunks.own()
+    if (!isLent(this.#buffer)) return
+    if (this.#repeat && this.frameBuffer === this.#buffer) this.#ownFrame()
+    else if (this.#begin === this.#end) this.#replace(EMPTY)
+    else this.#grow(0)
+  }
+
+  /** The frame that is going to be answered once more, and what lies behind it. */
+  #ownFrame(): void {
+    const shift = this.frameStart
+    this.#buffer = copied(this.#buffer.subarray(shift, this.#end))
+    this.#end -= shift
+    this.#moveBack(shift)
+    this.frameBuffer = this.#buffer
+    this.frameStart = 0
+    this.frameEnd -= shift
+    this.nameStart -= shift
+    this.nameEnd -= shift
   }
 
   #replace(chunk: Buffer): void {
@@ -163,22 +172,11 @@ export class CommandParser {
 
   /** Goes on to the next chunk, or takes as much of it as the command in work is known to need. */
   #takeChunk(): void {
-    const chunk = this.#chunks[this.#firstChunk] ?? EMPTY
+    const chunk = this.#chunks.first
     const taken = this.#begin === this.#end ? chunk.length : Math.min(chunk.length, this.#neededBytes())
     if (this.#begin === this.#end) this.#replace(chunk)
     else this.#gather(chunk, taken)
-    this.#chunkBytes -= taken
-    if (taken < chunk.length) this.#chunks[this.#firstChunk] = chunk.subarray(taken)
-    else this.#dropFirstChunk()
-  }
-
-  #dropFirstChunk(): void {
-    if (++this.#firstChunk < this.#chunks.length) {
-      this.#chunks[this.#firstChunk - 1] = EMPTY
-      return
-    }
-    this.#chunks = []
-    this.#firstChunk = 0
+    this.#chunks.take(taken)
   }
 
   /** How many more bytes the command in work needs at least; of a header or an inline command, a guess. */
@@ -235,7 +233,7 @@ export class CommandParser {
     this.argumentCount = count
     this.#payloadLeft = AT_HEADER
     this.#commandBytes = this.#at - this.#begin
-    this.#skipping = false
+    this.#fate = 'gathered'
     return 'begun'
   }
 
@@ -248,35 +246,66 @@ export class CommandParser {
     if (end > this.#end) return this.#awaitPayload()
     if (this.#argumentsLeft === this.argumentCount) this.#rememberName()
     this.#at = end
-    if (this.#skipping) this.#begin = end
+    if (this.#fate === 'skipped') this.#begin = end
     this.#payloadLeft = AT_HEADER
     this.#argumentsLeft--
     return 'read'
   }
 
   #readArgumentHeader(): 'read' | ParseOutcome {
-    if (this.#at === this.#end) return 'more'
+    if (this.#at === this.#end) return this.#awaitHeader()
     const first = this.#buffer[this.#at] ?? 0
     if (first !== DOLLAR) return this.#broken(`expected '$', got '${printable(first)}'`)
     const before = this.#at
     const length = this.#readHeader()
-    if (length === INCOMPLETE) return 'more'
+    if (length === INCOMPLETE) return this.#awaitHeader()
     if (length === INVALID || length > this.limits.maxArgumentBytes)
       return this.#broken(`${this.#badWord(length)} bulk length`)
     this.#payloadLeft = length + 2
     this.#commandBytes += this.#at - before + length + 2
-    if (this.#commandBytes > this.limits.maxRequestBytes) this.#skipping = true
-    return 'read'
+    if (this.#commandBytes > this.limits.maxRequestBytes) this.#fate = 'skipped'
+    return this.#mayStream(length) ? this.#announce() : 'read'
   }
 
-  /** Of a command that is skipped, not a byte is kept. */
-  #awaitPayload(): 'more' {
-    if (this.#skipping) {
-      this.#payloadLeft -= this.#end - this.#at
-      this.#at = this.#end
-      this.#begin = this.#end
-    }
-    return 'more'
+  /** What a streamed command has had so far goes on its way; the beginning of a header waits for its rest. */
+  #awaitHeader(): 'more' | 'part' {
+    return this.#fate === 'streamed' ? this.#pass() : 'more'
+  }
+
+  #mayStream(length: number): boolean {
+    const isWhole = this.argumentCount - this.#argumentsLeft < WHOLE_ARGUMENTS
+    return length >= this.limits.largeArgumentBytes && !isWhole && this.#fate === 'gathered'
+  }
+
+  #announce(): 'large' {
+    this.actualBytes = this.#commandBytes
+    this.#handOut()
+    return 'large'
+  }
+
+  /** Of a command that is skipped or streamed, not a byte is kept. */
+  #awaitPayload(): 'more' | 'part' {
+    if (this.#fate === 'gathered') return 'more'
+    this.#payloadLeft -= this.#end - this.#at
+    this.#at = this.#end
+    return this.#pass()
+  }
+
+  /** Lets go of what has been understood of a command that is skipped or streamed. */
+  #pass(): 'more' | 'part' {
+    const isPart = this.#fate === 'streamed' && this.#begin < this.#at
+    if (isPart) this.#handOut()
+    this.#begin = this.#at
+    return isPart ? 'part' : 'more'
+  }
+
+  /** What lies between the beginning of the command and `#at` is the present frame. */
+  #handOut(): void {
+    this.frameBuffer = this.#buffer
+    this.frameStart = this.#begin
+    this.frameEnd = this.#at
+    this.nameStart = this.#nameFrom
+    this.nameEnd = this.#nameTo
   }
 
   #rememberName(): void {
@@ -286,44 +315,21 @@ export class CommandParser {
 
   #endCommand(): ParseOutcome {
     this.#argumentsLeft = BETWEEN_COMMANDS
-    if (this.#skipping) {
+    if (this.#fate === 'skipped') {
       this.actualBytes = this.#commandBytes
       this.#begin = this.#at
       return 'oversize'
     }
-    this.frameBuffer = this.#buffer
-    this.frameStart = this.#begin
-    this.frameEnd = this.#at
-    this.nameStart = this.#nameFrom
-    this.nameEnd = this.#nameTo
+    this.#handOut()
     this.#begin = this.#at
-    return 'frame'
+    return this.#fate === 'streamed' ? 'last' : 'frame'
   }
 
-  /** Reads `*12\r\n` or `$12\r\n` at `#at` and moves behind it, or leaves `#at` where it is. */
+  /** Reads the header at `#at` and moves behind it, or leaves `#at` where it is. */
   #readHeader(): number {
-    let value = 0
-    let at = this.#at + 1
-    for (; at < this.#end; at++) {
-      const digit = (this.#buffer[at] ?? 0) - ZERO
-      if (digit < 0 || digit > 9) break
-      value = value * 10 + digit
-    }
-    if (at + 1 >= this.#end) return at - this.#at > LONGEST_HEADER_BYTES ? INVALID : INCOMPLETE
-    if (this.#buffer[at] !== CR || this.#buffer[at + 1] !== LF) return this.#readNegativeHeader()
-    if (!canonical(this.#buffer, this.#at + 1, at)) return INVALID
-    this.#at = at + 2
+    const value = this.#header.read(this.#buffer, this.#at, this.#end)
+    if (value >= 0) this.#at = this.#header.end
     return value
-  }
-
-  /** A negative count of arguments is an empty command to the engine; a negative length is an error. */
-  #readNegativeHeader(): number {
-    const isCount = this.#buffer[this.#at] === STAR
-    const end = this.#buffer.subarray(0, this.#end).indexOf('\r\n', this.#at)
-    if (end < 0) return this.#end - this.#at > LONGEST_HEADER_BYTES ? INVALID : INCOMPLETE
-    if (!isCount || !/^-[1-9]\d{0,8}$/.test(this.#buffer.toString('latin1', this.#at + 1, end))) return INVALID
-    this.#at = end + 2
-    return 0
   }
 
   #readInline(): 'blank' | ParseOutcome {
@@ -356,9 +362,7 @@ export class CommandParser {
 
   #broken(problem: string): 'broken' {
     this.problem = `Protocol error: ${problem}`
-    this.#chunks = []
-    this.#chunkBytes = 0
-    this.#firstChunk = 0
+    this.#chunks.clear()
     this.#begin = this.#end
     this.#at = this.#end
     this.#argumentsLeft = BETWEEN_COMMANDS
@@ -368,24 +372,6 @@ export class CommandParser {
 
 const EMPTY = Buffer.alloc(0)
 
-/** The engine refuses empty numbers and leading zeros. */
-function canonical(buffer: Buffer, start: number, end: number): boolean {
-  return end > start && end - start <= 10 && (buffer[start] !== ZERO || end - start === 1)
-}
-
 function printable(byte: number): string {
   return byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`
-}
-
-/** The arguments of a whole frame, name first, as views of the frame. */
-export function frameArguments(frame: Buffer, start: number, count: number): readonly Buffer[] {
-  const args: Buffer[] = []
-  let at = frame.indexOf('\r\n', start) + 2
-  for (let i = 0; i < count; i++) {
-    const headerEnd = frame.indexOf('\r\n', at)
-    const length = Number(frame.toString('latin1', at + 1, headerEnd))
-    args.push(frame.subarray(headerEnd + 2, headerEnd + 2 + length))
-    at = headerEnd + length + 4
-  }
-  return args
 }

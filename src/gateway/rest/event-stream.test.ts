@@ -1,6 +1,7 @@
 import { Redis } from '@upstash/redis'
 import { beforeAll, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -53,6 +54,17 @@ it('refuses readers with an ordinary error', async () => {
   expect(await response.json()).toEqual({ error: expect.stringMatching(/^NOPERM/) })
 })
 
+it('says now and then that it still lives', async () => {
+  const clock = new ManualClock()
+  const quiet = await startRig({}, undefined, undefined, [], { clock })
+  const stream = await open('/subscribe/quiet', quiet)
+  await waitFor(() => stream.text.includes('subscribe,quiet,1'), { what: 'the confirmation', deadlineMs: 15_000 })
+  clock.advance(30_000)
+  await waitFor(() => stream.text.endsWith('1\n\n:\n\n'), { what: 'a sign of life', deadlineMs: 15_000 })
+  clock.advance(30_000)
+  await waitFor(() => stream.text.endsWith('1\n\n:\n\n:\n\n'), { what: 'another one', deadlineMs: 15_000 })
+})
+
 it('ends when the engine goes', async () => {
   const stream = await open('/subscribe/news')
   await waitFor(() => stream.text.includes('subscribe,news,1'), { what: 'the confirmation' })
@@ -65,11 +77,11 @@ interface OpenStream {
   ended: boolean
 }
 
-async function open(path: string): Promise<OpenStream> {
+async function open(path: string, { restUrl }: Rig = rig): Promise<OpenStream> {
   const abort = new AbortController()
   atCleanup(() => abort.abort())
   const headers = { authorization: `Bearer ${CREDENTIALS.token}`, 'upstash-encoding': 'base64' }
-  const response = await fetch(rig.restUrl + path, { method: 'POST', headers, body: '[]', signal: abort.signal })
+  const response = await fetch(restUrl + path, { method: 'POST', headers, body: '[]', signal: abort.signal })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
   const stream: OpenStream = { text: '', ended: false }
   void collect(response, stream)

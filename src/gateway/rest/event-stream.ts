@@ -1,26 +1,34 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import type { DatabaseMeter } from '../../telemetry/index.js'
+import { isAllowed } from '../allow-list.js'
 import { errorText } from '../error-text.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { hideMonitorSource, PinnedStream } from '../lane/pinned-stream.js'
+import type { DatabaseGuard } from '../limits/database-guard.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { HttpAnswers } from './http-answers.js'
 import { pathCommand, type Target } from './path-command.js'
 import { ReplyReader } from './reply-reader.js'
 
-const EVENT_COMMANDS: ReadonlySet<string> = new Set(['SUBSCRIBE', 'PSUBSCRIBE', 'MONITOR'])
+const EVENT_PATH = /^\/(?:p?subscribe|(monitor))(?:\/|$)/i
 /** Events that a client may leave unread before the engine has to wait. */
 const SLOW_READER_BYTES = 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
+/**
+ * A silent stream gets a comment this often: proxies do not take it for dead, and a client that is gone without a word
+ * is found out.
+ */
+const HEARTBEAT_MS = 30_000
+const HEARTBEAT = ':\n\n'
 
 /** Reads `/subscribe/{channel}…`, `/psubscribe/{pattern}…` or `/monitor`; `undefined` for any other path. */
 export function eventCommand(target: Target): readonly string[] | undefined {
-  const [, first = ''] = target.path.split('/', 2)
-  if (!EVENT_COMMANDS.has(first.toUpperCase())) return undefined
+  const found = EVENT_PATH.exec(target.path)
+  if (!found) return undefined
   const args = pathCommand({ path: target.path, query: '' }, NO_BODY).map(String)
-  const expectsChannels = first.toUpperCase() !== 'MONITOR'
+  const expectsChannels = found[1] === undefined
   return expectsChannels === args.length > 1 ? args : undefined
 }
 
@@ -30,7 +38,10 @@ export interface EventExchange {
   readonly response: ServerResponse
   readonly answers: HttpAnswers
   /** Where the stream and its bytes are counted. */
-  readonly meter: DatabaseMeter
+  readonly guard: DatabaseGuard
+  /** Where the client is. */
+  readonly address: string | undefined
+  readonly clock: Clock
 }
 
 /**
@@ -42,6 +53,7 @@ export class EventStream {
   readonly #key: LaneKey
   readonly #exchange: EventExchange
   readonly #link: EngineLink
+  #heartbeat: Timer | undefined
   #isClosed = false
 
   constructor(lanes: Lanes, key: LaneKey, exchange: EventExchange) {
@@ -49,7 +61,8 @@ export class EventStream {
     this.#key = key
     this.#exchange = exchange
     this.#link = lanes.lend(key)
-    exchange.meter.holds++
+    exchange.guard.meter.holds++
+    exchange.guard.countConnection(1)
   }
 
   /** Subscribes and passes on what comes. */
@@ -65,29 +78,43 @@ export class EventStream {
     this.#link.sendStreamed(bytes, 0, bytes.length)
   }
 
+  /** The database has changed: ends the stream of a client whose address is no longer allowed. */
+  recheck(): void {
+    const { guard, address } = this.#exchange
+    if (!isAllowed(guard.database, address)) this.close()
+  }
+
   /** Ends the subscription and the answer. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#exchange.meter.holds--
+    this.#heartbeat?.cancel()
+    this.#exchange.guard.meter.holds--
+    this.#exchange.guard.countConnection(-1)
     this.#link.onLost = () => {}
     this.#lanes.discard(this.#key, this.#link)
     this.#exchange.response.end()
   }
 
   #onFrame(frame: Buffer): void {
-    const { request, response, answers, meter } = this.#exchange
+    const { request, response, answers } = this.#exchange
     const reply = new ReplyReader(frame, 'plain').next()
     if (!('error' in reply)) {
       if (!response.headersSent) answers.beginEvents(request, response)
-      const event = `data: ${eventText(reply.json)}\n\n`
-      meter.bytesOut += event.length
-      response.write(event)
+      this.#write(`data: ${eventText(reply.json)}\n\n`)
       if (response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
       return
     }
     if (!response.headersSent) answers.error(request, response, 400, reply.error)
     this.close()
+  }
+
+  #write(text: string): void {
+    const { response, guard, clock } = this.#exchange
+    guard.meter.bytesOut += Buffer.byteLength(text)
+    response.write(text)
+    this.#heartbeat?.cancel()
+    this.#heartbeat = clock.after(HEARTBEAT_MS, () => this.#write(HEARTBEAT))
   }
 
   #onLost(): void {

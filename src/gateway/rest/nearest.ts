@@ -4,19 +4,14 @@ import type { NearbyLane } from '../regions/nearby-lane.js'
 import { isReadable, mayHoldRefusal } from '../regions/readable.js'
 import type { PreparedCommand } from './prepare.js'
 
-/** The ways of a request to the engines of its database. */
+/** The ways of a request to the engines of its database, in a node that serves a region. */
 export interface Ways {
   /** The shared connection to the primary. */
   readonly link: EngineLink
-  /** The way to the replica; undefined where this node serves no region. */
-  readonly nearby: NearbyLane | undefined
+  /** The way to the replica. */
+  readonly nearby: NearbyLane
   /** What the client says that it has seen, as a moment of the database. */
   readonly moment: number
-}
-
-/** What the client has seen once it is answered. */
-export function momentSeen({ nearby }: Ways): number {
-  return nearby?.moment ?? 0
 }
 
 /**
@@ -24,12 +19,10 @@ export function momentSeen({ nearby }: Ways): number {
  * the primary, also when the replica fails: reading twice harms nobody.
  */
 export async function sendToNearest(
-  ways: Ways,
+  { nearby, moment, link }: Ways,
   commands: readonly PreparedCommand[],
   send: (link: EngineLink) => Promise<Buffer>,
 ): Promise<Buffer> {
-  const { nearby, moment, link } = ways
-  if (!nearby || commands.length === 0) return send(link)
   if (commands.every(({ command }) => isReadable(command)) && (await nearby.until(moment))) {
     const replies = await readNearby(nearby, send)
     if (replies) return replies

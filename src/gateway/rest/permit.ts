@@ -1,66 +1,90 @@
-import { HomeportError } from '../../contract/errors.js'
-import type { DatabaseGuard } from '../limits/database-guard.js'
+import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
-import { isPrepared, type Slot } from './execute.js'
+import { MAX_KEY_BYTES } from '../limits/inspect.js'
 import type { PreparedCommand } from './prepare.js'
+import { isForEngine, isPrepared, type Slot } from './slots.js'
 
-/** Holds the commands of a request against the limits and counts those that pass; what is refused is an error in its slot. */
-export async function permitEach(
-  guard: DatabaseGuard,
-  slots: readonly Slot[],
-  ask: AskEngine,
-): Promise<readonly Slot[]> {
+/** No character of a text is longer in UTF-8. */
+const MOST_BYTES_PER_CHARACTER = 3
+
+const NONE: readonly (() => void)[] = []
+const NOTHING_TO_SETTLE = (): void => {}
+
+/** What commands are held against. */
+export interface Limiter {
+  readonly guard: DatabaseGuard
+  readonly ask: AskEngine
+}
+
+/**
+ * Holds the commands of a request against the limits and counts those that pass; what is refused is an error in its
+ * slot. A promise only where the engine has to be asked first.
+ */
+export function permitEach(limiter: Limiter, slots: readonly Slot[]): readonly Slot[] | Promise<readonly Slot[]> {
   const permitted: Slot[] = []
   for (const slot of slots) {
-    const verdict = slot instanceof HomeportError ? slot : inspect(guard, slot, ask)
-    const ruled = verdict instanceof Promise ? await verdict : verdict
-    permitted.push(ruled ?? slot)
-    if (ruled === undefined && isPrepared(slot)) guard.count(slot.command, 1)
+    const verdict = isForEngine(slot) ? inspect(limiter, slot) : undefined
+    if (verdict instanceof Promise) return permitRest(limiter, slots, permitted, verdict)
+    permitted.push(conclude(limiter, slot, verdict))
   }
   return permitted
+}
+
+async function permitRest(
+  limiter: Limiter,
+  slots: readonly Slot[],
+  permitted: Slot[],
+  first: Promise<Verdict>,
+): Promise<readonly Slot[]> {
+  const [asked, ...rest] = slots.slice(permitted.length)
+  if (asked) permitted.push(conclude(limiter, asked, await first))
+  for (const slot of rest) {
+    permitted.push(conclude(limiter, slot, isForEngine(slot) ? await inspect(limiter, slot) : undefined))
+  }
+  return permitted
+}
+
+function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
+  if (verdict) return verdict
+  if (isForEngine(slot)) guard.count(slot.command, 1)
+  return slot
 }
 
 /** The same for commands that stand or fall together: where one is refused, none is counted. */
-export async function permitAll(
-  guard: DatabaseGuard,
-  slots: readonly Slot[],
-  ask: AskEngine,
-): Promise<readonly Slot[]> {
-  const permitted = await permitEach(guard, slots, ask)
+export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
+  const permitted = await permitEach(limiter, slots)
   if (permitted.every(isPrepared)) return permitted
-  for (const slot of permitted) if (isPrepared(slot)) guard.count(slot.command, -1)
+  for (const slot of permitted) if (isForEngine(slot)) limiter.guard.count(slot.command, -1)
   return permitted
 }
 
-/** Sends commands that have passed, when it is their turn, and measures how long they take. */
-export async function runMeasured<Result>(
-  guard: DatabaseGuard,
-  slots: readonly Slot[],
-  send: () => Promise<Result>,
-): Promise<Result> {
-  const commands = slots.filter(isPrepared)
-  const slow = commands.length > 0 ? guard.bandwidth.turn() : undefined
-  if (slow) await slow
-  const turn = commands.length > 0 ? guard.rate.acquire(commands.length) : undefined
-  if (turn) await turn
-  const scripts = commands.filter(({ command }) => command.effect === 'script').map(() => guard.scripts.begin())
-  const sentAt = performance.now()
-  try {
-    return await send()
-  } finally {
-    for (const settle of scripts) settle()
-    record(guard, commands, 1000 * (performance.now() - sentAt))
-  }
+function inspect(limiter: Limiter, { command, args, wire }: PreparedCommand): Verdict | Promise<Verdict> {
+  const { guard } = limiter
+  // A short command that makes no entry larger cannot break a limit by itself.
+  const isShort = wire.length * MOST_BYTES_PER_CHARACTER <= MAX_KEY_BYTES
+  if (isShort && command.effect === 'none' && guard.isOpen) return undefined
+  return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask)
 }
 
-function inspect(guard: DatabaseGuard, { command, args, wire }: PreparedCommand, ask: AskEngine) {
-  const bytes = typeof wire === 'string' ? Buffer.byteLength(wire) : wire.length
-  return guard.inspect(command, args, bytes, ask)
+/** When commands may be sent that are within the limits; undefined when that is now. */
+export function turnOf(guard: DatabaseGuard, commands: number): Promise<void> | undefined {
+  if (commands === 0) return undefined
+  const slow = guard.bandwidth.turn()
+  return slow ? slow.then(() => guard.rate.acquire(commands)) : guard.rate.acquire(commands)
 }
 
-function record({ meter }: DatabaseGuard, commands: readonly PreparedCommand[], durationUs: number): void {
+/** Notes that commands are sent now. @returns what has to be called once they are answered, or are not going to be. */
+export function measure({ meter, scripts }: DatabaseGuard, commands: readonly PreparedCommand[]): () => void {
   const last = commands.at(-1)
-  if (!last) return
-  if (last.command.access === 'write') meter.writeLatency.record(durationUs)
-  else meter.readLatency.record(durationUs)
+  if (!last) return NOTHING_TO_SETTLE
+  const latency = last.command.access === 'write' ? meter.writeLatency : meter.readLatency
+  const hasScript = commands.some(({ command }) => command.effect === 'script')
+  const running = hasScript
+    ? commands.filter(({ command }) => command.effect === 'script').map(() => scripts.begin())
+    : NONE
+  const sentAt = performance.now()
+  return () => {
+    for (const settle of running) settle()
+    latency.record(1000 * (performance.now() - sentAt))
+  }
 }

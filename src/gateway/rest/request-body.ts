@@ -4,38 +4,77 @@ import { discardBody } from '../../http/index.js'
 
 const EMPTY = Buffer.alloc(0)
 
-/**
- * Reads the body of a request, up to `limitBytes`.
- * @throws HomeportError `request_too_large`; what the client still sends is thrown away first.
- */
-export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
-  if (encoding === undefined && (length === undefined || length === '0')) return Promise.resolve(EMPTY)
-  const declared = Number(length ?? 0)
-  if (declared > limitBytes) return refuse(request, limitBytes, declared)
-  return gather(request, limitBytes)
+/** Who waits for a body; exactly one of the two is called, once, unless the client goes before its end. */
+export interface BodyReader {
+  /** The body, whole. */
+  onBody(body: Buffer): void
+  /** The body is too large (`request_too_large`); what the client still sends was thrown away first. */
+  onRefused(error: HomeportError): void
 }
 
-function gather(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
-    const add = (chunk: Buffer): void => {
-      bytes += chunk.length
-      if (bytes <= limitBytes) chunks.push(chunk)
-      else {
-        request.off('data', add).off('end', end)
-        refuse(request, limitBytes, bytes).catch(reject)
-      }
-    }
-    const end = (): void => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
-    request.on('data', add).on('end', end)
-    request.on('error', reject)
-  })
+/** Reads the body of a request, up to `limitBytes`; at once where there is none. */
+export function readBody(request: IncomingMessage, limitBytes: number, reader: BodyReader): void {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+  const declaredBytes = Number(length)
+  if (encoding !== undefined) new BodyGathering(request, limitBytes, undefined, reader).start()
+  else if (declaredBytes > limitBytes) refuse(request, limitBytes, declaredBytes, reader)
+  else if (declaredBytes > 0) process.nextTick(takeWhole, request, limitBytes, declaredBytes, reader)
+  else reader.onBody(EMPTY)
+}
+
+/**
+ * A short body nearly always comes together with its head and has been parsed once the call has returned that told of
+ * the head. Then it is there for the taking, without the events of a stream.
+ */
+function takeWhole(request: IncomingMessage, limitBytes: number, declaredBytes: number, reader: BodyReader): void {
+  const body: unknown = request.read()
+  if (body instanceof Buffer && body.length === declaredBytes) {
+    reader.onBody(body)
+    return
+  }
+  if (body instanceof Buffer) request.unshift(body)
+  new BodyGathering(request, limitBytes, declaredBytes, reader).start()
+}
+
+/** A body that comes in pieces. */
+class BodyGathering {
+  readonly #request: IncomingMessage
+  readonly #limitBytes: number
+  /** Undefined where the body tells its end by itself. */
+  readonly #declaredBytes: number | undefined
+  readonly #reader: BodyReader
+  readonly #pieces: Buffer[] = []
+  #bytes = 0
+
+  constructor(request: IncomingMessage, limitBytes: number, declaredBytes: number | undefined, reader: BodyReader) {
+    this.#request = request
+    this.#limitBytes = limitBytes
+    this.#declaredBytes = declaredBytes
+    this.#reader = reader
+  }
+
+  start(): void {
+    this.#request.on('data', this.#onData)
+    if (this.#declaredBytes === undefined) this.#request.on('end', this.#onEnd)
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    this.#bytes += piece.length
+    this.#pieces.push(piece)
+    if (this.#bytes === this.#declaredBytes) this.#onEnd()
+    else if (this.#bytes > this.#limitBytes) this.#refuse()
+  }
+
+  readonly #onEnd = (): void => this.#reader.onBody(Buffer.concat(this.#pieces))
+
+  #refuse(): void {
+    this.#request.off('data', this.#onData).off('end', this.#onEnd)
+    refuse(this.#request, this.#limitBytes, this.#bytes, this.#reader)
+  }
 }
 
 /** Whoever still sends would not get to read the answer. */
-async function refuse(request: IncomingMessage, limitBytes: number, actualBytes: number): Promise<never> {
-  await discardBody(request)
-  throw new HomeportError('request_too_large', { limitBytes, actualBytes })
+function refuse(request: IncomingMessage, limitBytes: number, actualBytes: number, reader: BodyReader): void {
+  const error = new HomeportError('request_too_large', { limitBytes, actualBytes })
+  void discardBody(request).then(() => reader.onRefused(error))
 }

@@ -9,14 +9,16 @@ import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../regions/sync-token.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../seams.js'
 import { ClientAddresses } from './client-address.js'
+import { Entrances } from './entrances.js'
 import type { EventStream } from './event-stream.js'
+import { Exchange, type ExchangeParts } from './exchange.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
-import { RestRequest } from './rest-request.js'
+import { handleRequest, type SharedParts } from './rest-request.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies'>
-  readonly directory: Pick<DatabaseDirectory, 'byRestToken'>
+  readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly administration: Administration
   /** How long a client may take for the head of a request. */
   readonly headTimeoutMs: number
@@ -36,19 +38,23 @@ const REQUEST_TIMEOUT_MS = 300_000
 export class RestListener {
   readonly #options: RestListenerOptions
   readonly #server: Server
-  readonly #answers: HttpAnswers
-  readonly #tokens: SyncTokens
-  readonly #addresses: ClientAddresses
-  readonly #logins: LoginWatch
+  readonly #entrances: Entrances
   readonly #streams = new Set<EventStream>()
+  readonly #exchanges: ExchangeParts
+  readonly #shared: SharedParts
   #stopping = false
 
   constructor(options: RestListenerOptions) {
     this.#options = options
-    this.#tokens = new SyncTokens(options.clock.now())
-    this.#answers = new HttpAnswers(this.#tokens)
-    this.#addresses = new ClientAddresses(options.settings.trustedProxies ?? [])
-    this.#logins = new LoginWatch(options.clock)
+    const { clock, logger, settings } = options
+    const tokens = new SyncTokens(clock.now())
+    const addresses = new ClientAddresses(settings.trustedProxies ?? [])
+    this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger }
+    this.#entrances = new Entrances(options)
+    this.#shared = {
+      ...{ options, entrances: this.#entrances, streams: this.#streams },
+      logins: new LoginWatch(clock),
+    }
     this.#server = createServer(
       {
         ...{ keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
@@ -68,6 +74,7 @@ export class RestListener {
   /** Resolves when requests are served; rejects with `port_taken`. */
   listen(): Promise<void> {
     const { host, restPort: port } = this.#options.settings
+    this.#entrances.open()
     return new Promise((resolve, reject) => {
       this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
       this.#server.listen({ host, port }, resolve)
@@ -82,7 +89,13 @@ export class RestListener {
     this.#server.closeIdleConnections()
     const timer = this.#options.clock.after(graceMs, () => this.#server.closeAllConnections())
     await closed
+    this.#entrances.close()
     timer.cancel()
+  }
+
+  /** The databases have changed: ends streams whose clients may not stay. */
+  recheck(): void {
+    for (const stream of this.#streams) stream.recheck()
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -96,17 +109,8 @@ export class RestListener {
       answerPreflight(request, response)
       return
     }
-    const rest = new RestRequest(request, response, this.#options, {
-      answers: this.#answers,
-      tokens: this.#tokens,
-      streams: this.#streams,
-      addresses: this.#addresses,
-      logins: this.#logins,
-    })
-    if (!METHODS.has(method)) {
-      rest.refuseMethod()
-      return
-    }
-    rest.handle().catch((error: unknown) => rest.fail(error))
+    const exchange = new Exchange(request, response, this.#exchanges)
+    if (METHODS.has(method)) handleRequest(exchange, this.#shared)
+    else exchange.answerError(405, `ERR method ${method} is not allowed. Use GET, HEAD, POST or PUT.`)
   }
 }

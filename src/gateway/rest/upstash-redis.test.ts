@@ -1,12 +1,19 @@
-import { errors, Redis } from '@upstash/redis'
+import { errors, Redis, type RedisConfigNodejs } from '@upstash/redis'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CREDENTIALS, startRig } from '../testing/rig.js'
+import { waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
+let rig: Rig
 let redis: Redis
 
+type Options = Partial<RedisConfigNodejs>
+
+const clientWith = (options: Options, token: string = CREDENTIALS.token): Redis =>
+  new Redis({ url: rig.restUrl, token, ...options })
+
 beforeAll(async () => {
-  const rig = await startRig()
-  redis = new Redis({ url: rig.restUrl, token: CREDENTIALS.token, enableTelemetry: true })
+  rig = await startRig()
+  redis = clientWith({ enableTelemetry: true })
 })
 
 beforeEach(async () => {
@@ -66,5 +73,111 @@ describe('@upstash/redis', () => {
     redis.readYourWritesSyncToken = 'my-new-sync-token'
     expect(await redis.set('a', 'b')).toBe('OK')
     expect(redis.readYourWritesSyncToken).not.toBe('my-new-sync-token')
+  })
+})
+
+describe('@upstash/redis with other options', () => {
+  it.each<{ options: Options }>([
+    { options: { responseEncoding: 'base64' } },
+    { options: { responseEncoding: false } },
+    { options: { enableAutoPipelining: false } },
+    { options: { readYourWrites: false } },
+    { options: { keepAlive: false } },
+    { options: { enableTelemetry: false } },
+    { options: { latencyLogging: true } },
+    { options: { cache: 'no-store' } },
+    { options: { retry: false } },
+  ])('%j gets the same answers', async ({ options }) => {
+    const other = clientWith(options)
+    expect(await other.set('k', 'ünï OK')).toBe('OK')
+    expect(await other.set('ok', 'OK')).toBe('OK')
+    expect(await other.mget('k', 'ok', 'none')).toEqual(['ünï OK', 'OK', null])
+    expect(await other.ping()).toBe('PONG')
+    expect(await other.hset('h', { n: 1, f: 2.5, t: 'x', b: true, o: { z: [1] } })).toBe(5)
+    expect(await other.hgetall('h')).toMatchObject({ n: 1, t: 'x', b: true, o: { z: [1] } })
+  })
+})
+
+describe('@upstash/redis in detail', () => {
+  it('fails one of many calls of a tick alone', async () => {
+    await redis.set('text', 'abc')
+    const outcomes = await Promise.allSettled([redis.get('text'), redis.incr('text'), redis.type('text')])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(String(outcomes.map((outcome) => 'reason' in outcome && outcome.reason)[1])).toMatch(
+      /value is not an integer/,
+    )
+  })
+
+  it('sends more calls in a tick than fit in one pipeline', async () => {
+    const answers = await Promise.all(Array.from({ length: 2_500 }, (_, i) => redis.set(`k${i}`, i)))
+    expect(new Set(answers)).toEqual(new Set(['OK']))
+    expect(await redis.dbsize()).toBe(2_500)
+  })
+
+  it('keeps the digits of large numbers that are sent as text', async () => {
+    await redis.set('n', '9223372036854775806')
+    expect(await redis.exec(['INCR', 'n'])).toBeDefined()
+    expect(await redis.get('n')).toBe('9223372036854775807')
+    await redis.set('tiny', 1e-7)
+    expect(await redis.get('tiny')).toBe(1e-7)
+  })
+
+  it('runs scripts that only read, and functions', async () => {
+    await redis.set('a', 'x')
+    const script = redis.createScript<string, true>('return redis.call("GET", KEYS[1])', { readonly: true })
+    expect(await script.exec(['a'], [])).toBe('x')
+    const code = "#!lua name=mylib\nredis.register_function('f', function(keys, args) return args[1] end)"
+    expect(await redis.functions.load({ code, replace: true })).toBe('mylib')
+    expect(await redis.functions.call('f', [], ['q'])).toBe('q')
+    expect(await redis.functions.stats()).toMatchObject({ engines: { LUA: { librariesCount: 1 } } })
+  })
+
+  it('reads streams with groups', async () => {
+    const id = await redis.xadd('s', '*', { f: 'v' })
+    await redis.xgroup('s', { type: 'CREATE', group: 'g', id: '0' })
+    expect(await redis.xreadgroup('g', 'c', 's', '>')).toEqual([['s', [[id, ['f', 'v']]]]])
+    expect(await redis.xpending('s', 'g', '-', '+', 10)).toEqual([[id, 'c', expect.any(Number), 1]])
+    expect(await redis.xack('s', 'g', id)).toBe(1)
+    await expect(redis.xread('s', '0', { blockMS: 10 })).rejects.toThrow(/is not allowed in REST/)
+  })
+
+  it('is told which engines have what this one lacks', async () => {
+    const outcome = await redis.json.set('doc', '$', { a: 1 }).catch((error: unknown) => String(error))
+    if (outcome !== 'OK') expect(outcome).toMatch(/Command is not available: 'JSON\.SET'.*Redis 8\.0 has it/)
+  })
+
+  it('delivers messages by pattern, several patterns at once, until it unsubscribes', async () => {
+    const messages: unknown[] = []
+    const subscriber = redis.psubscribe<{ n: number }>(['a*', 'b*'])
+    subscriber.on('pmessage', ({ pattern, channel, message }) => messages.push([pattern, channel, message]))
+    const patterns = (count: number): Promise<unknown> =>
+      waitFor(async () => (await redis.exec(['PUBSUB', 'NUMPAT'])) === count, {
+        what: `${count} patterns`,
+        deadlineMs: 15_000,
+      })
+    await patterns(2)
+    await Promise.all([redis.publish('a1', { n: 1 }), redis.publish('b1', { n: 2 }), redis.publish('c1', { n: 3 })])
+    await waitFor(() => messages.length === 2, { what: 'the messages', deadlineMs: 15_000 })
+    expect(messages.sort()).toEqual([
+      ['a*', 'a1', { n: 1 }],
+      ['b*', 'b1', { n: 2 }],
+    ])
+    await subscriber.unsubscribe()
+    await patterns(0)
+  })
+
+  it('with the token of readers reads, and is told what it may not do', async () => {
+    await redis.set('a', 1)
+    const reader = clientWith({}, CREDENTIALS.readerToken)
+    expect(await reader.get('a')).toBe(1)
+    expect(await reader.multi().get('a').exec()).toEqual([1])
+    for (const refused of [
+      () => reader.set('a', 2),
+      () => reader.eval('return 1', [], []),
+      () => reader.publish('c', 1),
+    ]) {
+      await expect(refused()).rejects.toThrow(/NOPERM this user has no permissions to run the/)
+    }
+    await expect(clientWith({}, 'nope').get('a')).rejects.toThrow(/WRONGPASS invalid or missing auth token/)
   })
 })

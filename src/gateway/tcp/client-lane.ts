@@ -9,6 +9,7 @@ import { WatchedReply } from '../lane/watched-reply.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import { NearbyReads, type PendingRead } from '../regions/nearby-reads.js'
 import { encodeError } from '../resp/encode.js'
+import { copied } from '../resp/lent-memory.js'
 
 /**
  * Which engine connection the commands of one client travel on.
@@ -44,7 +45,7 @@ export type Transaction = 'none' | 'watching' | 'open' | 'kept'
 
 /** What a lane needs of the client's connection. */
 export interface LaneOwner {
-  /** Sends bytes to the client. */
+  /** Sends bytes to the client; they may be lent. */
   write(bytes: Buffer): void
   /** Fewer replies are owed than before. */
   progressed(): void
@@ -142,7 +143,7 @@ export class ClientLane implements ReplySink {
     switch (state.kind) {
       case 'shared':
         this.#owed += count
-        if (state.reads) state.reads.send(bytes, start, end, count)
+        if (state.reads) state.reads.send(copied(bytes.subarray(start, end)), 0, end - start, count)
         else state.link.send(this, bytes, start, end, count)
         return
       case 'own':
@@ -169,6 +170,20 @@ export class ClientLane implements ReplySink {
     }
     this.#owed++
     state.link.send(new WatchedReply(this, settled), bytes, start, end, 1)
+  }
+
+  /** Sends a further piece of a command whose beginning `forwardFor` has sent. Only on an own lane. */
+  forwardPart(bytes: Buffer, start: number, end: number): void {
+    if (this.#state.kind === 'own') this.#state.link.sendStreamed(bytes, start, end)
+  }
+
+  /** Leaves an own lane on which half a command stands; what it owes fails. */
+  dropOwn(): void {
+    const state = this.#state
+    if (state.kind !== 'own') return
+    this.#toShared(state.key)
+    state.link.onLost = () => {}
+    this.#lanes.discard(state.key, state.link)
   }
 
   /** Sends a command of ours for the client, whose one reply `collector` gets and has to pass to `deliver`. */

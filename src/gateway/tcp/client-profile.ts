@@ -1,15 +1,31 @@
 import type { Socket } from 'node:net'
 
 /** What a client told about itself, and what CLIENT INFO tells about it. */
-export interface ClientProfile {
+export class ClientProfile {
   readonly id: number
-  readonly address: string
-  readonly localAddress: string
   readonly connectedAtMs: number
   lastCommandAtMs: number
-  name: string
-  libraryName: string
-  libraryVersion: string
+  name = ''
+  libraryName = ''
+  libraryVersion = ''
+  readonly #socket: Socket
+
+  constructor(socket: Socket, id: number, nowMs: number) {
+    this.#socket = socket
+    this.id = id
+    this.connectedAtMs = nowMs
+    this.lastCommandAtMs = nowMs
+  }
+
+  /** Where the client connects from. Costs a system call, and few are asked for it. */
+  get address(): string {
+    return `${this.#socket.remoteAddress}:${this.#socket.remotePort}`
+  }
+
+  /** Where it connects to. */
+  get localAddress(): string {
+    return `${this.#socket.localAddress}:${this.#socket.localPort}`
+  }
 }
 
 /** What a session knows of itself at the moment. */
@@ -21,20 +37,6 @@ export interface SessionFacts {
 }
 
 const PLAIN_NAME = /^[\x21-\x7e]*$/
-
-/** The profile of a client that has just connected. */
-export function newProfile(socket: Socket, id: number, nowMs: number): ClientProfile {
-  return {
-    id,
-    address: `${socket.remoteAddress}:${socket.remotePort}`,
-    localAddress: `${socket.localAddress}:${socket.localPort}`,
-    connectedAtMs: nowMs,
-    lastCommandAtMs: nowMs,
-    name: '',
-    libraryName: '',
-    libraryVersion: '',
-  }
-}
 
 /** One line of CLIENT LIST, in the engine's form and order. */
 export function describeClient(profile: ClientProfile, session: SessionFacts, nowMs: number): string {

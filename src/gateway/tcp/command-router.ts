@@ -6,16 +6,19 @@ import { filterInfoReply } from '../info-filter.js'
 import { CollectedReplies } from '../lane/collect-reply.js'
 import { hideMonitorSource } from '../lane/pinned-stream.js'
 import { DISCARD } from '../lane/reply-sink.js'
-import { frameArguments } from '../resp/command-parser.js'
+import { arityProblem } from '../own-arity.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
+import { frameArguments } from '../resp/frame-arguments.js'
 import { Login } from './login.js'
 import type { Session } from './session.js'
-import { answerSessionCommand, wrongArity } from './session-commands.js'
+import { answerSessionCommand, type SessionAnswer, wrongArity } from './session-commands.js'
+import { Transactions } from './transactions.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
 const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
 const NOT_WHILE_PINNED = encodeError('ERR Command not allowed while the connection is subscribed, monitors or tracks')
+const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
@@ -26,10 +29,12 @@ const HTTP_WORDS = new Set(['POST', 'HOST:'])
 export class CommandRouter {
   readonly #session: Session
   readonly #login: Login
+  readonly #transactions: Transactions
 
   constructor(session: Session) {
     this.#session = session
     this.#login = new Login(session)
+    this.#transactions = new Transactions(session)
   }
 
   /** Takes the parser's present frame, whose row in the command table is `command`. */
@@ -52,7 +57,7 @@ export class CommandRouter {
 
   #toLogin(name: string): void {
     const { lane } = this.#session
-    if (name !== 'QUIT' && name !== 'RESET' && this.#inTransaction()) {
+    if (name !== 'QUIT' && name !== 'RESET' && this.#transactions.isOpen) {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
@@ -95,7 +100,7 @@ export class CommandRouter {
         this.#forwardFiltered()
         return
       case 'transaction':
-        this.#routeTransaction(command.name)
+        this.#transactions.route(command.name)
         return
       case 'blocking':
         this.#forwardBlocking(command.name)
@@ -117,31 +122,53 @@ export class CommandRouter {
     }
   }
 
-  #answer(command: ServedCommand): void {
+  /** Answers a command about the connection; in a transaction when its turn comes. */
+  #answer({ name }: ServedCommand): void {
     const session = this.#session
-    const { lane, protocol, services } = session
-    if (this.#inTransaction()) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
+    if (this.#refuses(name)) return
+    const args = this.#arguments(name.includes('|') ? 2 : 1)
+    const queue = this.#transactions.queue
+    if (name === 'CLIENT|REPLY') {
+      queue ? session.lane.replyAndPoison(NOT_IN_TRANSACTION) : this.#setReplies(args)
       return
     }
-    const args = this.#arguments(command.name.includes('|') ? 2 : 1)
-    if (command.name === 'CLIENT|REPLY') {
-      this.#setReplies(args)
+    if (queue) {
+      queue.add(() => {
+        const { reply, ends } = this.#answerNow(name, args)
+        if (ends) queue.endsConnection = true
+        return reply
+      })
       return
     }
-    if (command.name === 'CLIENT|KILL' && !session.quietOrLater()) return
-    const context = { self: session, protocol, all: services.siblings }
-    const { reply, ends } = answerSessionCommand(context, command.name, args)
-    lane.reply(reply)
+    if (name === 'CLIENT|KILL' && !session.quietOrLater()) return
+    const { reply, ends } = this.#answerNow(name, args)
+    session.lane.reply(reply)
     if (ends) session.hangUp()
+  }
+
+  #answerNow(name: string, args: readonly string[]): SessionAnswer {
+    const session = this.#session
+    const context = { self: session, protocol: session.protocol, all: session.services.siblings }
+    return answerSessionCommand(context, name, args)
+  }
+
+  /** Whether a command that no engine answers cannot be answered now; the client has been told why. */
+  #refuses(name: string): boolean {
+    const { lane, parser } = this.#session
+    const problem = arityProblem(name, parser.argumentCount)
+    if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
+    else if (this.#transactions.queue?.isFull) lane.replyAndPoison(TOO_MANY_QUEUED)
+    else if (this.#transactions.isOpenWhilePinned) lane.reply(NOT_WHILE_PINNED)
+    else return false
+    return true
   }
 
   /** What is owed is still sent, or not sent, as it was before. */
   #setReplies(args: readonly string[]): void {
     const session = this.#session
     const word = args[0]?.toUpperCase() ?? ''
-    if (args.length !== 1 || !/^(ON|OFF|SKIP)$/.test(word)) {
-      session.lane.reply(args.length === 1 ? SYNTAX_ERROR : wrongArity('client|reply'))
+    if (!/^(ON|OFF|SKIP)$/.test(word)) {
+      session.lane.reply(SYNTAX_ERROR)
       return
     }
     if (session.lane.state.kind === 'pinned') {
@@ -154,15 +181,16 @@ export class CommandRouter {
     if (word === 'ON') session.lane.reply(OK)
   }
 
+  /** Answers a command about the database itself; in a transaction when its turn comes. */
   #administer({ name }: ServedCommand): void {
     const { lane, protocol, services, user = '', remoteAddress: address = '' } = this.#session
-    if (this.#inTransaction()) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
-      return
-    }
+    if (this.#refuses(name)) return
     const { databaseId } = services.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(2) }
-    this.#session.waitFor(administer(services, request, protocol).then((reply) => lane.reply(reply)))
+    const answer = (): Promise<Buffer> => administer(services, request, protocol)
+    const queue = this.#transactions.queue
+    if (queue) queue.add(answer)
+    else this.#session.waitFor(answer().then((reply) => lane.reply(reply)))
   }
 
   #forwardFiltered(): void {
@@ -171,14 +199,18 @@ export class CommandRouter {
       lane.reply(NOT_WHILE_PINNED)
       return
     }
-    if (this.#inTransaction()) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
+    if (this.#refuses('INFO')) return
+    const [section] = this.#arguments(1)
+    const filter = (reply: Buffer): Buffer => filterInfoReply(reply, section)
+    const queue = this.#transactions.queue
+    if (queue) {
+      queue.changeNext(filter)
+      this.#forwardHere()
       return
     }
-    const [section] = this.#arguments(1)
     const collector = new CollectedReplies(
       1,
-      (reply) => this.#deliver(filterInfoReply(reply, section)),
+      (reply) => this.#deliver(filter(reply)),
       (error) => lane.fail(1, error, false),
     )
     lane.forwardFor(collector, parser.frameBuffer, parser.frameStart, parser.frameEnd)
@@ -186,23 +218,6 @@ export class CommandRouter {
 
   #deliver(reply: Buffer): void {
     this.#session.lane.deliver(reply, 0, reply.length, 1)
-  }
-
-  #routeTransaction(name: string): void {
-    const { lane, parser } = this.#session
-    const { state } = lane
-    const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
-    if (state.kind === 'pinned' || (state.kind === 'shared' && !opens)) {
-      this.#forward()
-      return
-    }
-    if (state.kind === 'shared' && !this.#session.quietOrLater()) return
-    const transaction = state.kind === 'own' ? state.transaction : 'none'
-    const alone = parser.argumentCount === 1
-    if (opens && transaction !== 'open') lane.enterOwn(name === 'MULTI' ? 'open' : 'watching')
-    else if (alone && (name === 'EXEC' || name === 'DISCARD')) lane.setTransaction('none')
-    else if (alone && name === 'UNWATCH' && transaction === 'watching') lane.setTransaction('none')
-    name === 'EXEC' ? this.#forwardWatched(this.#session.services.guard.scripts.begin()) : this.#forwardHere()
   }
 
   #forwardScript(): void {
@@ -239,7 +254,7 @@ export class CommandRouter {
 
   #routeSubscription(name: string): void {
     const { lane, parser } = this.#session
-    if (this.#inTransaction()) {
+    if (this.#transactions.isOpen) {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
@@ -255,7 +270,7 @@ export class CommandRouter {
 
   #routeTracking(): void {
     const { lane } = this.#session
-    if (this.#inTransaction()) {
+    if (this.#transactions.isOpen) {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
@@ -269,7 +284,7 @@ export class CommandRouter {
   #forwardPinned(pinned: () => void = () => {}): void {
     const { lane } = this.#session
     if (lane.state.kind !== 'pinned') {
-      if (this.#inTransaction()) {
+      if (this.#transactions.isOpen) {
         lane.replyAndPoison(NOT_IN_TRANSACTION)
         return
       }
@@ -294,11 +309,6 @@ export class CommandRouter {
   #forwardHere(): void {
     const { frameBuffer, frameStart, frameEnd } = this.#session.parser
     this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
-  }
-
-  #inTransaction(): boolean {
-    const { state } = this.#session.lane
-    return state.kind === 'own' && state.transaction === 'open'
   }
 
   #name(): string {

@@ -6,18 +6,13 @@ import { checkAddress, isAllowed } from '../allow-list.js'
 import type { Lanes } from '../lane/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { LoginWatch } from '../limits/login-watch.js'
-import {
-  type Administration,
-  type DatabaseDirectory,
-  DEFAULT_MAX_CLIENTS,
-  type GatewayLogger,
-  type GatewaySettings,
-  type ServedDatabase,
-} from '../seams.js'
+import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings, ServedDatabase } from '../seams.js'
 import { awaitOpening } from '../tls/await-opening.js'
 import { beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
-import { Session } from './session.js'
+import { Inlet, takeInlets } from './inlet.js'
+import type { ReaderBounds } from './outlet.js'
+import { Session, type SessionServices } from './session.js'
 import { turnAway } from './turn-away.js'
 
 /** What a listener is made of. */
@@ -27,6 +22,7 @@ export interface ListenerOptions {
   readonly administration: Administration
   readonly logins: LoginWatch
   readonly loginTimeoutMs: number
+  readonly readerBounds: ReaderBounds
   readonly lanes: Lanes
   readonly guard: DatabaseGuard
   readonly clock: Clock
@@ -36,7 +32,6 @@ export interface ListenerOptions {
 }
 
 const BACKLOG = 511
-const KEEP_ALIVE_DELAY_MS = 300_000
 /** Idle clients are looked for so often in their time, but not less often than the longest interval. */
 const SWEEPS_PER_TIMEOUT = 8
 const LONGEST_SWEEP_MS = 60_000
@@ -46,6 +41,7 @@ export class DatabaseListener {
   #database: ServedDatabase
   readonly #options: ListenerOptions
   readonly #server: Server
+  readonly #services: SessionServices
   /** What makes TLS of connections; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
@@ -59,10 +55,8 @@ export class DatabaseListener {
     this.#options = options
     this.#front = database.tls ? this.#newFront() : undefined
     // A client that has sent its last command may still wait for replies.
-    const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true }
-    this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (connection) =>
-      this.#onConnection(connection),
-    )
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true })
+    this.#services = { ...options, siblings: () => this.#sessions }
     this.#server.on('error', (error) => options.logger.error({ err: error }, 'the port of a database failed'))
   }
 
@@ -96,6 +90,7 @@ export class DatabaseListener {
       this.#server.once('error', onError)
       this.#server.listen({ port, host: this.#options.settings.host, backlog: BACKLOG }, () => {
         this.#server.off('error', onError)
+        this.#takeClients()
         resolve()
       })
     })
@@ -124,7 +119,11 @@ export class DatabaseListener {
   #newFront(): TlsFront {
     const { settings, logger } = this.#options
     if (!settings.tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
-    const front = new TlsFront({ certificates: settings.tls, logger, onClient: (socket) => this.#onClient(socket) })
+    const front = new TlsFront({
+      certificates: settings.tls,
+      logger,
+      onClient: (socket) => this.#admits(socket) && this.#serve(Inlet.of(socket)),
+    })
     front.clientAuthority = this.database.clientAuthority
     return front
   }
@@ -134,20 +133,33 @@ export class DatabaseListener {
     connection.on('close', () => this.#connections.delete(connection))
   }
 
-  #onConnection(connection: Socket): void {
-    this.#track(connection)
+  #takeClients(): void {
     const front = this.#front
-    if (front) {
-      awaitOpening(connection, this.#options.clock, ({ kind }) => {
-        if (kind === 'tls') front.accept(connection)
-        else turnAway(connection, new HomeportError('tls_required', {}))
-      })
+    if (front) this.#server.on('connection', (connection) => this.#onConnection(connection, front))
+    else takeInlets(this.#server, (inlet) => this.#onClear(inlet))
+  }
+
+  #onConnection(connection: Socket, front: TlsFront): void {
+    this.#track(connection)
+    awaitOpening(connection, this.#options.clock, ({ kind }) => {
+      if (kind === 'tls') front.accept(connection)
+      else turnAway(connection, new HomeportError('tls_required', {}))
+    })
+  }
+
+  #onClear(inlet: Inlet): void {
+    const { socket } = inlet
+    if (!this.#admits(socket)) {
+      this.#track(socket)
       return
     }
-    connection.once('data', (chunk: Buffer) => {
-      if (beginsTls(chunk[0])) this.#onMisplacedTls(connection)
-    })
-    this.#onClient(connection)
+    this.#serve(inlet)
+    const { receive } = inlet
+    inlet.receive = (bytes) => {
+      inlet.receive = receive
+      if (beginsTls(bytes[0])) this.#onMisplacedTls(socket)
+      else receive(bytes)
+    }
   }
 
   /** Nothing that we say in clear would be understood, so the operator is told. */
@@ -159,29 +171,30 @@ export class DatabaseListener {
     connection.destroy()
   }
 
-  #onClient(socket: Socket): void {
+  /** Whether a client may come in. If not, it is told why. */
+  #admits(socket: Socket): boolean {
     try {
-      this.#admit(socket)
+      checkAddress(this.database, socket.remoteAddress)
+      this.#options.guard.checkRoom()
+      return true
     } catch (error) {
       turnAway(socket, error)
-      return
+      return false
     }
-    const { nextClientId, ...services } = this.#options
-    const siblings = (): Iterable<Session> => this.#sessions
-    const session = new Session(socket, nextClientId(), { ...services, siblings })
-    this.#sessions.add(session)
-    this.#countConnection(1)
-    if (this.#sessions.size === 1) this.#sweepLater()
-    socket.on('close', () => {
-      this.#sessions.delete(session)
-      this.#countConnection(-1)
-    })
   }
 
-  #countConnection(change: 1 | -1): void {
-    const { meter } = this.#options.guard
-    meter.connections += change
-    if (change > 0) meter.connectionsTotal++
+  #serve(inlet: Inlet): void {
+    const session = new Session(inlet, this.#options.nextClientId(), this.#services)
+    const { socket } = inlet
+    this.#connections.add(socket)
+    this.#sessions.add(session)
+    this.#options.guard.countConnection(1)
+    if (this.#sessions.size === 1) this.#sweepLater()
+    socket.on('close', () => {
+      this.#connections.delete(socket)
+      this.#sessions.delete(session)
+      this.#options.guard.countConnection(-1)
+    })
   }
 
   #sweepLater(): void {
@@ -192,12 +205,5 @@ export class DatabaseListener {
       for (const session of this.#sessions) session.endIfIdleSince(clock.now() - idleTimeoutMs)
       this.#sweepLater()
     })
-  }
-
-  /** Throws what keeps a client out. */
-  #admit(socket: Socket): void {
-    checkAddress(this.database, socket.remoteAddress)
-    if (this.#sessions.size < (this.database.maxClients ?? DEFAULT_MAX_CLIENTS)) return
-    throw new HomeportError('too_many_clients', {})
   }
 }

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
-import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-parser.js'
+import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
 import { encodeError, encodeSimple } from '../resp/encode.js'
 import { setName } from './client-profile.js'
 import type { Session } from './session.js'
@@ -92,6 +92,7 @@ export class Login {
     logins.succeeded(this.#origin)
     if (user !== session.user) {
       session.user = user
+      session.inlet.settle()
       this.#takeLane()
     }
     session.parser.limits = limitsAfterLogin(guard.maxRequestBytes)

@@ -1,9 +1,12 @@
 import type { ServedCommand } from '../command-table.js'
 import type { Verdict } from '../limits/database-guard.js'
-import { askOver } from '../limits/engine-questions.js'
+import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
-import { frameArguments } from '../resp/command-parser.js'
+import { frameArguments } from '../resp/frame-arguments.js'
+import { copied } from '../resp/lent-memory.js'
 import type { Session } from './session.js'
+
+const LINE_END_BYTES = 2
 
 /**
  * Holds the present command of a session against the limits of its database. A command may be taken several times
@@ -77,13 +80,29 @@ export class Permits {
     )
   }
 
+  /** Holds a command that is passed on as it comes against every limit but the rate. */
+  inspectUpload(command: ServedCommand): Verdict | Promise<Verdict> {
+    const { parser, services } = this.#session
+    const frame = Buffer.from(parser.frameBuffer.subarray(parser.frameStart, parser.frameEnd))
+    const [name, key] = frameArguments(frame, 0, 2)
+    if (!name || !key) throw new Error('a command is passed on whose key has not come')
+    const bytes = parser.actualBytes
+    const valueBytes = bytes - frame.length - LINE_END_BYTES
+    return services.guard.inspectUpload(command, [name, key], { bytes, valueBytes }, this.#ask)
+  }
+
   #inspect(command: ServedCommand): Verdict | Promise<Verdict> {
-    const { parser, services, protocol } = this.#session
-    const { guard, lanes } = services
+    const { parser, services } = this.#session
     const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
-    const args = frameArguments(frameBuffer, frameStart, argumentCount)
-    // Other users may not be allowed to ask. What they sent before may then be answered later, which does not matter.
-    const key = { databaseId: guard.database.databaseId, user: 'default', protocol }
-    return guard.inspect(command, args, frameEnd - frameStart, askOver(lanes.shared(key)))
+    // The engine may have to be asked first, and the arguments are needed behind its answer.
+    const frame = copied(frameBuffer.subarray(frameStart, frameEnd))
+    return services.guard.inspect(command, frameArguments(frame, 0, argumentCount), frame.length, this.#ask)
+  }
+
+  /** Other users may not be allowed to ask. What they sent before may then be answered later, which does not matter. */
+  get #ask(): AskEngine {
+    const { services, protocol } = this.#session
+    const { databaseId } = services.guard.database
+    return askOver(services.lanes.shared({ databaseId, user: 'default', protocol }))
   }
 }

@@ -1,6 +1,9 @@
+import { createConnection, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/index.js'
-import { RawClient, startRig } from '../testing/rig.js'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { DatabaseMeter } from '../../telemetry/index.js'
+import { usedBytes } from '../testing/memory.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 const MIB = 2 ** 20
 
@@ -31,5 +34,115 @@ describe('an engine that does not read', () => {
     const replies = '+OK\r\n'.repeat(COMMANDS)
     await waitFor(() => raw.received.length >= replies.length, { what: 'every reply', deadlineMs: 25_000 })
     expect(raw.received).toBe(replies)
+  })
+})
+
+/** A client that reads only when it is told to, and checks what it reads against one value. */
+class Reader {
+  readonly socket: Socket
+  readonly #reply: Buffer
+  #read = 0
+  #wanted = Number.POSITIVE_INFINITY
+  /** Whether everything read so far was as it should be. */
+  isRight = true
+
+  constructor(port: number, value: Buffer) {
+    this.#reply = Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, CRLF])
+    this.socket = createConnection({ port, host: '127.0.0.1' })
+    this.socket.write(`AUTH ${CREDENTIALS.password}\r\n`)
+    this.socket.on('error', () => {})
+    atCleanup(() => void this.socket.destroy())
+  }
+
+  /** Whole replies that were read. */
+  get replies(): number {
+    return Math.floor(this.#read / this.#reply.length)
+  }
+
+  /** Asks for the value so often, once it is logged in, and reads no more. */
+  async ask(key: string, times: number): Promise<void> {
+    await new Promise((resolve) => this.socket.once('data', resolve))
+    this.socket.on('data', (chunk: Buffer) => this.#check(chunk)).pause()
+    this.socket.write(`GET ${key}\r\n`.repeat(times))
+  }
+
+  /** Reads until it has at least so many replies in all, or is disconnected. */
+  async readUntil(wanted: number): Promise<void> {
+    this.#wanted = wanted
+    this.socket.resume()
+    const done = (): boolean => this.replies >= wanted || this.socket.closed
+    await waitFor(done, { what: `${wanted} replies`, deadlineMs: 20_000 })
+  }
+
+  #check(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; ) {
+      const from = this.#read % this.#reply.length
+      const length = Math.min(chunk.length - at, this.#reply.length - from)
+      if (chunk.compare(this.#reply, from, from + length, at, at + length) !== 0) this.isRight = false
+      this.#read += length
+      at += length
+    }
+    if (this.replies >= this.#wanted) this.socket.pause()
+  }
+}
+
+describe('a client that does not read', () => {
+  const startBounded = (lostBytes: number, meter = new DatabaseMeter()): Promise<Rig> => {
+    const usage = { usageOf: () => ({ meter, admission: { kind: 'open' as const } }) }
+    return startRig({}, undefined, usage, [], { readerBounds: { slowBytes: MIB / 4, lostBytes } })
+  }
+  /** No two places of it are alike, nor two values, so that no byte may be taken for another. */
+  const value = (letter: string, bytes: number): Buffer =>
+    Buffer.concat(Array.from({ length: bytes / 8 }, (_, index) => Buffer.from(letter + index.toString().padStart(7))))
+
+  it('is disconnected where nobody can be made to wait for it, once it has left so much unread', async () => {
+    const rig = await startBounded(4 * MIB)
+    const other = await new RawClient(rig.port).login()
+    await other.send(setCommand('a', value('a', MIB))).expect('+OK\r\n')
+    const reader = new Reader(rig.port, value('a', MIB))
+    await other.send('PING\r\n').expect('+PONG\r\n')
+    const before = usedBytes()
+    await reader.ask('a', 64)
+    const isCut = (): boolean => rig.complaints.includes('a client that does not read its replies was disconnected')
+    await waitFor(isCut, { what: 'it to be disconnected', deadlineMs: 20_000 })
+    await other.send('PING\r\n').expect('+PONG\r\n')
+    expect(usedBytes() - before).toBeLessThan(8 * MIB)
+  })
+
+  it('makes its own lane wait from then on, and gets the right bytes however slowly it reads', async () => {
+    const meter = new DatabaseMeter()
+    const rig = await startBounded(64 * MIB, meter)
+    const other = await new RawClient(rig.port).login()
+    await other.send(setCommand('a', value('a', MIB / 2))).expect('+OK\r\n')
+    const reader = new Reader(rig.port, value('a', MIB / 2))
+    const before = usedBytes()
+    await reader.ask('a', 200)
+    // A first window of replies is more than the system takes.
+    await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'it to be slow', deadlineMs: 20_000 })
+    for (let wanted = 40; wanted < 200; wanted += 40) {
+      await reader.readUntil(wanted)
+      await other.send('PING\r\n').expect('+PONG\r\n')
+      expect(usedBytes() - before).toBeLessThan(8 * MIB)
+    }
+    await reader.readUntil(200)
+    expect(reader).toMatchObject({ replies: 200, isRight: true })
+    expect(rig.complaints).toEqual([])
+  })
+
+  it('never gets bytes of another, whoever reads when', async () => {
+    const rig = await startBounded(4 * MIB)
+    const other = await new RawClient(rig.port).login()
+    const letters = ['a', 'b', 'c', 'd', 'e', 'f']
+    const readers = letters.map((letter, index) => new Reader(rig.port, value(letter, 3_200 * 4 ** index)))
+    for (const [index, letter] of letters.entries()) {
+      await other.send(setCommand(letter, value(letter, 3_200 * 4 ** index))).expect('+OK\r\n')
+    }
+    await Promise.all(readers.map((reader, index) => reader.ask(letters[index] ?? '', 25)))
+    await other.send('PING\r\n').expect('+PONG\r\n')
+    for (const reader of readers) {
+      await reader.readUntil(25)
+      expect(reader.isRight).toBe(true)
+    }
+    expect(readers.filter(({ replies }) => replies === 25).length).toBeGreaterThan(3)
   })
 })

@@ -1,3 +1,4 @@
+import { wrongArityText } from '../own-arity.js'
 import {
   encodeArray,
   encodeBulk,
@@ -46,7 +47,7 @@ const SYNTAX_ERROR = encodeError('ERR syntax error')
 
 /**
  * Answers a command about clients and their connections. `name` is a row of the command table, `args` are the arguments
- * behind it.
+ * behind it, of which there are as many as there have to be.
  */
 export function answerSessionCommand(context: CommandContext, name: string, args: readonly string[]): SessionAnswer {
   const handler = HANDLERS[name]
@@ -56,35 +57,20 @@ export function answerSessionCommand(context: CommandContext, name: string, args
 }
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
-  SELECT: (_, args) => {
-    if (args.length !== 1) return wrongArity('select')
-    if (!/^-?\d+$/.test(args[0] ?? '')) return encodeError('ERR value is not an integer or out of range')
-    return args[0] === '0' ? OK : encodeError('ERR DB index is out of range')
+  SELECT: (_, [index = '']) => {
+    if (!/^-?\d+$/.test(index)) return encodeError('ERR value is not an integer or out of range')
+    return index === '0' ? OK : encodeError('ERR DB index is out of range')
   },
-  'CLIENT|ID': ({ self }, args) => (args.length === 0 ? encodeInteger(self.profile.id) : wrongArity('client|id')),
-  'CLIENT|GETNAME': ({ self: { profile }, protocol }, args) => {
-    if (args.length > 0) return wrongArity('client|getname')
-    return profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name)
-  },
-  'CLIENT|SETNAME': ({ self }, args) => {
-    const [name] = args
-    if (name === undefined || args.length > 1) return wrongArity('client|setname')
-    return okUnless(setName(self.profile, name))
-  },
-  'CLIENT|SETINFO': ({ self }, args) => {
-    const [attribute, value] = args
-    if (attribute === undefined || value === undefined || args.length > 2) return wrongArity('client|setinfo')
-    return okUnless(setInfo(self.profile, attribute, value))
-  },
-  'CLIENT|INFO': ({ self, protocol }, args) =>
-    args.length === 0 ? encodeVerbatim(protocol, `${self.describe()}\n`) : wrongArity('client|info'),
+  'CLIENT|ID': ({ self }) => encodeInteger(self.profile.id),
+  'CLIENT|GETNAME': ({ self: { profile }, protocol }) =>
+    profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name),
+  'CLIENT|SETNAME': ({ self }, [name = '']) => okUnless(setName(self.profile, name)),
+  'CLIENT|SETINFO': ({ self }, [attribute = '', value = '']) => okUnless(setInfo(self.profile, attribute, value)),
+  'CLIENT|INFO': ({ self, protocol }) => encodeVerbatim(protocol, `${self.describe()}\n`),
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
   // Engines end the clients that hold the most memory only where they are told to, and here they are not.
-  'CLIENT|NO-EVICT': (_, args) => {
-    if (args.length !== 1) return wrongArity('client|no-evict')
-    return /^(on|off)$/i.test(args[0] ?? '') ? OK : SYNTAX_ERROR
-  },
+  'CLIENT|NO-EVICT': (_, [word = '']) => (/^(on|off)$/i.test(word) ? OK : SYNTAX_ERROR),
 }
 
 const okUnless = (problem: string | undefined): Buffer => (problem === undefined ? OK : encodeError(problem))
@@ -97,9 +83,8 @@ function list(context: CommandContext, args: readonly string[]): Buffer {
 }
 
 function kill(context: CommandContext, args: readonly string[]): Buffer | SessionAnswer {
-  const [address] = args
-  if (address === undefined) return wrongArity('client|kill')
   if (args.length > 1) return killByFilter(context, args)
+  const [address] = args
   const found = visible(context, ({ profile }) => profile.address === address)
   if (found.length === 0) return encodeError('ERR No such client')
   return { reply: OK, ends: end(context, found) }
@@ -125,7 +110,7 @@ function visible({ self, all }: CommandContext, fits: ClientFilter): readonly Li
 
 /** The engine's error for a wrong number of arguments. */
 export function wrongArity(command: string): Buffer {
-  return encodeError(`ERR wrong number of arguments for '${command}' command`)
+  return encodeError(`ERR ${wrongArityText(command)}`)
 }
 
 /** The answer to HELLO: the engine's, except that the client's id is ours. */

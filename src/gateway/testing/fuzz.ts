@@ -1,10 +1,13 @@
-import { CommandParser, frameArguments, limitsAfterLogin } from '../resp/command-parser.js'
+import { limitsAfterLogin } from '../resp/command-limits.js'
+import { CommandParser, type ParseOutcome } from '../resp/command-parser.js'
 import { encodeCommand } from '../resp/encode.js'
+import { frameArguments } from '../resp/frame-arguments.js'
+import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import { ReplyReader } from '../rest/reply-reader.js'
 import { pick, type Random, randomOf } from './random-commands.js'
 
-const LIMITS = limitsAfterLogin(2_000)
+const LIMITS = { ...limitsAfterLogin(2_000), largeArgumentBytes: 40 }
 const DAMAGE = [...Buffer.from('*$:+-_,#(=!~%>|?\r\n 0123456789-\0\xff"\'\\', 'latin1')]
 
 /**
@@ -22,29 +25,101 @@ function fuzzCommands(random: Random): void {
   const commands = Array.from({ length: 1 + below(random, 4) }, () => randomArguments(random))
   const whole = Buffer.concat(commands.map((args) => (random() < 0.15 ? inline(random) : encodeCommand(args))))
   const bytes = random() < 0.6 ? damaged(random, whole) : whole
-  const once = parse([bytes])
-  const inPieces = parse(pieces(random, bytes))
+  const once = new Reading().take([bytes])
+  const inPieces = new LentReading(random).take(pieces(random, bytes))
   if (JSON.stringify(once) !== JSON.stringify(inPieces)) {
     throw new Error(`other cuts, other commands: ${JSON.stringify([once, inPieces])}`)
   }
 }
 
-/** What a parser makes of bytes that come in these pieces; it is held to its promises on the way. */
-function parse(chunks: readonly Buffer[]): unknown[] {
-  const parser = new CommandParser()
-  parser.limits = LIMITS
-  const seen: unknown[] = []
-  for (const chunk of chunks) {
+/** What a parser makes of bytes that come in pieces; it is held to its promises on the way. */
+class Reading {
+  readonly parser = new CommandParser()
+  readonly #seen: unknown[] = []
+
+  take(chunks: readonly Buffer[]): readonly unknown[] {
+    this.parser.limits = LIMITS
+    for (const chunk of chunks) if (!this.takeChunk(chunk)) break
+    return this.#seen
+  }
+
+  /** @returns whether there may be more. */
+  takeChunk(chunk: Buffer): boolean {
+    const { parser } = this
     parser.push(chunk)
     for (let outcome = parser.next(); outcome !== 'more'; outcome = parser.next()) {
-      if (outcome === 'broken') return [...seen, parser.problem]
-      seen.push(outcome === 'frame' ? checkedFrame(parser) : parser.actualBytes)
+      this.note(outcome)
+      if (outcome === 'broken') return false
     }
     parser.release()
     // An inline command may be longer than a request, but not longer than its own bound.
     if (parser.heldBytes > LIMITS.maxRequestBytes + 65_536) throw new Error(`${parser.heldBytes} bytes are held back`)
+    return true
   }
-  return seen
+
+  note(outcome: ParseOutcome): void {
+    const { problem, actualBytes } = this.parser
+    if (outcome === 'frame') this.see(checkedFrame(this.parser))
+    else if (outcome === 'broken') this.see(problem)
+    else if (outcome === 'oversize') this.see(actualBytes)
+  }
+
+  see(what: unknown): void {
+    this.#seen.push(what)
+  }
+}
+
+const END = Buffer.alloc(0)
+
+/** The same with memory that is written to again after each piece, where commands are streamed or taken twice. */
+class LentReading extends Reading {
+  readonly #random: Random
+  #streamed = ''
+
+  constructor(random: Random) {
+    super()
+    this.#random = random
+  }
+
+  override take(chunks: readonly Buffer[]): readonly unknown[] {
+    return super.take([...chunks, END])
+  }
+
+  override takeChunk(chunk: Buffer): boolean {
+    chunk.copy(COMMON_BLOCK)
+    const lent = COMMON_BLOCK.subarray(0, chunk.length)
+    const goesOn = chunk !== END && this.#random() < 0.2 ? this.#hold(lent) : super.takeChunk(lent)
+    COMMON_BLOCK.fill('*', 0, chunk.length)
+    return goesOn
+  }
+
+  /** As when the client has to wait. */
+  #hold(lent: Buffer): true {
+    this.parser.push(lent)
+    this.parser.release()
+    return true
+  }
+
+  override note(outcome: ParseOutcome): void {
+    const { parser } = this
+    if (outcome === 'large' || outcome === 'frame') this.#takeTwice()
+    const { frameBuffer, frameStart, frameEnd } = parser
+    const bytes = frameBuffer.toString('latin1', frameStart, frameEnd)
+    if (outcome === 'large' && this.#random() < 0.5) {
+      parser.stream()
+      this.#streamed = bytes
+    } else if (outcome === 'part') this.#streamed += bytes
+    else if (outcome === 'last') this.see(this.#streamed + bytes)
+    else super.note(outcome)
+  }
+
+  /** As when the command has to wait. */
+  #takeTwice(): void {
+    if (this.#random() < 0.8) return
+    this.parser.repeat()
+    this.parser.release()
+    this.parser.next()
+  }
 }
 
 /**

@@ -108,7 +108,8 @@ export async function startRig(
   tls?: CertificateSource,
   usage?: UsageSource,
   engineSettings: readonly string[] = [],
-  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock'>> & Partial<GatewaySettings> = {},
+  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds'>> &
+    Partial<GatewaySettings> = {},
 ): Promise<Rig> {
   const engine = await startEngine(engineSettings)
   const directory = new TestDirectory()

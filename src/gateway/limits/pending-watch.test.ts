@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+import { type Answer, frame, limited, login, newUsage, post, run } from '../testing/limited.js'
+import type { RawClient, Rig } from '../testing/rig.js'
+
+const LIMIT = 1_000
+
+/** A stream with this many entries and a group that has read none of them. */
+async function withStream(entries: number, key = 'stream'): Promise<Rig> {
+  const rig = await limited({})
+  await run(rig, 'XGROUP', 'CREATE', key, 'group', '0', 'MKSTREAM')
+  await addEntries(rig, entries, key)
+  return rig
+}
+
+async function addEntries(rig: Rig, count: number, key = 'stream'): Promise<void> {
+  const { status } = await post(
+    rig,
+    '/pipeline',
+    Array.from({ length: count }, () => ['XADD', key, '*', 'f', 'v']),
+  )
+  expect(status).toBe(200)
+}
+
+const read = (rig: Rig, count: number, ...options: string[]): Promise<Answer> =>
+  run(rig, 'XREADGROUP', 'GROUP', 'group', 'worker', 'COUNT', count, ...options, 'STREAMS', 'stream', '>')
+
+const pendingOf = async (rig: Rig): Promise<number> => {
+  const { body } = await run(rig, 'XPENDING', 'stream', 'group')
+  return Number((body as { result: [number] }).result[0])
+}
+
+const refusal = (pending: number, requested: number, key = 'stream'): string =>
+  `ERR XReadGroup is cancelled. Pending Entries List limit per consumer is about to be reached. Limit: ${LIMIT}, ` +
+  `Current PEL size: ${pending}, Requested Read: ${requested}, Key: ${key}, Group: group, Consumer: worker.`
+
+const GROUP_READ = ['XREADGROUP', 'GROUP', 'group', 'worker']
+const twoStreams = (client: RawClient, count: string): RawClient =>
+  client.send(frame(...GROUP_READ, 'COUNT', count, 'STREAMS', 'stream', 'other', '>', '>'))
+
+describe('the pending entries of a consumer', () => {
+  it('are at most 1,000 on REST, and reading goes on once some are acknowledged', async () => {
+    const rig = await withStream(1_100)
+    for (let i = 0; i < 4; i++) expect((await read(rig, 240)).status).toBe(200)
+    expect(await read(rig, 41)).toEqual({ status: 400, body: { error: refusal(960, 41) } })
+    expect((await read(rig, 40)).status).toBe(200)
+    expect(await read(rig, 1)).toEqual({ status: 400, body: { error: refusal(1_000, 1) } })
+    const { body } = await run(rig, 'XPENDING', 'stream', 'group', '-', '+', 10)
+    const ids = (body as { result: [string][] }).result.map(([id]) => id)
+    expect((await run(rig, 'XACK', 'stream', 'group', ...ids)).body).toEqual({ result: 10 })
+    expect((await read(rig, 10)).status).toBe(200)
+    expect(await pendingOf(rig)).toBe(LIMIT)
+  })
+
+  it('are at most 1,000 on TCP with both protocols, also in a transaction', async () => {
+    const rig = await withStream(1_010)
+    expect((await read(rig, LIMIT)).status).toBe(200)
+    for (const protocol of [2, 3]) {
+      const client = await login(rig)
+      client.send(`HELLO ${protocol}\r\nCLIENT REPLY SKIP\r\nPING\r\n`)
+      client.send(frame(...GROUP_READ, 'COUNT', '5', 'STREAMS', 'stream', '>') + frame('ECHO', 'next'))
+      await expectEnd(client, `-${refusal(1_000, 5)}\r\n$4\r\nnext\r\n`)
+      client.send(`MULTI\r\n${frame(...GROUP_READ, 'STREAMS', 'stream', '>')}EXEC\r\n`)
+      const discarded = '-EXECABORT Transaction discarded because of previous errors.\r\n'
+      await expectEnd(client, `+OK\r\n-${refusal(1_000, 10)}\r\n${discarded}`)
+    }
+    expect(await pendingOf(rig)).toBe(LIMIT)
+  })
+
+  it('discard a transaction on REST', async () => {
+    const rig = await withStream(1_001)
+    const commands = [
+      ['SET', 'a', 1],
+      [...GROUP_READ, 'STREAMS', 'stream', '>'],
+    ]
+    expect(await post(rig, '/multi-exec', commands)).toEqual({ status: 400, body: { error: refusal(0, 1_001) } })
+    expect((await run(rig, 'EXISTS', 'a')).body).toEqual({ result: 0 })
+  })
+
+  it('are counted for each stream of a read', async () => {
+    const rig = await withStream(5)
+    await run(rig, 'XGROUP', 'CREATE', 'other', 'group', '0', 'MKSTREAM')
+    await addEntries(rig, 1_001, 'other')
+    const client = await login(rig)
+    await twoStreams(client, '1001').expect(`-${refusal(0, 1_001, 'other')}\r\n`)
+    expect(await pendingOf(rig)).toBe(0)
+  })
+
+  it('limit what is given, not what is asked for', async () => {
+    const rig = await withStream(3)
+    expect((await read(rig, 5_000)).status).toBe(200)
+    expect(await read(rig, 5_000)).toEqual({ status: 200, body: { result: null } })
+    expect(await pendingOf(rig)).toBe(3)
+  })
+
+  it('do not limit what is not kept as pending, or is read again', async () => {
+    const rig = await withStream(1_020)
+    expect((await read(rig, LIMIT)).status).toBe(200)
+    expect((await read(rig, 10, 'NOACK')).status).toBe(200)
+    expect((await run(rig, ...GROUP_READ, 'COUNT', 5, 'STREAMS', 'stream', '0')).status).toBe(200)
+    expect((await run(rig, 'XREADGROUP', 'GROUP', 'group', 'second', 'STREAMS', 'stream', '>')).status).toBe(200)
+    expect((await run(rig, 'XREADGROUP', 'GROUP', 'none', 'worker', 'STREAMS', 'stream', '>')).body).toEqual({
+      error: expect.stringMatching(/^NOGROUP/),
+    })
+  })
+
+  it('are looked up again after a claim', async () => {
+    const rig = await withStream(1_001)
+    expect((await read(rig, 500)).status).toBe(200)
+    const other = ['XREADGROUP', 'GROUP', 'group', 'second', 'COUNT', 500, 'STREAMS', 'stream', '>']
+    expect((await run(rig, ...other)).status).toBe(200)
+    expect((await run(rig, 'XAUTOCLAIM', 'stream', 'group', 'worker', 0, 0, 'COUNT', 1_000)).status).toBe(200)
+    expect(await read(rig, 1)).toEqual({ status: 400, body: { error: refusal(1_000, 1) } })
+  })
+
+  it('cost no question while a consumer stays far from the limit', async () => {
+    const usage = newUsage()
+    const rig = await limited({}, usage)
+    await run(rig, 'XGROUP', 'CREATE', 'stream', 'group', '0', 'MKSTREAM')
+    for (let i = 0; i < 20; i++) expect((await read(rig, 10)).status).toBe(200)
+    const { body } = await run(rig, 'INFO', 'commandstats')
+    const asked = /cmdstat_xinfo\|consumers:calls=(\d+)/.exec((body as { result: string }).result)?.[1]
+    expect(Number(asked)).toBe(1)
+  })
+})
+
+/** Waits for the last of what a client gets. */
+async function expectEnd(client: RawClient, end: string): Promise<void> {
+  await expect.poll(() => client.received.endsWith(end) || client.received, { timeout: 15_000 }).toBe(true)
+  client.received = ''
+}

@@ -1,0 +1,177 @@
+import { HomeportError } from '../../contract/errors.js'
+import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
+import type { AskEngine } from './engine-questions.js'
+
+/** Most entries that one consumer of a group may have been given and not acknowledged, on every plan (reference redis 2.2). */
+export const MAX_PENDING_ENTRIES = 1_000
+
+/** Consumers of which a bound is remembered at a time; of any other the engine is asked. */
+const MOST_KNOWN = 4_096
+/** What of a name is shown in an error. */
+const SHOWN_CHARACTERS = 128
+
+/** A consumer of a group of one stream. */
+interface Consumer {
+  readonly key: Argument
+  readonly group: Argument
+  readonly consumer: Argument
+}
+
+/** New entries that a consumer asks for. */
+interface GroupRead extends Consumer {
+  /** Infinite without COUNT. */
+  readonly count: number
+  readonly blocks: boolean
+}
+
+/**
+ * Keeps what a consumer has pending within `MAX_PENDING_ENTRIES`, without asking the engine for every XREADGROUP.
+ *
+ * A read cannot add more than it asks for. So of each consumer an upper bound is remembered, and only a read that might
+ * take it over the limit waits until the engine has been asked what is pending in truth and how much there is to read.
+ * Claims by others make the bound worthless and are followed by such a question.
+ *
+ * What stays possible: a consumer may pass the limit by one claim, one transaction, one REST pipeline or one script.
+ */
+export class PendingWatch {
+  readonly #bounds = new Map<string, number>()
+
+  /**
+   * Holds XREADGROUP, XCLAIM or XAUTOCLAIM against the limit; `args` begin with the command's name.
+   * @returns the error of the first stream that cannot be read; as a promise where the engine has to be asked.
+   */
+  inspect(args: readonly Argument[], ask: AskEngine): HomeportError | undefined | Promise<HomeportError | undefined> {
+    const [name = '', key, group, consumer] = args
+    if (name.toString().toUpperCase() !== 'XREADGROUP') {
+      if (key !== undefined && group !== undefined && consumer !== undefined) {
+        this.#bounds.delete(nameOf({ key, group, consumer }))
+      }
+      return undefined
+    }
+    const doubtful = groupReadsOf(args).filter((read) => !this.#passes(read))
+    return doubtful.length === 0 ? undefined : this.#decideAll(doubtful, ask)
+  }
+
+  #passes(read: GroupRead): boolean {
+    const name = nameOf(read)
+    const bound = this.#bounds.get(name)
+    if (bound === undefined || bound + read.count > MAX_PENDING_ENTRIES) return false
+    this.#remember(name, bound + read.count)
+    return true
+  }
+
+  async #decideAll(reads: readonly GroupRead[], ask: AskEngine): Promise<HomeportError | undefined> {
+    try {
+      const verdicts = await Promise.all(reads.map((read) => this.#decide(read, ask)))
+      return verdicts.find((verdict) => verdict !== undefined)
+    } catch (lost) {
+      if (lost instanceof HomeportError) return lost
+      throw lost
+    }
+  }
+
+  async #decide(read: GroupRead, ask: AskEngine): Promise<HomeportError | undefined> {
+    const { key, group, consumer } = read
+    const [consumers, groups, length] = await Promise.all([
+      ask(encodeCommand(['XINFO', 'CONSUMERS', key, group])),
+      ask(encodeCommand(['XINFO', 'GROUPS', key])),
+      ask(encodeCommand(['XLEN', key])),
+    ])
+    const pending = pendingOf(consumers, consumer)
+    const unread = lagOf(groups, group) ?? Number(/^:(\d+)/.exec(length.toString('latin1'))?.[1] ?? 0)
+    // Whoever blocks gets what is added next, though there is nothing yet.
+    const added = Math.min(read.count, Math.max(unread, read.blocks ? 1 : 0))
+    if (pending + added > MAX_PENDING_ENTRIES) return tooMany(read, pending, added)
+    this.#remember(nameOf(read), pending + added)
+    return undefined
+  }
+
+  #remember(name: string, bound: number): void {
+    this.#bounds.delete(name)
+    this.#bounds.set(name, bound)
+    if (this.#bounds.size <= MOST_KNOWN) return
+    for (const oldest of this.#bounds.keys()) {
+      this.#bounds.delete(oldest)
+      return
+    }
+  }
+}
+
+function tooMany(read: GroupRead, pendingEntries: number, added: number): HomeportError {
+  return new HomeportError('pending_entries', {
+    ...{ limit: MAX_PENDING_ENTRIES, pendingEntries },
+    requested: Number.isFinite(read.count) ? read.count : added,
+    ...{ key: shown(read.key), group: shown(read.group), consumer: shown(read.consumer) },
+  })
+}
+
+const shown = (name: Argument): string => name.toString().slice(0, SHOWN_CHARACTERS)
+
+function nameOf({ key, group, consumer }: Consumer): string {
+  return [key, group, consumer].map((part) => encodeBulk(part).toString('latin1')).join()
+}
+
+/** The streams of an XREADGROUP whose new entries are asked for; none where the command is not understood. */
+function groupReadsOf(args: readonly Argument[]): readonly GroupRead[] {
+  let group: Argument = ''
+  let consumer: Argument = ''
+  let count = Number.POSITIVE_INFINITY
+  let blocks = false
+  for (let at = 1; at < args.length; at++) {
+    switch (args[at]?.toString().toUpperCase()) {
+      case 'GROUP':
+        group = args[++at] ?? ''
+        consumer = args[++at] ?? ''
+        break
+      case 'COUNT':
+        count = countOf(args[++at])
+        break
+      case 'BLOCK':
+        blocks = true
+        at++
+        break
+      case 'NOACK':
+        return []
+      case 'STREAMS':
+        return newEntriesOf(args.slice(at + 1)).map((key) => ({ key, group, consumer, count, blocks }))
+    }
+  }
+  return []
+}
+
+/** Of `key… id…` the keys whose id is `>`. */
+function newEntriesOf(args: readonly Argument[]): readonly Argument[] {
+  const half = args.length / 2
+  return Number.isInteger(half) ? args.slice(0, half).filter((_, index) => args[half + index]?.toString() === '>') : []
+}
+
+/** A count of 0 and less is none to the engine. */
+function countOf(arg: Argument | undefined): number {
+  const count = Number(arg?.toString())
+  return Number.isSafeInteger(count) && count > 0 ? count : Number.POSITIVE_INFINITY
+}
+
+const NAME = encodeBulk('name')
+const PENDING = encodeBulk('pending')
+/** What stands behind the name of a group in XINFO GROUPS, in both versions of the protocol. */
+const LAG =
+  /^\$9\r\nconsumers\r\n:\d+\r\n\$7\r\npending\r\n:\d+\r\n\$17\r\nlast-delivered-id\r\n\$\d+\r\n[\d-]+\r\n\$12\r\nentries-read\r\n(?::\d+|_|\$-1)\r\n\$3\r\nlag\r\n:(\d+)/
+
+/** Entries that a consumer has pending, from XINFO CONSUMERS; 0 where it is not known, or there is no such group. */
+function pendingOf(reply: Buffer, consumer: Argument): number {
+  const facts = Buffer.concat([NAME, encodeBulk(consumer), PENDING])
+  const at = reply.indexOf(facts)
+  if (at < 0) return 0
+  const from = at + facts.length
+  return Number(/^:(\d+)/.exec(reply.toString('latin1', from, from + 24))?.[1] ?? 0)
+}
+
+/** How many entries a group has still to read, from XINFO GROUPS; undefined where the engine does not know. */
+function lagOf(reply: Buffer, group: Argument): number | undefined {
+  const facts = Buffer.concat([NAME, encodeBulk(group)])
+  const at = reply.indexOf(facts)
+  if (at < 0) return 0
+  const from = at + facts.length
+  const lag = LAG.exec(reply.toString('latin1', from, from + 512))?.[1]
+  return lag === undefined ? undefined : Number(lag)
+}

@@ -1,0 +1,67 @@
+/**
+ * Memory that connections read into, over and over. Views of it are *lent*: valid until the call returns that they were
+ * passed to. Whoever needs the bytes for longer takes them with `copied` or `kept`.
+ *
+ * Nearly all bytes that come from one socket are with another one before the call returns, so a block that stays in the
+ * processor's cache serves for good, where one made for every read would have to be allocated, touched and collected.
+ *
+ * - `common`: one block for all clients, who are many and of whom most are silent.
+ * - `replaceable`: one block for each connection to an engine. When bytes of it are kept, the connection takes another.
+ */
+type Loan = 'common' | 'replaceable'
+
+/** As much as a kernel has for us at a time. */
+const BLOCK_BYTES = 65_536
+/** From this size on, giving replaceable memory away costs less than copying out of it. */
+const COPY_LIMIT_BYTES = 16_384
+
+const loans = new WeakMap<ArrayBufferLike, Loan>()
+
+/** What every client's bytes are read into. */
+export const COMMON_BLOCK = newBlock('common')
+
+/** The memory that one connection to an engine reads into. */
+export class ReadMemory {
+  #block = newBlock('replaceable')
+
+  /** Where the next read goes. */
+  get block(): Buffer {
+    if (!loans.has(this.#block.buffer)) this.#block = newBlock('replaceable')
+    return this.#block
+  }
+
+  /** What the last read brought, lent. */
+  view(bytes: number): Buffer {
+    return this.#block.subarray(0, bytes)
+  }
+}
+
+/** Whether the bytes are going to be written to. */
+export function isLent(view: Buffer): boolean {
+  return loans.has(view.buffer)
+}
+
+/** The bytes of `view` in memory that stays as it is: a copy, if they are lent. */
+export function copied(view: Buffer): Buffer {
+  return loans.has(view.buffer) ? Buffer.from(view) : view
+}
+
+/** The same, but a large view of replaceable memory is kept as it is. */
+export function kept(view: Buffer): Buffer {
+  if (view.length < COPY_LIMIT_BYTES || loans.get(view.buffer) !== 'replaceable') return copied(view)
+  loans.delete(view.buffer)
+  return view
+}
+
+/** Keeps a view of replaceable memory that somebody holds who cannot be given another. */
+export function keep(view: Buffer): void {
+  const loan = loans.get(view.buffer)
+  if (loan === 'common') throw new Error('bytes of a client can only be copied')
+  if (loan === 'replaceable') loans.delete(view.buffer)
+}
+
+function newBlock(loan: Loan): Buffer {
+  const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+  loans.set(block.buffer, loan)
+  return block
+}

@@ -1,0 +1,75 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { discardBody } from '../../http/index.js'
+import { errorText } from '../error-text.js'
+import type { SyncTokens } from '../regions/sync-token.js'
+import type { GatewayLogger } from '../seams.js'
+import type { ClientAddresses } from './client-address.js'
+import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
+
+/** What exchanges need of the listener. */
+export interface ExchangeParts {
+  readonly answers: HttpAnswers
+  readonly tokens: SyncTokens
+  readonly addresses: ClientAddresses
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+}
+
+/** One HTTP request and its answer. */
+export class Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly parts: ExchangeParts
+
+  constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeParts) {
+    this.request = request
+    this.response = response
+    this.parts = parts
+  }
+
+  /** Where the client is; undefined when its connection is gone. */
+  get address(): string | undefined {
+    return this.parts.addresses.of(this.request)
+  }
+
+  /** What the client says that it has seen, as a moment of its database. */
+  get moment(): number {
+    return this.parts.tokens.momentOf(this.request.headers[SYNC_TOKEN_HEADER]?.toString())
+  }
+
+  /** Answers with JSON text, one who has seen `moment`. */
+  answer(json: string, moment: number | undefined): void {
+    this.parts.answers.ok(this.request, this.response, json, moment)
+  }
+
+  /** Answers with the bytes of replies. */
+  answerBytes(bytes: Buffer, moment: number | undefined): void {
+    this.parts.answers.bytes(this.request, this.response, bytes, moment)
+  }
+
+  /** Answers with an error of the engine. */
+  answerError(status: number, text: string): void {
+    this.parts.answers.error(this.request, this.response, status, text)
+  }
+
+  /** Answers with what went wrong, unless there is an answer already. */
+  fail(error: unknown): void {
+    // Whoever still sends would not get to read the answer.
+    if (this.request.complete) this.#answerFailure(error)
+    else void discardBody(this.request).then(() => this.#answerFailure(error))
+  }
+
+  #answerFailure(error: unknown): void {
+    if (this.response.headersSent || this.request.socket.destroyed) return
+    const shown = error instanceof HomeportError ? error : this.#internal(error)
+    this.answerError(shown.status, errorText(shown))
+  }
+
+  #internal(error: unknown): HomeportError {
+    const reference = Math.floor(this.parts.clock.now()).toString(36)
+    this.parts.logger.error({ err: error, reference }, 'a REST request failed')
+    return new HomeportError('internal', { reference })
+  }
+}

@@ -1,0 +1,49 @@
+import { HomeportError } from '../../contract/errors.js'
+import { arityProblem } from '../own-arity.js'
+import type { ParsedCommand } from './json-commands.js'
+import { type PreparedCommand, prepareCommand } from './prepare.js'
+
+/** A command of a pipeline that is ready to be carried out, or the error that stands in its slot. */
+export type Slot = PreparedCommand | HomeportError
+
+/** Prepares the commands of a pipeline; what cannot be carried out is an error in its slot. */
+export function prepareSlots(commands: readonly ParsedCommand[]): readonly Slot[] {
+  return commands.map(prepareSlot)
+}
+
+function prepareSlot(command: ParsedCommand): Slot {
+  if (command instanceof HomeportError) return command
+  try {
+    return prepareCommand(command)
+  } catch (error) {
+    if (error instanceof HomeportError) return error
+    throw error
+  }
+}
+
+/**
+ * The same commands, where those that no engine answers are errors if they have a wrong number of arguments: an engine
+ * would say so when it queues them, and discard the transaction.
+ */
+export function checkArities(slots: readonly Slot[]): readonly Slot[] {
+  return slots.map((slot) => {
+    if (!isManaged(slot)) return slot
+    const problem = arityProblem(slot.command.name, slot.args.length)
+    return problem === undefined ? slot : new HomeportError('command_malformed', { problem })
+  })
+}
+
+/** Whether a slot holds a command. */
+export function isPrepared(slot: Slot): slot is PreparedCommand {
+  return !(slot instanceof HomeportError)
+}
+
+/** Whether a slot holds a command about the database itself, which no engine answers. */
+export function isManaged(slot: Slot): slot is PreparedCommand {
+  return isPrepared(slot) && slot.command.state === 'managed'
+}
+
+/** Whether a slot holds a command that is sent to the engine. */
+export function isForEngine(slot: Slot): slot is PreparedCommand {
+  return isPrepared(slot) && slot.command.state !== 'managed'
+}

@@ -1,0 +1,98 @@
+import { createConnection } from 'node:net'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+})
+
+const head = (target: string, more: readonly string[] = [], method = 'POST'): string =>
+  [`${method} ${target} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${CREDENTIALS.token}`, ...more, '', ''].join(
+    '\r\n',
+  )
+
+const command = (...args: unknown[]): string => {
+  const body = JSON.stringify(args)
+  return head('/', [`Content-Length: ${Buffer.byteLength(body)}`]) + body
+}
+
+/** Sends bytes as they are; answers with all that has come once it ends with `end`. */
+async function exchange(pieces: readonly (string | Buffer)[], end: string): Promise<string> {
+  const socket = createConnection(rig.gateway.restPort, '127.0.0.1')
+  atCleanup(() => void socket.destroy())
+  let received = ''
+  socket.setEncoding('utf8').on('data', (text) => (received += String(text)))
+  for (const piece of pieces) {
+    socket.write(piece)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await waitFor(() => received.endsWith(end), { what: `the end ${end}`, deadlineMs: 15_000 })
+  socket.destroy()
+  return received
+}
+
+const bodiesOf = (received: string): readonly string[] =>
+  received.split(/HTTP\/1\.1 \d+ [^\r]+\r\n(?:[^\r]+\r\n)+\r\n/).filter((body) => body !== '')
+
+describe('requests on one connection', () => {
+  it('that come together are answered in order, also the wrong ones', async () => {
+    const together = command('SET', 'a', 'ü') + command('GET', 'a') + command('NOSUCH') + head('/get/a', [], 'GET')
+    const received = await exchange([together + command('ECHO', 'last')], '{"result":"last"}')
+    expect(bodiesOf(received)).toEqual([
+      '{"result":"OK"}',
+      '{"result":"ü"}',
+      `{"error":"ERR Command is not available: 'NOSUCH'"}`,
+      '{"result":"ü"}',
+      '{"result":"last"}',
+    ])
+  })
+
+  it('may come byte by byte, or with their bodies in pieces', async () => {
+    const bytes = Buffer.from(command('ECHO', 'é€x'))
+    const single = await exchange(
+      [...bytes].map((byte) => Buffer.from([byte])),
+      '{"result":"é€x"}',
+    )
+    expect(bodiesOf(single)).toEqual(['{"result":"é€x"}'])
+    const long = command('ECHO', 'y'.repeat(200_000))
+    const cuts = [0, 90, 170, 171, 65_000, 150_000, long.length]
+    const pieces = cuts.slice(1).map((cut, index) => long.slice(cuts[index], cut))
+    expect(bodiesOf(await exchange(pieces, 'y"}'))).toEqual([JSON.stringify({ result: 'y'.repeat(200_000) })])
+  })
+
+  it('may have bodies in chunks, and an answer to HEAD has none', async () => {
+    const chunked = `${head('/', ['Transfer-Encoding: chunked'])}6\r\n["ECHO\r\n8\r\n","abc"]\r\n0\r\n\r\n`
+    const received = await exchange([head('/get/none', [], 'HEAD') + chunked], '{"result":"abc"}')
+    expect(received).toMatch(
+      /^HTTP\/1\.1 200 OK\r\n(?:[^\r]+\r\n)*Content-Length: 15\r\n(?:[^\r]+\r\n)*\r\nHTTP\/1\.1 200 OK\r\n/,
+    )
+  })
+
+  it('that are refused before their body has come leave the connection in step', async () => {
+    const wrong = head('/').replace(CREDENTIALS.token, 'nope').replace('\r\n\r\n', '\r\nContent-Length: 14\r\n\r\n')
+    const received = await exchange([wrong, '["ECHO', `,"abc"]x${command('PING')}`], '{"result":"PONG"}')
+    expect(bodiesOf(received)).toEqual(['{"error":"WRONGPASS invalid or missing auth token"}', '{"result":"PONG"}'])
+  })
+})
+
+describe('a token', () => {
+  const ping = (): Promise<number> =>
+    fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } }).then(
+      ({ status }) => status,
+    )
+
+  it('that was used opens nothing once its database is gone, and opens it when it is back', async () => {
+    expect(await ping()).toBe(200)
+    rig.directory.remove(rig.database.databaseId)
+    expect(await ping()).toBe(401)
+    rig.directory.put(rig.database)
+    expect(await ping()).toBe(200)
+    rig.directory.put({ ...rig.database, loginEpoch: 1 })
+    expect(await ping()).toBe(200)
+    rig.directory.put({ ...rig.database, allowedIpRanges: ['203.0.113.1'] })
+    expect(await ping()).toBe(403)
+  })
+})

@@ -1,0 +1,78 @@
+import { encodeSimple } from '../resp/encode.js'
+import { fillTransactionReply, type Place } from '../transaction-reply.js'
+
+const QUEUED = encodeSimple('QUEUED')
+/** Nobody needs more of them in one transaction, and each takes memory until EXEC. */
+const MOST_PLACES = 10_000
+
+/** What queueing needs of the client's lane. */
+export interface QueueingLane {
+  /** Replies that have come, and that are owed: what was sent, and those of our own answers that had to wait. */
+  readonly answered: number
+  readonly owed: number
+  reply(bytes: Buffer): void
+}
+
+/**
+ * The commands of an open transaction that the gateway answers itself, or whose reply it changes. They are queued like
+ * the others and take their places in the reply to EXEC.
+ *
+ * A place is told by the number of commands that the engine has queued before it. That is what was sent since MULTI,
+ * less what the engine answers at once: an error there makes EXEC fail as a whole, so only nested commands of
+ * transactions have to be left out.
+ */
+export class QueuedAnswers {
+  /** An answer said that the connection ends once the client has it. */
+  endsConnection = false
+  readonly #lane: QueueingLane
+  readonly #places: Place[] = []
+  /** Replies on the lane that belong to no command in the engine's queue. */
+  #others: number
+
+  /** MULTI has just been sent. */
+  constructor(lane: QueueingLane) {
+    this.#lane = lane
+    this.#others = this.#taken
+  }
+
+  /** Whether EXEC can be left to the engine. */
+  get isEmpty(): boolean {
+    return this.#places.length === 0
+  }
+
+  /** Whether there are so many of these commands that no further one may be queued. */
+  get isFull(): boolean {
+    return this.#places.length >= MOST_PLACES
+  }
+
+  /** Queues a command that is answered by `answer`, once the transaction has been carried out. */
+  add(answer: () => Buffer | Promise<Buffer>): void {
+    this.#places.push({ kind: 'own', at: this.#queued, answer })
+    const before = this.#taken
+    this.#lane.reply(QUEUED)
+    this.#others += this.#taken - before
+  }
+
+  /** The command that is sent next is queued by the engine, and its reply goes through `change`. */
+  changeNext(change: (reply: Buffer) => Buffer): void {
+    this.#places.push({ kind: 'changed', at: this.#queued, change })
+  }
+
+  /** The command that is sent next is answered by the engine at once. */
+  leaveOutNext(): void {
+    this.#others++
+  }
+
+  /** Puts the answers into the engine's reply to EXEC. */
+  fill(reply: Buffer): Promise<Buffer> {
+    return fillTransactionReply(reply, this.#places)
+  }
+
+  get #taken(): number {
+    return this.#lane.answered + this.#lane.owed
+  }
+
+  get #queued(): number {
+    return this.#taken - this.#others
+  }
+}

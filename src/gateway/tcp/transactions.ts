@@ -1,0 +1,106 @@
+import { HomeportError } from '../../contract/errors.js'
+import { CollectedReplies } from '../lane/collect-reply.js'
+import { WatchedReply } from '../lane/watched-reply.js'
+import { QueuedAnswers } from './queued-answers.js'
+import type { Session } from './session.js'
+
+/** The transactions of one client: which lane they take, and what the gateway has to answer of them. */
+export class Transactions {
+  readonly #session: Session
+  /** What the gateway answers of the transaction that was opened last. */
+  #queue: QueuedAnswers | undefined
+  /** On a pinned lane, where replies are not counted: a transaction was opened and not ended. */
+  #isPinnedOpen = false
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  /** Whether a transaction is open, in which commands are queued. */
+  get isOpen(): boolean {
+    const { state } = this.#session.lane
+    return state.kind === 'own' && state.transaction === 'open'
+  }
+
+  /** Whether a transaction is open on a pinned lane, in which nothing of ours can be queued. */
+  get isOpenWhilePinned(): boolean {
+    return this.#isPinnedOpen && this.#session.lane.state.kind === 'pinned'
+  }
+
+  /** Where commands of the open transaction wait for EXEC that no engine answers; undefined when none is open. */
+  get queue(): QueuedAnswers | undefined {
+    return this.isOpen ? this.#queue : undefined
+  }
+
+  /** Takes the parser's present frame, which is MULTI, EXEC, DISCARD, WATCH or UNWATCH. */
+  route(name: string): void {
+    const { lane, parser } = this.#session
+    const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
+    if (lane.state.kind === 'pinned' && name !== 'WATCH' && name !== 'UNWATCH') this.#isPinnedOpen = name === 'MULTI'
+    if (lane.state.kind === 'pinned' || (lane.state.kind === 'shared' && !opens)) {
+      lane.forward(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
+      return
+    }
+    if (lane.state.kind === 'shared' && !this.#session.quietOrLater()) return
+    if (this.isOpen) this.#routeInside(name)
+    else this.#routeOutside(name, opens)
+  }
+
+  #routeInside(name: string): void {
+    const { queue } = this
+    const { lane, parser } = this.#session
+    if (name === 'MULTI' || name === 'WATCH') queue?.leaveOutNext()
+    const ends = parser.argumentCount === 1 && (name === 'EXEC' || name === 'DISCARD')
+    if (ends) lane.setTransaction('none')
+    if (name === 'EXEC') this.#execute(ends ? queue : undefined)
+    else this.#forward()
+  }
+
+  #routeOutside(name: string, opens: boolean): void {
+    const { lane, parser } = this.#session
+    if (opens) lane.enterOwn(name === 'MULTI' ? 'open' : 'watching')
+    else if (name === 'UNWATCH' && parser.argumentCount === 1 && this.#isWatching) lane.setTransaction('none')
+    this.#forward()
+    if (!opens || name !== 'MULTI') return
+    this.#queue = new QueuedAnswers(lane)
+    this.#isPinnedOpen = false
+  }
+
+  get #isWatching(): boolean {
+    const { state } = this.#session.lane
+    return state.kind === 'own' && state.transaction === 'watching'
+  }
+
+  #forward(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
+    this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+  }
+
+  #execute(queue: QueuedAnswers | undefined): void {
+    const { lane, parser, services } = this.#session
+    const settled = services.guard.scripts.begin()
+    if (!queue || queue.isEmpty) lane.forwardWatched(parser.frameBuffer, parser.frameStart, parser.frameEnd, settled)
+    else this.#session.waitFor(this.#fillReply(queue, settled))
+  }
+
+  /** Sends EXEC; its reply gets our answers before the client gets it. */
+  async #fillReply(queue: QueuedAnswers, settled: () => void): Promise<void> {
+    const { lane } = this.#session
+    try {
+      const filled = await queue.fill(await this.#replyToExec(settled))
+      lane.deliver(filled, 0, filled.length, 1)
+      if (queue.endsConnection) this.#session.hangUp()
+    } catch (error) {
+      if (!(error instanceof HomeportError)) throw error
+      lane.fail(1, error, false)
+    }
+  }
+
+  #replyToExec(settled: () => void): Promise<Buffer> {
+    const { lane, parser } = this.#session
+    return new Promise((resolve, reject: (error: HomeportError) => void) => {
+      const sink = new WatchedReply(new CollectedReplies(1, resolve, reject), settled)
+      lane.forwardFor(sink, parser.frameBuffer, parser.frameStart, parser.frameEnd)
+    })
+  }
+}

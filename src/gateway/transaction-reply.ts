@@ -1,0 +1,45 @@
+import { encodeArray } from './resp/encode.js'
+import { ReplyFramer } from './resp/reply-framer.js'
+
+const STAR = 0x2a
+const CR = 13
+
+/** Something that the gateway does to the reply to EXEC, where the engine's element number `at` stands. */
+export type Place =
+  /** A reply of ours stands before that element; what it answers is done when the transaction has been. */
+  | { readonly kind: 'own'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
+  /** That element is changed. */
+  | { readonly kind: 'changed'; readonly at: number; readonly change: (element: Buffer) => Buffer }
+
+/**
+ * Puts what the gateway answers of a transaction into the engine's reply to EXEC, in the order of the commands. A reply
+ * that is no array, because the transaction was not carried out, stays as it is, and nothing of ours is done.
+ */
+export async function fillTransactionReply(reply: Buffer, places: readonly Place[]): Promise<Buffer> {
+  const elements = elementsOf(reply)
+  if (!elements) return reply
+  const filled: Buffer[] = []
+  let next = 0
+  for (const place of places) {
+    for (const element of elements.slice(next, place.at)) filled.push(element)
+    next = place.at
+    if (place.kind === 'own') filled.push(await place.answer())
+    else filled.push(...elements.slice(next, ++next).map(place.change))
+  }
+  return encodeArray([...filled, ...elements.slice(next)])
+}
+
+/** The elements of an array, each as the bytes of its reply; undefined when the reply is no array. */
+function elementsOf(reply: Buffer): readonly Buffer[] | undefined {
+  const headEnd = reply.indexOf(CR)
+  const count = Number(reply.toString('latin1', 1, headEnd))
+  if (reply[0] !== STAR || count < 0) return undefined
+  const framer = new ReplyFramer()
+  const elements: Buffer[] = []
+  for (let at = headEnd + 2; elements.length < count; ) {
+    const end = framer.scan(reply, at, 1)
+    elements.push(reply.subarray(at, end))
+    at = end
+  }
+  return elements
+}
