@@ -1,38 +1,20 @@
-import { Client, Receiver } from '@upstash/qstash'
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { Receiver } from '@upstash/qstash'
+import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
-import { type QueueUnderTest, startQueue } from './testing/harness.js'
-import { type Sink, startSink } from './testing/sink.js'
+import { setQueueScenes } from './testing/scene.js'
 
 describeOnEveryStore('delivery', (openStore) => {
-  let store: Store
-  let sink: Sink
-  let service: QueueUnderTest
-  let client: Client
-  let accounts = 0
-
-  beforeAll(async () => {
-    store = await openStore()
-  })
-  beforeEach(async () => {
-    sink = await startSink()
-    service = await startQueue({ store, accountId: `acc_${++accounts}` })
-    client = new Client({ baseUrl: service.url, token: service.token, retry: false })
-  })
-  afterEach(async () => {
-    await service.stop()
-    await sink.close()
-  })
-
-  const arrived = (count: number) => waitFor(() => sink.received.length >= count, { what: `${count} deliveries` })
-
+  const scene = setQueueScenes(openStore)
   it('delivers what was published, signed so that the official receiver accepts it', async () => {
-    const url = `${sink.url}/hook?foo=bar&u=http://z/y`
-    const { messageId } = await client.publishJSON({ url, body: { hello: 'wörld' }, headers: { 'X-Mine': 'yes' } })
-    await arrived(1)
-    const [got] = sink.received
+    const url = `${scene.sink.url}/hook?foo=bar&u=http://z/y`
+    const { messageId } = await scene.client.publishJSON({
+      url,
+      body: { hello: 'wörld' },
+      headers: { 'X-Mine': 'yes' },
+    })
+    await scene.arrived(1)
+    const [got] = scene.sink.received
     expect(got?.target).toBe('/hook?foo=bar&u=http://z/y')
     expect(got?.headers).toMatchObject({
       'content-type': 'application/json',
@@ -46,7 +28,7 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(Object.keys(got?.headers ?? {}).filter((name) => name.includes('telemetry'))).toEqual([])
     const body = Buffer.from(got?.body ?? '', 'latin1').toString('utf8')
     expect(JSON.parse(body)).toEqual({ hello: 'wörld' })
-    const { current, next } = service.signingKeys()
+    const { current, next } = scene.service.signingKeys()
     const receiver = new Receiver({ currentSigningKey: current, nextSigningKey: next })
     const signature = String(got?.headers['upstash-signature'])
     await expect(receiver.verify({ signature, body, url })).resolves.toBe(true)
@@ -54,65 +36,65 @@ describeOnEveryStore('delivery', (openStore) => {
   })
 
   it('signs an empty body too', async () => {
-    await client.publish({ url: sink.url, method: 'GET' })
-    await arrived(1)
-    const { current, next } = service.signingKeys()
+    await scene.client.publish({ url: scene.sink.url, method: 'GET' })
+    await scene.arrived(1)
+    const { current, next } = scene.service.signingKeys()
     const receiver = new Receiver({ currentSigningKey: current, nextSigningKey: next })
-    const signature = String(sink.received[0]?.headers['upstash-signature'])
+    const signature = String(scene.sink.received[0]?.headers['upstash-signature'])
     await expect(receiver.verify({ signature, body: '' })).resolves.toBe(true)
-    expect(sink.received[0]?.method).toBe('GET')
+    expect(scene.sink.received[0]?.method).toBe('GET')
   })
 
   it('retries as the message says and then puts it into the dead letter queue', async () => {
-    sink.answer = () => ({ status: 500, body: 'no' })
-    const { messageId } = await client.publish({
-      url: sink.url,
+    scene.sink.answer = () => ({ status: 500, body: 'no' })
+    const { messageId } = await scene.client.publish({
+      url: scene.sink.url,
       body: 'x',
       retries: 2,
       retryDelay: '10 * (1 + retried)',
     })
-    await arrived(3)
+    await scene.arrived(3)
     const letters = await waitFor(
       async () => {
-        const { messages } = await client.dlq.listMessages({ filter: { messageId } })
+        const { messages } = await scene.client.dlq.listMessages({ filter: { messageId } })
         return messages.length > 0 && messages
       },
       { what: 'the dead letter' },
     )
-    expect(sink.received.map((got) => got.headers['upstash-retried'])).toEqual(['0', '1', '2'])
+    expect(scene.sink.received.map((got) => got.headers['upstash-retried'])).toEqual(['0', '1', '2'])
     expect(letters).toMatchObject([{ messageId, responseStatus: 500, responseBody: 'no', body: 'x' }])
   })
 
   it('does not retry when the destination forbids it', async () => {
-    sink.answer = () => ({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } })
-    const { messageId } = await client.publish({ url: sink.url, body: 'x', retries: 5, retryDelay: '1' })
-    await waitFor(async () => (await client.dlq.listMessages({ filter: { messageId } })).messages.length === 1, {
+    scene.sink.answer = () => ({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } })
+    const { messageId } = await scene.client.publish({ url: scene.sink.url, body: 'x', retries: 5, retryDelay: '1' })
+    await waitFor(async () => (await scene.client.dlq.listMessages({ filter: { messageId } })).messages.length === 1, {
       what: 'the dead letter',
     })
-    expect(sink.received).toHaveLength(1)
+    expect(scene.sink.received).toHaveLength(1)
   })
 
   it('waits as Retry-After asks', async () => {
-    sink.answer = () => (sink.received.length === 1 ? { status: 429, headers: { 'Retry-After': '0' } } : {})
-    await client.publish({ url: sink.url, body: 'x' })
-    await arrived(2)
-    expect(sink.received[1]?.headers['upstash-retried']).toBe('1')
+    scene.sink.answer = () => (scene.sink.received.length === 1 ? { status: 429, headers: { 'Retry-After': '0' } } : {})
+    await scene.client.publish({ url: scene.sink.url, body: 'x' })
+    await scene.arrived(2)
+    expect(scene.sink.received[1]?.headers['upstash-retried']).toBe('1')
   })
 
   it('reports every answer to the callback and the end to the failure callback', async () => {
-    sink.answer = (got) => (got.target === '/job' ? { status: 500, body: 'sorry' } : {})
-    const { messageId } = await client.publish({
-      url: `${sink.url}/job`,
+    scene.sink.answer = (got) => (got.target === '/job' ? { status: 500, body: 'sorry' } : {})
+    const { messageId } = await scene.client.publish({
+      url: `${scene.sink.url}/job`,
       body: 'work',
       retries: 1,
       retryDelay: '1',
-      callback: `${sink.url}/each`,
-      failureCallback: `${sink.url}/end`,
+      callback: `${scene.sink.url}/each`,
+      failureCallback: `${scene.sink.url}/end`,
       headers: { 'Upstash-Callback-Forward-X-Which': 'callback', 'Upstash-Failure-Callback-Retries': '0' },
     })
-    await arrived(5)
+    await scene.arrived(5)
     const bodies = (target: string) =>
-      sink.received.filter((got) => got.target === target).map((got) => JSON.parse(got.body))
+      scene.sink.received.filter((got) => got.target === target).map((got) => JSON.parse(got.body))
     const each = bodies('/each').sort((a, b) => a.retried - b.retried)
     expect(each).toMatchObject([
       {
@@ -129,20 +111,20 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(end).toMatchObject({
       status: 500,
       retried: 1,
-      url: `${sink.url}/job`,
+      url: `${scene.sink.url}/job`,
       dlqId: expect.stringMatching(/^\d+-\d+$/),
     })
-    expect(sink.received.find((got) => got.target === '/each')?.headers['x-which']).toBe('callback')
+    expect(scene.sink.received.find((got) => got.target === '/each')?.headers['x-which']).toBe('callback')
   })
 
   it('publishes a batch in order and refuses a wrong item alone', async () => {
-    const response = await fetch(`${service.url}/v2/batch`, {
+    const response = await fetch(`${scene.service.url}/v2/batch`, {
       method: 'POST',
-      headers: service.auth,
+      headers: scene.service.auth,
       body: JSON.stringify([
-        { destination: `${sink.url}/a`, headers: { 'upstash-forward-x-n': '1' }, body: 'one' },
+        { destination: `${scene.sink.url}/a`, headers: { 'upstash-forward-x-n': '1' }, body: 'one' },
         { destination: 'nonsense' },
-        { destination: `${sink.url}/b`, headers: { 'Upstash-Method': 'PUT' } },
+        { destination: `${scene.sink.url}/b`, headers: { 'Upstash-Method': 'PUT' } },
       ]),
     })
     const answers = (await response.json()) as Record<string, string>[]
@@ -151,40 +133,40 @@ describeOnEveryStore('delivery', (openStore) => {
       { error: expect.stringContaining('nonsense') },
       { messageId: expect.stringMatching(/^msg_/) },
     ])
-    await arrived(2)
-    expect(sink.received.map((got) => `${got.method} ${got.target} ${got.body}`).sort()).toEqual([
+    await scene.arrived(2)
+    expect(scene.sink.received.map((got) => `${got.method} ${got.target} ${got.body}`).sort()).toEqual([
       'POST /a one',
       'PUT /b ',
     ])
   })
 
   it('counts two publications with one deduplication id as one', async () => {
-    const publish = () => client.publish({ url: sink.url, body: 'x', deduplicationId: 'once' })
+    const publish = () => scene.client.publish({ url: scene.sink.url, body: 'x', deduplicationId: 'once' })
     const first = await publish()
     const second = await publish()
     expect(second).toMatchObject({ messageId: first.messageId, deduplicated: true })
-    await client.publish({ url: sink.url, body: 'x', contentBasedDeduplication: true })
-    const other = await client.publish({ url: sink.url, body: 'y', contentBasedDeduplication: true })
+    await scene.client.publish({ url: scene.sink.url, body: 'x', contentBasedDeduplication: true })
+    const other = await scene.client.publish({ url: scene.sink.url, body: 'y', contentBasedDeduplication: true })
     expect(other.deduplicated).toBeUndefined()
-    await arrived(3)
+    await scene.arrived(3)
   })
 
   it('cancels a message in flight: its request is aborted and its outcome ignored', async () => {
-    sink.answer = () => ({ silent: true })
-    const { messageId } = await client.publish({ url: sink.url, body: 'x' })
-    await arrived(1)
-    expect(await client.messages.cancel(messageId)).toEqual({ cancelled: 1 })
-    await waitFor(() => sink.aborted === 1, { what: 'the abort' })
-    await expect(client.messages.get(messageId)).rejects.toThrow(messageId)
-    const { logs } = await client.logs({ filter: { messageId } })
+    scene.sink.answer = () => ({ silent: true })
+    const { messageId } = await scene.client.publish({ url: scene.sink.url, body: 'x' })
+    await scene.arrived(1)
+    expect(await scene.client.messages.cancel(messageId)).toEqual({ cancelled: 1 })
+    await waitFor(() => scene.sink.aborted === 1, { what: 'the abort' })
+    await expect(scene.client.messages.get(messageId)).rejects.toThrow(messageId)
+    const { logs } = await scene.client.logs({ filter: { messageId } })
     expect(logs.map((log) => log.state)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED'])
   })
 
   it('delivers bodies that are too large to wait in memory', async () => {
     const body = 'x'.repeat(100_000)
-    sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
-    await client.publish({ url: sink.url, body, retryDelay: '1' })
-    await arrived(2)
-    expect(sink.received.map((got) => got.body === body)).toEqual([true, true])
+    scene.sink.answer = () => (scene.sink.received.length === 1 ? { status: 500 } : {})
+    await scene.client.publish({ url: scene.sink.url, body, retryDelay: '1' })
+    await scene.arrived(2)
+    expect(scene.sink.received.map((got) => got.body === body)).toEqual([true, true])
   })
 })

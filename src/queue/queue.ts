@@ -18,10 +18,11 @@ import { ByteBudget } from './byte-budget.js'
 import { Engine, type EngineDeps } from './engine/engine.js'
 import type { TargetPolicy } from './engine/targets.js'
 import { PlainKind } from './plain/kind.js'
+import { refuseForbiddenItem } from './publish/forbidden.js'
 import { Publishing } from './publish/publishing.js'
 import { Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
-import type { DeadLetterSource, DropSelector, Intake, LargeCancel, MessageKind, Queue } from './types.js'
+import type { DeadLetterSource, DropSelector, Intake, LargeCancel, MessageKind, PublishItem, Queue } from './types.js'
 
 /** What a queue is made of. */
 export interface QueueDeps {
@@ -168,6 +169,10 @@ class StoredQueue implements Queue {
 
   drop(which: DropSelector): void {
     this.#engine.drop(which)
+  }
+
+  refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void {
+    refuseForbiddenItem(urls, headers, this.#api.targets)
   }
 
   addKind(kind: MessageKind): void {

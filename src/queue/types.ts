@@ -143,6 +143,7 @@ export interface PublishItem {
   readonly destination: string
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
+  /** Its buffer holds nothing but what is published together with it. */
   readonly body: Uint8Array | undefined
   /** Name of a queue, where one was given. */
   readonly queue?: string
@@ -213,6 +214,12 @@ export interface Queue extends Service {
    * their outcomes ignored.
    */
   drop(which: DropSelector): void
+  /**
+   * Refuses addresses that may not be contacted, as far as that can be told without a look-up. For intakes: with the URLs
+   * that an item would be delivered to, and with its headers, which may name callbacks.
+   * @throws HomeportError `destination_forbidden`.
+   */
+  refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
   /** Registers a kind; before `start`. */
   addKind(kind: MessageKind): void
   /** Registers an intake; before `start`. The first one that claims an item gets it. */

@@ -1,75 +1,53 @@
-import { Client } from '@upstash/qstash'
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { sha256Hex } from '../../base/index.js'
-import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
-import { type QueueUnderTest, startQueue } from '../testing/harness.js'
-import { type Sink, startSink } from '../testing/sink.js'
+import { setQueueScenes } from '../testing/scene.js'
 
 describeOnEveryStore('the queue API', (openStore) => {
-  let store: Store
-  let sink: Sink
-  let service: QueueUnderTest
-  let client: Client
-  let accounts = 0
-
-  beforeAll(async () => {
-    store = await openStore()
-  })
-  beforeEach(async () => {
-    sink = await startSink()
-    service = await startQueue({ store, accountId: `acc_${++accounts}` })
-    client = new Client({ baseUrl: service.url, token: service.token, retry: false })
-  })
-  afterEach(async () => {
-    await service.stop()
-    await sink.close()
-  })
-
+  const scene = setQueueScenes(openStore)
   const later = { delay: '7d' } as const
-  const ask = async (method: string, target: string, body?: unknown): Promise<{ status: number; answer: unknown }> => {
-    const init = { method, headers: service.auth, ...(body !== undefined && { body: JSON.stringify(body) }) }
-    const response = await fetch(service.url + target, init)
-    const text = await response.text()
-    return { status: response.status, answer: text === '' ? undefined : JSON.parse(text) }
-  }
-
   /** Publishes a message that fails at once, and waits for its dead letter. */
   const deadLetter = async (label: string, headers: Record<string, string> = {}) => {
-    sink.answer = () => ({ status: 418, headers: { 'X-Pot': 'tea' }, body: `short ${label}` })
-    const { messageId } = await client.publish({ url: `${sink.url}/dead`, body: 'payload', retries: 0, label, headers })
-    return waitFor(async () => (await client.dlq.listMessages({ filter: { messageId } })).messages[0], {
+    scene.sink.answer = () => ({ status: 418, headers: { 'X-Pot': 'tea' }, body: `short ${label}` })
+    const { messageId } = await scene.client.publish({
+      url: `${scene.sink.url}/dead`,
+      body: 'payload',
+      retries: 0,
+      label,
+      headers,
+    })
+    return waitFor(async () => (await scene.client.dlq.listMessages({ filter: { messageId } })).messages[0], {
       what: 'a dead letter',
     })
   }
 
   it('shows a waiting message as it was published', async () => {
-    const { messageId } = await client.publishJSON({
-      url: `${sink.url}/?foo=bar`,
+    const { messageId } = await scene.client.publishJSON({
+      url: `${scene.sink.url}/?foo=bar`,
       body: { a: 1 },
       headers: { 'X-Mine': 'yes' },
       retries: 5,
       retryDelay: 'pow(2, retried) * 1000',
       timeout: 30,
-      callback: `${sink.url}/cb`,
-      failureCallback: `${sink.url}/fail`,
+      callback: `${scene.sink.url}/cb`,
+      failureCallback: `${scene.sink.url}/fail`,
       label: ['red', 'blue'],
       flowControl: { key: 'k/1', parallelism: 2, rate: 5, period: '1d' },
       ...later,
     })
-    const message = await client.messages.get(messageId)
+    const message = await scene.client.messages.get(messageId)
     expect(message).toMatchObject({
       messageId,
-      url: `${sink.url}/?foo=bar`,
+      url: `${scene.sink.url}/?foo=bar`,
       method: 'POST',
       header: { 'Content-Type': ['application/json'], 'X-Mine': ['yes'] },
       body: '{"a":1}',
       maxRetries: 5,
       retryDelayExpression: 'pow(2, retried) * 1000',
       timeout: 30_000,
-      callback: `${sink.url}/cb`,
-      failureCallback: `${sink.url}/fail`,
+      callback: `${scene.sink.url}/cb`,
+      failureCallback: `${scene.sink.url}/fail`,
       label: 'red',
       labels: ['red', 'blue'],
       flowControlKey: 'k/1',
@@ -84,44 +62,47 @@ describeOnEveryStore('the queue API', (openStore) => {
 
   it('shows redacted values only as hashes, and delivers the real ones', async () => {
     const redact: { body: true; header: string[] } = { body: true, header: ['X-Secret'] }
-    const { messageId } = await client.publish({
-      url: `${sink.url}/`,
+    const { messageId } = await scene.client.publish({
+      url: `${scene.sink.url}/`,
       body: 'top secret',
       headers: { 'X-Secret': 's3cret', 'X-Open': 'open' },
       redact,
     })
-    await waitFor(() => sink.received.length === 1, { what: 'the delivery' })
-    expect(sink.received[0]).toMatchObject({ body: 'top secret', headers: { 'x-secret': 's3cret' } })
-    const message = await client.messages.get(messageId)
+    await waitFor(() => scene.sink.received.length === 1, { what: 'the delivery' })
+    expect(scene.sink.received[0]).toMatchObject({ body: 'top secret', headers: { 'x-secret': 's3cret' } })
+    const message = await scene.client.messages.get(messageId)
     expect(message.body).toBe(`REDACTED:${sha256Hex('top secret')}`)
     expect(message.header).toMatchObject({ 'X-Secret': [`REDACTED:${sha256Hex('s3cret')}`], 'X-Open': ['open'] })
-    const { logs } = await client.logs({ filter: { messageId } })
+    const { logs } = await scene.client.logs({ filter: { messageId } })
     expect(JSON.stringify(logs)).not.toMatch(/s3cret|top secret/)
     expect(JSON.stringify(logs)).not.toContain(btoa('top secret'))
   })
 
   it('takes settings from the query, where a header wins, and keeps the query of the destination', async () => {
-    const target = `${sink.url}/x?a=1&upstash-retries=7&b=%20c&upstash-forward-x-q=q&upstash-delay=7d`
-    const response = await fetch(`${service.url}/v2/publish/${target}`, {
+    const target = `${scene.sink.url}/x?a=1&upstash-retries=7&b=%20c&upstash-forward-x-q=q&upstash-delay=7d`
+    const response = await fetch(`${scene.service.url}/v2/publish/${target}`, {
       method: 'POST',
-      headers: { ...service.auth, 'Upstash-Retries': '2' },
+      headers: { ...scene.service.auth, 'Upstash-Retries': '2' },
     })
     const { messageId } = (await response.json()) as { messageId: string }
-    expect(await client.messages.get(messageId)).toMatchObject({
-      url: `${sink.url}/x?a=1&b=%20c`,
+    expect(await scene.client.messages.get(messageId)).toMatchObject({
+      url: `${scene.sink.url}/x?a=1&b=%20c`,
       maxRetries: 2,
       header: { 'X-Q': ['q'] },
     })
   })
 
   it('takes the token from the query and hides it from the destination', async () => {
-    const token = encodeURIComponent(service.token)
-    const target = `${sink.url}/x?qstash_token=${token}&keep=1&upstash-header-forward=true`
-    const response = await fetch(`${service.url}/v2/publish/${target}`, { method: 'POST', headers: { 'X-Hook': 'h' } })
+    const token = encodeURIComponent(scene.service.token)
+    const target = `${scene.sink.url}/x?qstash_token=${token}&keep=1&upstash-header-forward=true`
+    const response = await fetch(`${scene.service.url}/v2/publish/${target}`, {
+      method: 'POST',
+      headers: { 'X-Hook': 'h' },
+    })
     expect(response.status).toBe(200)
-    await waitFor(() => sink.received.length === 1, { what: 'the delivery' })
-    expect(sink.received[0]).toMatchObject({ target: '/x?keep=1', headers: { 'x-hook': 'h' } })
-    expect((await fetch(`${service.url}/v2/dlq?qstash_token=${token}`)).status).toBe(200)
+    await waitFor(() => scene.sink.received.length === 1, { what: 'the delivery' })
+    expect(scene.sink.received[0]).toMatchObject({ target: '/x?keep=1', headers: { 'x-hook': 'h' } })
+    expect((await fetch(`${scene.service.url}/v2/dlq?qstash_token=${token}`)).status).toBe(200)
   })
 
   it.each([
@@ -150,104 +131,129 @@ describeOnEveryStore('the queue API', (openStore) => {
     ['/v2/publish/http://x.test', { 'Upstash-Redact-Fields': 'all' }, 400, 'header[Name]'],
     ['/v2/publish/http://x.test', { 'Upstash-Cron': '* * * * *' }, 400, 'schedules'],
   ])('refuses POST %s with %j', async (target, headers, status, reason) => {
-    const response = await fetch(service.url + target, { method: 'POST', headers: { ...service.auth, ...headers } })
+    const response = await fetch(scene.service.url + target, {
+      method: 'POST',
+      headers: { ...scene.service.auth, ...headers },
+    })
     const { error } = (await response.json()) as { error: string }
     expect({ status: response.status, error }).toEqual({ status, error: expect.stringContaining(reason) })
   })
 
   it('cancels what a filter selects and nothing else', async () => {
-    const publish = (path: string, label: string) => client.publish({ url: `${sink.url}${path}`, label, ...later })
+    const publish = (path: string, label: string) =>
+      scene.client.publish({ url: `${scene.sink.url}${path}`, label, ...later })
     await publish('/a', 'x')
     await publish('/a', 'y')
     await publish('/b', 'x')
     await publish('/b', 'z')
-    expect(await ask('DELETE', '/v2/messages?label=x,y&path=/a')).toEqual({ status: 200, answer: { cancelled: 2 } })
-    expect(await ask('DELETE', '/v2/messages', { label: 'nothing' })).toEqual({ status: 200, answer: { cancelled: 0 } })
-    expect(await ask('DELETE', '/v2/messages?labeel=x')).toMatchObject({
+    expect(await scene.ask('DELETE', '/v2/messages?label=x,y&path=/a')).toEqual({
+      status: 200,
+      answer: { cancelled: 2 },
+    })
+    expect(await scene.ask('DELETE', '/v2/messages', { label: 'nothing' })).toEqual({
+      status: 200,
+      answer: { cancelled: 0 },
+    })
+    expect(await scene.ask('DELETE', '/v2/messages?labeel=x')).toMatchObject({
       status: 400,
       answer: { error: expect.stringContaining('label') },
     })
-    expect(await ask('DELETE', '/v2/messages?label=')).toMatchObject({ status: 400 })
-    expect(await ask('DELETE', '/v2/messages?fromDate=5&toDate=5')).toMatchObject({ status: 400 })
-    expect(await ask('DELETE', '/v2/messages', { messageIds: [] })).toEqual({ status: 200, answer: { cancelled: 0 } })
-    expect(await ask('DELETE', '/v2/messages?queueName=q')).toEqual({ status: 200, answer: { cancelled: 0 } })
-    expect(await ask('DELETE', '/v2/messages?count=1')).toEqual({ status: 200, answer: { cancelled: 1 } })
-    expect(await ask('DELETE', '/v2/messages')).toEqual({ status: 200, answer: { cancelled: 1 } })
+    expect(await scene.ask('DELETE', '/v2/messages?label=')).toMatchObject({ status: 400 })
+    expect(await scene.ask('DELETE', '/v2/messages?fromDate=5&toDate=5')).toMatchObject({ status: 400 })
+    expect(await scene.ask('DELETE', '/v2/messages', { messageIds: [] })).toEqual({
+      status: 200,
+      answer: { cancelled: 0 },
+    })
+    expect(await scene.ask('DELETE', '/v2/messages?queueName=q')).toEqual({ status: 200, answer: { cancelled: 0 } })
+    expect(await scene.ask('DELETE', '/v2/messages?count=1')).toEqual({ status: 200, answer: { cancelled: 1 } })
+    expect(await scene.ask('DELETE', '/v2/messages')).toEqual({ status: 200, answer: { cancelled: 1 } })
   })
 
-  it('cancels by ids with the official client, each once', async () => {
-    const ids = [await client.publish({ url: sink.url, ...later }), await client.publish({ url: sink.url, ...later })]
+  it('cancels by ids with the official scene.client, each once', async () => {
+    const ids = [
+      await scene.client.publish({ url: scene.sink.url, ...later }),
+      await scene.client.publish({ url: scene.sink.url, ...later }),
+    ]
     const messageIds = ids.map(({ messageId }) => messageId)
-    expect(await client.messages.cancel([...messageIds, 'msg_none'])).toEqual({ cancelled: 2 })
-    expect(await client.messages.cancel({ all: true })).toEqual({ cancelled: 0 })
-    expect(await ask('DELETE', `/v2/messages/${messageIds[0]}`)).toMatchObject({ status: 404 })
+    expect(await scene.client.messages.cancel([...messageIds, 'msg_none'])).toEqual({ cancelled: 2 })
+    expect(await scene.client.messages.cancel({ all: true })).toEqual({ cancelled: 0 })
+    expect(await scene.ask('DELETE', `/v2/messages/${messageIds[0]}`)).toMatchObject({ status: 404 })
   })
 
   it('lists, reads and deletes dead letters', async () => {
     const a = await deadLetter('a')
     const b = await deadLetter('b')
     expect(a).toMatchObject({ responseStatus: 418, responseBody: 'short a', responseHeader: { 'X-Pot': ['tea'] } })
-    const page = await client.dlq.listMessages({ count: 1 })
+    const page = await scene.client.dlq.listMessages({ count: 1 })
     expect(page.messages.map((letter) => letter.dlqId)).toEqual([a.dlqId])
-    const rest = await client.dlq.listMessages({ cursor: page.cursor })
+    const rest = await scene.client.dlq.listMessages({ cursor: page.cursor })
     expect(rest.messages.map((letter) => letter.dlqId)).toEqual([b.dlqId])
     expect(rest.cursor).toBeUndefined()
-    const latest = await ask('GET', '/v2/dlq?order=latestFirst&label=a&label=b&responseStatus=418')
+    const latest = await scene.ask('GET', '/v2/dlq?order=latestFirst&label=a&label=b&responseStatus=418')
     expect(latest.answer).toMatchObject({ messages: [{ dlqId: b.dlqId }, { dlqId: a.dlqId }] })
-    expect(await ask('GET', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 200, answer: { label: 'a' } })
-    expect(await ask('GET', '/v2/dlq?labeel=a')).toMatchObject({ status: 400 })
-    expect(await ask('GET', '/v2/dlq?cursor=nonsense')).toMatchObject({ status: 400 })
-    await client.dlq.delete(a.dlqId)
-    expect(await ask('DELETE', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 404 })
-    expect(await ask('DELETE', '/v2/dlq', { dlqIds: [a.dlqId, b.dlqId] })).toEqual({
+    expect(await scene.ask('GET', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 200, answer: { label: 'a' } })
+    expect(await scene.ask('GET', '/v2/dlq?labeel=a')).toMatchObject({ status: 400 })
+    expect(await scene.ask('GET', '/v2/dlq?cursor=nonsense')).toMatchObject({ status: 400 })
+    await scene.client.dlq.delete(a.dlqId)
+    expect(await scene.ask('DELETE', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 404 })
+    expect(await scene.ask('DELETE', '/v2/dlq', { dlqIds: [a.dlqId, b.dlqId] })).toEqual({
       status: 200,
       answer: { deleted: 1 },
     })
-    expect((await client.dlq.listMessages()).messages).toEqual([])
+    expect((await scene.client.dlq.listMessages()).messages).toEqual([])
   })
 
   it('sends dead letters again with their real content, changed as the request says', async () => {
     const letter = await deadLetter('again', { 'X-Key': 'value', 'Upstash-Redact-Fields': 'body' })
-    sink.answer = () => ({})
-    sink.received.length = 0
-    expect(await ask('POST', '/v2/dlq/retry/1-1')).toMatchObject({ status: 404 })
-    const retried = await ask('POST', `/v2/dlq/retry?dlqIds=${letter.dlqId}`)
+    scene.sink.answer = () => ({})
+    scene.sink.received.length = 0
+    expect(await scene.ask('POST', '/v2/dlq/retry/1-1')).toMatchObject({ status: 404 })
+    const retried = await scene.ask('POST', `/v2/dlq/retry?dlqIds=${letter.dlqId}`)
     expect(retried).toMatchObject({
       status: 201,
       answer: { responses: [{ messageId: expect.stringMatching(/^msg_/) }] },
     })
-    await waitFor(() => sink.received.length === 1, { what: 'the delivery' })
-    expect(sink.received[0]).toMatchObject({ body: 'payload', headers: { 'x-key': 'value', 'upstash-retried': '0' } })
-    expect((await client.dlq.listMessages()).messages).toEqual([])
+    await waitFor(() => scene.sink.received.length === 1, { what: 'the delivery' })
+    expect(scene.sink.received[0]).toMatchObject({
+      body: 'payload',
+      headers: { 'x-key': 'value', 'upstash-retried': '0' },
+    })
+    expect((await scene.client.dlq.listMessages()).messages).toEqual([])
     const second = await deadLetter('twice')
-    const response = await fetch(`${service.url}/v2/dlq/retry/${second.dlqId}`, {
+    const response = await fetch(`${scene.service.url}/v2/dlq/retry/${second.dlqId}`, {
       method: 'POST',
-      headers: { ...service.auth, 'Upstash-Delay': '1d', 'Upstash-Retries': '9' },
+      headers: { ...scene.service.auth, 'Upstash-Delay': '1d', 'Upstash-Retries': '9' },
     })
     expect(response.status).toBe(201)
     const { messageId } = (await response.json()) as { messageId: string }
-    expect(await client.messages.get(messageId)).toMatchObject({ maxRetries: 9, label: 'twice', body: 'payload' })
+    expect(await scene.client.messages.get(messageId)).toMatchObject({ maxRetries: 9, label: 'twice', body: 'payload' })
   })
 
   it('tells the life of a message in its log', async () => {
-    sink.answer = () => (sink.received.length === 1 ? { status: 503, body: 'busy' } : { status: 201, body: 'done' })
-    const { messageId } = await client.publish({ url: `${sink.url}/log`, body: 'b', retryDelay: '1', label: 'logged' })
+    scene.sink.answer = () =>
+      scene.sink.received.length === 1 ? { status: 503, body: 'busy' } : { status: 201, body: 'done' }
+    const { messageId } = await scene.client.publish({
+      url: `${scene.sink.url}/log`,
+      body: 'b',
+      retryDelay: '1',
+      label: 'logged',
+    })
     const logs = await waitFor(
       async () => {
-        const { logs } = await client.logs({ filter: { messageId } })
+        const { logs } = await scene.client.logs({ filter: { messageId } })
         return logs[0]?.state === 'DELIVERED' && logs
       },
       { what: 'the log of the delivery' },
     )
     expect(logs.map((log) => log.state)).toEqual(['DELIVERED', 'ACTIVE', 'RETRY', 'ERROR', 'ACTIVE', 'CREATED'])
     expect(logs[0]).toMatchObject({
-      url: `${sink.url}/log`,
+      url: `${scene.sink.url}/log`,
       responseStatus: 201,
       responseBody: btoa('done'),
       body: btoa('b'),
     })
     expect(logs[2]).toMatchObject({ error: expect.stringContaining('503'), nextDeliveryTime: expect.any(Number) })
-    const oldest = await ask('GET', `/v2/events?messageId=${messageId}&order=earliestFirst&state=IN_PROGRESS`)
+    const oldest = await scene.ask('GET', `/v2/events?messageId=${messageId}&order=earliestFirst&state=IN_PROGRESS`)
     expect((oldest.answer as { events: { state: string }[] }).events.map((log) => log.state)).toEqual([
       'ACTIVE',
       'ERROR',
@@ -258,14 +264,14 @@ describeOnEveryStore('the queue API', (openStore) => {
 
   it('pages through the log without gaps or repetitions, in both orders', async () => {
     for (let n = 0; n < 5; n++) {
-      const { messageId } = await client.publish({ url: sink.url, ...later })
-      await client.messages.delete(messageId)
+      const { messageId } = await scene.client.publish({ url: scene.sink.url, ...later })
+      await scene.client.messages.delete(messageId)
     }
     for (const order of ['earliestFirst', 'latestFirst']) {
       const seen: string[] = []
       let cursor = ''
       do {
-        const { answer } = await ask('GET', `/v2/logs?count=4&order=${order}&cursor=${cursor}`)
+        const { answer } = await scene.ask('GET', `/v2/logs?count=4&order=${order}&cursor=${cursor}`)
         const page = answer as { logs: { messageId: string; state: string }[]; cursor?: string }
         seen.push(...page.logs.map((log) => `${log.messageId} ${log.state}`))
         cursor = page.cursor ?? ''
@@ -278,10 +284,10 @@ describeOnEveryStore('the queue API', (openStore) => {
   })
 
   it('signs with the next key after a rotation', async () => {
-    const before = service.signingKeys()
-    expect(await ask('GET', '/v2/keys')).toEqual({ status: 200, answer: before })
-    const { answer } = await ask('POST', '/v2/keys/rotate')
+    const before = scene.service.signingKeys()
+    expect(await scene.ask('GET', '/v2/keys')).toEqual({ status: 200, answer: before })
+    const { answer } = await scene.ask('POST', '/v2/keys/rotate')
     expect(answer).toMatchObject({ current: before.next })
-    expect(service.signingKeys()).toEqual(answer)
+    expect(scene.service.signingKeys()).toEqual(answer)
   })
 })

@@ -70,6 +70,14 @@ describeOnStore('sqlite', 'destinations that this server may not contact', (open
     expect((await call('GET', '/v2/topics/none')).status).toBe(404)
   })
 
+  it('are refused to the intakes of other rooms, with what they name as callbacks', () => {
+    const { queue } = service
+    const code = expect.objectContaining({ code: 'destination_forbidden' })
+    expect(() => queue.refuseForbidden([ALLOWED, 'http://10.1.2.3/'], {})).toThrow(code)
+    expect(() => queue.refuseForbidden([], { 'upstash-failure-callback': 'http://127.1/' })).toThrow(code)
+    expect(() => queue.refuseForbidden([ALLOWED], { 'upstash-callback': ALLOWED })).not.toThrow()
+  })
+
   it('are all there are: public addresses and names are accepted', async () => {
     for (const url of [ALLOWED, 'https://localhost.example.com/', 'https://[2a00::1]/']) {
       expect((await call('POST', `/v2/publish/${url}`, later)).status).toBe(200)

@@ -105,6 +105,28 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual([1])
   })
 
+  it.each([
+    ['was delivered', (backlog: Backlog, entry: Entry) => backlog.release(entry)],
+    ['was canceled', (backlog: Backlog, entry: Entry) => void backlog.drop({ seqs: [entry.seq] })],
+    [
+      'waits for its next attempt',
+      (backlog: Backlog, entry: Entry) => backlog.again(entry, { ...entry.message, retried: 1, nextAt: 60_000 }, 0),
+    ],
+  ])('does not send what a load had brought again when its offer comes after it %s', (_what, end) => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    const published = row(1, 0)
+    drainLoads(backlog, [published], 0)
+    const entry = backlog.take(0) as Entry
+    backlog.answered(entry)
+    end(backlog, entry)
+    // Of a store with many connections, the answer to the publication may be read later than all of that.
+    backlog.offer([published], 0)
+    expect(taken(backlog)).toEqual([])
+    // Its time was changed: that is another attempt.
+    backlog.offer([row(1, 1)], 1)
+    expect(taken(backlog, 1)).toEqual([1])
+  })
+
   it('keeps a message that is offered while a load that may miss it is under way', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     const load = backlog.nextLoad(0)

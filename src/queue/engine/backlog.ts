@@ -6,6 +6,7 @@ import { type Entry, isBefore, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Heap } from './heap.js'
 import { Holdings } from './holdings.js'
+import { Past } from './past.js'
 import { type TurnLimits, Turns } from './turns.js'
 
 /**
@@ -61,6 +62,7 @@ export class Backlog {
   /** Set while a load is under way. */
   #meanwhile: Meanwhile | undefined
   #lastLoad: Load['kind'] = 'all'
+  readonly #past = new Past()
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
     this.#limits = limits
@@ -82,7 +84,9 @@ export class Backlog {
   offer(rows: readonly PendingRow[], now: number): void {
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
-      if (this.#meanwhile || this.#coverage.covers(row.account_id, laneOf(row), place)) this.#admit(toEntry(row), now)
+      if (this.#past.has(place)) continue
+      if (this.#meanwhile || this.#coverage.covers(row.account_id, laneOf(row), place))
+        this.#admit(toEntry(row, 'offer'), now)
     }
   }
 
@@ -110,6 +114,7 @@ export class Backlog {
   release(entry: Entry): void {
     if (!this.#held.holds(entry)) return
     this.#meanwhile?.left.add(entry.seq)
+    if (entry.origin === 'load') this.#past.add(entry)
     this.#held.remove(entry)
     this.#noteHunger(entry.lane, entry.message.accountId)
   }
@@ -157,7 +162,7 @@ export class Backlog {
     const meanwhile = this.#meanwhile
     this.#meanwhile = undefined
     this.#coverage.loaded(load, upTo)
-    for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row), now)
+    for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of meanwhile?.came ?? []) this.#admit(entry, now)
     if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
   }

@@ -29,6 +29,8 @@ export type EntryState = 'waiting' | 'limited' | 'ready' | 'sending' | 'dropped'
 /** A message in the engine's memory. */
 export interface Entry extends Place {
   readonly message: PendingMessage
+  /** How it came into memory. */
+  readonly origin: 'offer' | 'load'
   /** The body is in the store only and has to be read before the message is sent. */
   readonly bodyInStore: boolean
   /** How long the body is, in memory or not. */
@@ -67,7 +69,7 @@ const parseHeaders = rememberingParser<HeaderMap>()
 const parseConfig = rememberingParser<MessageConfig>()
 
 /** The engine's view of a row. */
-export function toPending(row: PendingRow): PendingMessage {
+export function toPending(row: PendingRow, body = row.body): PendingMessage {
   return {
     seq: row.seq,
     messageId: row.message_id,
@@ -78,7 +80,7 @@ export function toPending(row: PendingRow): PendingMessage {
     method: row.method,
     headers: parseHeaders(row.headers),
     config: parseConfig(row.config),
-    body: row.body ?? undefined,
+    body: body ?? undefined,
     maxRetries: row.max_retries,
     retried: row.retried,
     nextAt: row.next_at,
@@ -94,12 +96,18 @@ export function toPending(row: PendingRow): PendingMessage {
   }
 }
 
+/** A body that waits must not keep the bodies in memory that came in one buffer with it. */
+function heldBody({ body }: PendingRow): Uint8Array | null {
+  return body && body.byteLength < body.buffer.byteLength ? new Uint8Array(body) : body
+}
+
 /** Makes an entry of a row, without its body when that is large. */
-export function toEntry(row: PendingRow): Entry {
+export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
   const bodyInStore = row.body_bytes > LARGEST_HELD_BODY
-  const message = toPending(bodyInStore ? { ...row, body: null } : row)
+  const message = toPending(row, bodyInStore ? null : heldBody(row))
   return {
     message,
+    origin,
     bodyInStore,
     bodyBytes: row.body_bytes,
     host: row.host,

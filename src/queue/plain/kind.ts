@@ -76,7 +76,9 @@ export class PlainKind implements MessageKind {
       follow,
       ...(turn !== undefined && { turn }),
     }
-    const result = await this.#deps.store.run(operations.messagesSettle.settle, args)
+    const { settle, settleInPassing } = operations.messagesSettle
+    const isLast = decision.kind === 'delivered' && follow.length === 0 && turn === undefined
+    const result = await this.#deps.store.run(isLast ? settleInPassing : settle, args)
     if (result.kind === 'gone') return { offers: [] }
     const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
     return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }
@@ -85,6 +87,7 @@ export class PlainKind implements MessageKind {
   /** The callback learns of every attempt, the failure callback of the end (reference queue 3.6). */
   #callbacks(facts: CallbackFacts, decision: Decision, dlqId: string, now: number): NewMessage[] {
     const { callback, failureCallback } = facts.message.config
+    if (!callback && !failureCallback) return []
     const { queue, seq } = facts.message
     const make = (config: CallbackConfig, about: CallbackFacts): NewMessage => ({
       ...callbackMessage(config, about, now, this.#deps.limits),

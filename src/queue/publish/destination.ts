@@ -36,11 +36,12 @@ function tryUrl(text: string): URL | undefined {
   }
 }
 
+/** A URL, or one that is percent-encoded as a whole, or a model service. */
+const NO_NAME = /^(?:[a-z][a-z0-9+.-]*:|https?%3a|api\/)/i
+
 /** The name in a destination that is no URL: that of a URL group. */
 export function groupNameOf(text: string): string | undefined {
-  const isUrl = /^https?%3a/i.test(text) || /^[a-z][a-z0-9+.-]*:/i.test(text)
-  if (text === '' || isUrl || /^api\//.test(text)) return undefined
-  return text
+  return text === '' || NO_NAME.test(text) ? undefined : text
 }
 
 /**
@@ -55,7 +56,7 @@ export function parseDestination(text: string): Destination {
       problem: 'The destination is empty. Put a URL after the path, such as /v2/publish/https://example.com/hook.',
     })
   }
-  if (/^api\//.test(url)) {
+  if (/^api\//i.test(url)) {
     throw new HomeportError('invalid_request', {
       problem: `The destination "${url.slice(0, 80)}" needs a model service, and none is configured here. Publish to the URL of a provider instead.`,
     })

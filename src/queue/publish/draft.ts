@@ -32,18 +32,23 @@ export interface DraftTarget {
   readonly endpoint?: string
 }
 
-/** The part of a message's configuration that its settings give. */
+/** The part of a message's configuration that its settings give. Only what is set: most messages have `{}`. */
 export function configOf(settings: Settings): MessageConfig {
   const { timeoutMs, retryDelay, callback, failureCallback, redact, flow } = settings
-  // Written only when set: most messages then have the configuration {}.
-  return {
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(retryDelay !== undefined && { retryDelay }),
-    ...(callback && { callback }),
-    ...(failureCallback && { failureCallback }),
-    ...(redact && { redact }),
-    ...(flow && { flow }),
-  }
+  const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
+  if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
+  if (retryDelay !== undefined) config.retryDelay = retryDelay
+  if (callback) config.callback = callback
+  if (failureCallback) config.failureCallback = failureCallback
+  if (redact) config.redact = redact
+  if (flow) config.flow = flow
+  return config
+}
+
+/** Most messages have no configuration. */
+function textOf(config: MessageConfig): string {
+  for (const _member in config) return JSON.stringify(config)
+  return '{}'
 }
 
 /** When the first attempt is due. */
@@ -56,10 +61,10 @@ export function labelColumn(labels: readonly string[]): string {
   return labels.length === 0 ? '' : `|${labels.join('|')}|`
 }
 
-/** Bytes of their own: a view into a shared buffer would take that whole buffer across a thread with it. */
-function ownBytes(body: Uint8Array | undefined): Uint8Array | null {
+/** A `Buffer` may be a view into one that much else shares, which would be taken across a thread with it. */
+function storedBody(body: Uint8Array | undefined): Uint8Array | null {
   if (!body || body.byteLength === 0) return null
-  return body.byteLength === body.buffer.byteLength && !Buffer.isBuffer(body) ? body : new Uint8Array(body)
+  return Buffer.isBuffer(body) ? new Uint8Array(body) : body
 }
 
 /**
@@ -78,7 +83,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
     url: destination.url,
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    config: JSON.stringify(configOf(settings)),
+    config: textOf(configOf(settings)),
     max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
     next_at: firstAttemptAt(settings, now),
     created_at: now,
@@ -88,7 +93,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
     path: destination.path,
   }
   // Only what is there: everything that is named has to be copied on its way to the store.
-  const body = ownBytes(item.body)
+  const body = storedBody(item.body)
   const queue = queueNameOf(item)
   if (body) message.body = body
   if (queue !== undefined) message.queue = queue

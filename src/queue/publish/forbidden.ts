@@ -1,7 +1,6 @@
 import { HomeportError } from '../../contract/errors.js'
 import { type TargetPolicy, targetProblem } from '../engine/targets.js'
 import type { PublishItem } from '../types.js'
-import type { ItemDraft } from './groups.js'
 
 /** `upstash-callback`, `upstash-failure-callback`, and those of callbacks. */
 const CALLBACK = /^upstash(?:-failure)?-callback(?:(?:-failure)?-callback)*$/
@@ -25,11 +24,15 @@ export function refuseForbiddenCallbacks(headers: PublishItem['headers'], policy
 }
 
 /**
- * Refuses an item that would be delivered to a forbidden destination, or has such a callback.
+ * Refuses an item that would be delivered to a forbidden URL, or has such a callback.
  * @throws HomeportError `destination_forbidden`.
  */
-export function refuseForbiddenItem(item: PublishItem, draft: ItemDraft, policy: TargetPolicy): void {
+export function refuseForbiddenItem(
+  urls: readonly string[],
+  headers: PublishItem['headers'],
+  policy: TargetPolicy,
+): void {
   if (policy === 'everything') return
-  refuseForbiddenCallbacks(item.headers, policy)
-  for (const { message } of draft.entries) refuseForbidden(message.url, policy)
+  refuseForbiddenCallbacks(headers, policy)
+  for (const url of urls) refuseForbidden(url, policy)
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
-import { freshOf, type PublishEntry } from '../../store/operations/messages-publish.js'
+import { freshOf, type PublishEntry, type Published } from '../../store/operations/messages-publish.js'
 import { offersOf } from '../../store/operations/queue-turns.js'
 import type { TargetPolicy } from '../engine/targets.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
@@ -44,8 +44,16 @@ export class Publishing {
    * Publishes the items of one request; answers stand in the order of the items.
    * @throws HomeportError what an intake refuses the whole request with; then no plain message was published either.
    */
-  async publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
-    if (this.#intakes.length === 0) return this.#publishPlain(publisher, items)
+  publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+    const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
+    return isPlain ? this.#publishPlain(publisher, items) : this.#publishShares(publisher, items)
+  }
+
+  #intakeOf(item: PublishItem): Intake | undefined {
+    return this.#intakes.find((intake) => intake.claims(item))
+  }
+
+  async #publishShares(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
     const answers: ItemAnswer[] = new Array(items.length)
     const shares = this.#shares(items)
     for (const [intake, indexes] of shares) {
@@ -61,7 +69,7 @@ export class Publishing {
   /** The error that a request ends with which cannot be read, although some of its items show whom they belong to. */
   refusal(items: readonly PublishItem[], error: HomeportError): HomeportError {
     for (const item of items) {
-      const own = this.#intakes.find((intake) => intake.claims(item))?.refusal?.(item, error)
+      const own = this.#intakeOf(item)?.refusal?.(item, error)
       if (own) return own
     }
     return error
@@ -72,7 +80,7 @@ export class Publishing {
     const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
     shares.set(undefined, [])
     items.forEach((item, index) => {
-      shares.get(this.#intakes.find((intake) => intake.claims(item)))?.push(index)
+      shares.get(this.#intakeOf(item))?.push(index)
     })
     return [...shares].filter(([, indexes]) => indexes.length > 0)
   }
@@ -81,30 +89,37 @@ export class Publishing {
     const { clock, limits, store, targets } = this.#deps
     const now = clock.now()
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
-    const groups = await readGroups(store, drafting.accountId, items)
+    const reading = readGroups(store, drafting.accountId, items)
+    const groups = reading instanceof Promise ? await reading : reading
     const drafts = items.map((item) =>
       attempt(() => {
         const draft = draftItem(item, drafting, groups)
-        refuseForbiddenItem(item, draft, targets)
+        refuseForbiddenItem(
+          draft.entries.map(({ message }) => message.url),
+          item.headers,
+          targets,
+        )
         return draft
       }),
     )
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
-    const duplicateOf = entries.length > 0 ? await this.#store(entries, now) : []
+    const published = await this.#store(entries, now)
+    this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))
     let next = 0
     return drafts.map((draft) => {
       if (draft instanceof HomeportError) return draft
-      const replies = draft.entries.map((entry) => replyTo(entry, duplicateOf[next++]))
+      const replies = draft.entries.map((entry) => replyTo(entry, published.duplicateOf[next++]))
       return draft.kind === 'group' ? replies : (replies[0] as PublishReply)
     })
   }
 
-  async #store(entries: readonly PublishEntry[], now: number): Promise<readonly (string | undefined)[]> {
-    const published = await this.#deps.store.run(operations.messagesPublish.publish, { entries, now })
-    this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))
-    return published.duplicateOf
+  #store(entries: readonly PublishEntry[], now: number): Promise<Published> | Published {
+    if (entries.length === 0) return NOTHING_PUBLISHED
+    return this.#deps.store.run(operations.messagesPublish.publish, { entries, now })
   }
 }
+
+const NOTHING_PUBLISHED: Published = { duplicateOf: [], seqs: [], turns: [] }
 
 function attempt<Made>(make: () => Made): Made | HomeportError {
   try {

@@ -1,5 +1,6 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { remembering } from '../remember.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl } from './destination.js'
 import { parseRetryDelay } from './retry-delay.js'
@@ -25,20 +26,20 @@ export interface SettingLimits {
 
 /** Everything that the `Upstash-*` headers of a publish request say, checked (reference queue 2.2). */
 export interface Settings {
-  readonly method?: string
-  readonly retries?: number
-  readonly retryDelay?: string
-  readonly timeoutMs?: number
-  readonly delayMs?: number
+  readonly method?: string | undefined
+  readonly retries?: number | undefined
+  readonly retryDelay?: string | undefined
+  readonly timeoutMs?: number | undefined
+  readonly delayMs?: number | undefined
   /** Unix milliseconds; wins over `delayMs`. */
-  readonly notBefore?: number
-  readonly callback?: CallbackConfig
-  readonly failureCallback?: CallbackConfig
+  readonly notBefore?: number | undefined
+  readonly callback?: CallbackConfig | undefined
+  readonly failureCallback?: CallbackConfig | undefined
   readonly labels: readonly string[]
-  readonly flowKey?: string
-  readonly flow?: FlowValue
-  readonly redact?: Redaction
-  readonly dedupId?: string
+  readonly flowKey?: string | undefined
+  readonly flow?: FlowValue | undefined
+  readonly redact?: Redaction | undefined
+  readonly dedupId?: string | undefined
   readonly contentDedup: boolean
   readonly forwardAll: boolean
 }
@@ -89,13 +90,18 @@ function retryDelay(headers: Headers): string | undefined {
   return refuseSetting('Upstash-Retry-Delay', found, `${parsed.problem}: ${grammar}`)
 }
 
+/** The milliseconds of a duration; of a bare number, which are seconds, too. */
+const durationMs = remembering((text) => (/^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseDuration(text)), {
+  most: 1_000,
+  longest: 40,
+})
+
 /** A duration, or a bare number of seconds. */
 function duration(headers: Headers, name: string): number | undefined {
   const found = present(headers, name)
   if (found === undefined) return undefined
-  const ms = /^\d{1,12}$/.test(found) ? Number(found) * 1_000 : parseDuration(found)
   return (
-    ms ??
+    durationMs(found) ??
     refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a whole number of seconds')
   )
 }
@@ -233,11 +239,6 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
 
 const isTrue = (text: string | undefined): boolean => text?.trim().toLowerCase() === 'true'
 
-function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [K in Name]?: Value } {
-  // A member that is absent and one that is undefined differ in JSON.
-  return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: Value }
-}
-
 /**
  * Reads and checks all settings of a publish request.
  * @param headers lower-case names; @param now Unix milliseconds.
@@ -248,18 +249,18 @@ export function readSettings(headers: Headers, now: number, limits: SettingLimit
     refuseSetting('Upstash-Cron', headers['upstash-cron'], 'a schedule is made with POST /v2/schedules/<destination>')
   }
   return {
-    ...optional('method', method(headers)),
-    ...optional('retries', retries(headers)),
-    ...optional('retryDelay', retryDelay(headers)),
-    ...optional('timeoutMs', timeout(headers, limits)),
-    ...optional('delayMs', delay(headers)),
-    ...optional('notBefore', notBefore(headers, now)),
-    ...optional('callback', callback(headers, 'upstash-callback', limits, depth)),
-    ...optional('failureCallback', callback(headers, 'upstash-failure-callback', limits, depth)),
-    ...optional('flowKey', key(headers, 'upstash-flow-control-key')),
-    ...optional('flow', flow(headers)),
-    ...optional('redact', redact(headers)),
-    ...optional('dedupId', key(headers, 'upstash-deduplication-id')),
+    method: method(headers),
+    retries: retries(headers),
+    retryDelay: retryDelay(headers),
+    timeoutMs: timeout(headers, limits),
+    delayMs: delay(headers),
+    notBefore: notBefore(headers, now),
+    callback: callback(headers, 'upstash-callback', limits, depth),
+    failureCallback: callback(headers, 'upstash-failure-callback', limits, depth),
+    flowKey: key(headers, 'upstash-flow-control-key'),
+    flow: flow(headers),
+    redact: redact(headers),
+    dedupId: key(headers, 'upstash-deduplication-id'),
     labels: labels(headers),
     contentDedup: isTrue(headers['upstash-content-based-deduplication']),
     forwardAll: isTrue(headers['upstash-header-forward']),

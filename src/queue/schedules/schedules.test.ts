@@ -1,12 +1,10 @@
-import { Client } from '@upstash/qstash'
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { operations, type Store } from '../../store/index.js'
+import { operations } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
-import { type QueueUnderTest, startQueue } from '../testing/harness.js'
 import { JumpingClock } from '../testing/jumping-clock.js'
-import { type Sink, startSink } from '../testing/sink.js'
+import { setQueueScenes } from '../testing/scene.js'
 
 const MINUTE = 60_000
 /** Of what is only to be counted. */
@@ -14,41 +12,27 @@ const LATE = { delay: '7d' } as const
 const T = Date.parse('2026-01-01T00:00:30Z')
 
 describeOnEveryStore('schedules', (openStore) => {
-  let store: Store
-  let sink: Sink
   let clock: ManualClock
   let timeOfDay: JumpingClock
-  let service: QueueUnderTest
-  let client: Client
-  let accounts = 0
-
-  const start = async (): Promise<void> => {
-    service = await startQueue({ store, clock: timeOfDay, accountId: `acc_sc_${accounts}` })
-    client = new Client({ baseUrl: service.url, token: service.token, retry: false })
-  }
-  beforeAll(async () => {
-    store = await openStore()
+  const scene = setQueueScenes(openStore, {
+    clock: () => {
+      clock = new ManualClock(T)
+      timeOfDay = new JumpingClock(clock)
+      return timeOfDay
+    },
+    tidy: async ({ client }) => {
+      for (const { scheduleId } of await client.schedules.list()) await client.schedules.delete(scheduleId)
+      await client.messages.cancel({ all: true })
+    },
   })
-  beforeEach(async () => {
-    accounts++
-    sink = await startSink()
-    clock = new ManualClock(T)
-    timeOfDay = new JumpingClock(clock)
-    await start()
-  })
-  afterEach(async () => {
-    for (const { scheduleId } of await client.schedules.list()) await client.schedules.delete(scheduleId)
-    await client.messages.cancel({ all: true })
-    await service.stop()
-    await sink.close()
-  })
-
-  const fires = async () => (await client.logs({ filter: { state: 'CREATED' } })).logs.length
+  const fires = async () => (await scene.client.logs({ filter: { state: 'CREATED' } })).logs.length
   const nextIs = (scheduleId: string, at: number) =>
-    waitFor(async () => (await client.schedules.get(scheduleId)).nextScheduleTime === at, { what: 'the next fire' })
+    waitFor(async () => (await scene.client.schedules.get(scheduleId)).nextScheduleTime === at, {
+      what: 'the next fire',
+    })
 
   it('shows a schedule as it was made, without control and telemetry headers', async () => {
-    const { scheduleId } = await client.schedules.create({
+    const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/p?x=1',
       cron: ' CRON_TZ=Europe/Berlin */5 * * * * ',
       body: '{"a":1}',
@@ -64,7 +48,7 @@ describeOnEveryStore('schedules', (openStore) => {
       flowControl: { key: 'k', parallelism: 2 },
       retryDelay: '1000',
     })
-    const schedule = await client.schedules.get(scheduleId)
+    const schedule = await scene.client.schedules.get(scheduleId)
     expect(schedule).toMatchObject({
       scheduleId: expect.stringMatching(/^scd_/),
       cron: 'CRON_TZ=Europe/Berlin */5 * * * *',
@@ -89,45 +73,49 @@ describeOnEveryStore('schedules', (openStore) => {
   })
 
   it('publishes one message at each fire, and tells what became of them', async () => {
-    const { scheduleId } = await client.schedules.create({ destination: `${sink.url}/t`, cron: '* * * * *', body: 'b' })
+    const { scheduleId } = await scene.client.schedules.create({
+      destination: `${scene.sink.url}/t`,
+      cron: '* * * * *',
+      body: 'b',
+    })
     clock.advance(30_000)
-    await waitFor(() => sink.received.length === 1, { what: 'a delivery' })
-    expect(sink.received[0]).toMatchObject({ target: '/t', body: 'b' })
-    expect(sink.received[0]?.headers['upstash-schedule-id']).toBe(scheduleId)
+    await waitFor(() => scene.sink.received.length === 1, { what: 'a delivery' })
+    expect(scene.sink.received[0]).toMatchObject({ target: '/t', body: 'b' })
+    expect(scene.sink.received[0]?.headers['upstash-schedule-id']).toBe(scheduleId)
     await nextIs(scheduleId, T + 90_000)
     clock.advance(MINUTE)
-    await waitFor(() => sink.received.length === 2, { what: 'another delivery' })
+    await waitFor(() => scene.sink.received.length === 2, { what: 'another delivery' })
     const delivered = async () => {
-      const states = Object.values((await client.schedules.get(scheduleId)).lastScheduleStates ?? {})
+      const states = Object.values((await scene.client.schedules.get(scheduleId)).lastScheduleStates ?? {})
       return states.length === 2 && states.every((state) => state === 'SUCCESS')
     }
     await waitFor(delivered, { what: 'the states' })
-    const { lastScheduleTime } = await client.schedules.get(scheduleId)
+    const { lastScheduleTime } = await scene.client.schedules.get(scheduleId)
     expect(lastScheduleTime).toBe(T + 90_000)
-    const { logs } = await client.logs({ filter: { scheduleId, state: 'DELIVERED' } })
+    const { logs } = await scene.client.logs({ filter: { scheduleId, state: 'DELIVERED' } })
     expect(logs).toHaveLength(2)
   })
 
   it('makes up for missed fires by exactly one, after a restart and after a jump of the clock', async () => {
-    const { scheduleId } = await client.schedules.create({
+    const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/',
       cron: '* * * * *',
       delay: '7d',
     })
-    await service.stop()
-    clock.advance(10 * MINUTE)
-    await start()
+    await scene.restart(() => clock.advance(10 * MINUTE))
     await nextIs(scheduleId, T + 30_000 + 10 * MINUTE)
     expect(await fires()).toBe(1)
-    await service.stop()
-    clock.advance(60 * MINUTE)
-    await start()
+    await scene.restart(() => clock.advance(60 * MINUTE))
     await nextIs(scheduleId, T + 30_000 + 70 * MINUTE)
     expect(await fires()).toBe(2)
   })
 
   it('fires on time after its clock was set ahead, once for what that skipped', async () => {
-    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '0 * * * *', ...LATE })
+    const { scheduleId } = await scene.client.schedules.create({
+      destination: 'https://e.test/',
+      cron: '0 * * * *',
+      ...LATE,
+    })
     timeOfDay.jump(10 * 60 * MINUTE)
     // Sooner than the time of day says, because timers know nothing of it: the clock is looked at often enough.
     await waitFor(
@@ -142,7 +130,11 @@ describeOnEveryStore('schedules', (openStore) => {
   })
 
   it('fires nothing twice when its clock is set back, and goes on when the time has come again', async () => {
-    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *', ...LATE })
+    const { scheduleId } = await scene.client.schedules.create({
+      destination: 'https://e.test/',
+      cron: '* * * * *',
+      ...LATE,
+    })
     clock.advance(30_000)
     await nextIs(scheduleId, T + 90_000)
     timeOfDay.jump(-30 * MINUTE)
@@ -159,50 +151,53 @@ describeOnEveryStore('schedules', (openStore) => {
   })
 
   it('fires once however often the same fire is tried', async () => {
-    const { scheduleId } = await client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
-    const { accountId } = service
+    const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
+    const { accountId } = scene.service
     const fire = { accountId, scheduleId, dueAt: T + 30_000, nextAt: T + 90_000, now: T, entries: [], error: 'none' }
-    await store.run(operations.schedules.fire, fire)
-    await store.run(operations.schedules.fire, { ...fire, error: 'twice' })
-    expect(await client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
+    await scene.store.run(operations.schedules.fire, fire)
+    await scene.store.run(operations.schedules.fire, { ...fire, error: 'twice' })
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
   })
 
   it('replaces every setting of a schedule with the same id', async () => {
     const first = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *', body: 'x', retries: 1 }
-    await client.schedules.create(first)
-    await client.schedules.create({ scheduleId: 'mine', destination: 'https://f.test/', cron: '0 * * * *' })
-    const schedule = await client.schedules.get('mine')
+    await scene.client.schedules.create(first)
+    await scene.client.schedules.create({ scheduleId: 'mine', destination: 'https://f.test/', cron: '0 * * * *' })
+    const schedule = await scene.client.schedules.get('mine')
     expect(schedule).toMatchObject({ destination: 'https://f.test/', cron: '0 * * * *', retries: 3 })
     expect(schedule.body).toBeUndefined()
-    expect(await client.schedules.list()).toHaveLength(1)
+    expect(await scene.client.schedules.list()).toHaveLength(1)
   })
 
   it('produces nothing while it is paused, and does not make up for it', async () => {
-    const { scheduleId } = await client.schedules.create({
+    const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/',
       cron: '* * * * *',
       delay: '7d',
     })
-    await client.schedules.pause({ schedule: scheduleId })
-    expect(await client.schedules.get(scheduleId)).toMatchObject({ isPaused: true })
+    await scene.client.schedules.pause({ schedule: scheduleId })
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ isPaused: true })
     clock.advance(10 * MINUTE)
-    const resume = `${service.url}/v2/schedules/${scheduleId}/resume`
-    expect((await fetch(resume, { method: 'POST', headers: service.auth })).status).toBe(200)
+    const resume = `${scene.service.url}/v2/schedules/${scheduleId}/resume`
+    expect((await fetch(resume, { method: 'POST', headers: scene.service.auth })).status).toBe(200)
     await nextIs(scheduleId, T + 30_000 + 10 * MINUTE)
     expect(await fires()).toBe(0)
   })
 
   it('publishes to groups and into queues, and says why when it cannot', async () => {
-    await client.urlGroups.addEndpoints({ name: 'g', endpoints: [{ url: `${sink.url}/1` }, { url: `${sink.url}/2` }] })
-    const { scheduleId } = await client.schedules.create({ destination: 'g', cron: '* * * * *', queueName: 'sq' })
+    await scene.client.urlGroups.addEndpoints({
+      name: 'g',
+      endpoints: [{ url: `${scene.sink.url}/1` }, { url: `${scene.sink.url}/2` }],
+    })
+    const { scheduleId } = await scene.client.schedules.create({ destination: 'g', cron: '* * * * *', queueName: 'sq' })
     clock.advance(30_000)
-    await waitFor(() => sink.received.length === 2, { what: 'both deliveries' })
-    expect(sink.received.map((request) => request.target)).toEqual(['/1', '/2'])
+    await waitFor(() => scene.sink.received.length === 2, { what: 'both deliveries' })
+    expect(scene.sink.received.map((request) => request.target)).toEqual(['/1', '/2'])
     await nextIs(scheduleId, T + 90_000)
-    await client.urlGroups.delete('g')
+    await scene.client.urlGroups.delete('g')
     clock.advance(MINUTE)
     await nextIs(scheduleId, T + 150_000)
-    const schedule = await client.schedules.get(scheduleId)
+    const schedule = await scene.client.schedules.get(scheduleId)
     expect(schedule).toMatchObject({ error: expect.stringContaining('no URL group') })
   })
 
@@ -213,13 +208,13 @@ describeOnEveryStore('schedules', (openStore) => {
     [{ 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'a b' }, 400],
     [{ 'Upstash-Cron': '* * * * *', 'Upstash-Retries': '100000' }, 412],
   ])('refuses %j', async (headers: Record<string, string>, status) => {
-    const init = { method: 'POST', headers: { ...service.auth, ...headers } }
-    expect((await fetch(`${service.url}/v2/schedules/https://e.test/`, init)).status).toBe(status)
+    const init = { method: 'POST', headers: { ...scene.service.auth, ...headers } }
+    expect((await fetch(`${scene.service.url}/v2/schedules/https://e.test/`, init)).status).toBe(status)
   })
 
   it('does not know schedules that are not there', async () => {
-    await expect(client.schedules.get('nowhere')).rejects.toThrow(/no schedule/)
-    await expect(client.schedules.pause({ schedule: 'nowhere' })).rejects.toThrow(/no schedule/)
-    await expect(client.schedules.delete('nowhere')).rejects.toThrow(/no schedule/)
+    await expect(scene.client.schedules.get('nowhere')).rejects.toThrow(/no schedule/)
+    await expect(scene.client.schedules.pause({ schedule: 'nowhere' })).rejects.toThrow(/no schedule/)
+    await expect(scene.client.schedules.delete('nowhere')).rejects.toThrow(/no schedule/)
   })
 })
