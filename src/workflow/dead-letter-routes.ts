@@ -19,14 +19,17 @@ import { operations, type Store } from '../store/index.js'
 import type { CallbackChange, DeadRunSelector } from '../store/operations/runs.js'
 import { cursorOf, onlyLetter, selectorOf } from './dead-letter-filter.js'
 import { deadLetterOf, RunDeadLetters } from './dead-letters.js'
-import { overridesOf, type RevivalKind, revivalOf } from './revival.js'
+import type { TriggerGate } from './gate.js'
+import { overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
 
 /** What dead letters of runs work with. */
 export interface DeadLetterDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
+  /** Decides whether what is taken up again may start. */
+  readonly gate: TriggerGate
 }
 
 interface NewRun {
@@ -89,7 +92,7 @@ function revivingRoutes(deps: DeadLetterDeps): Route[] {
 }
 
 async function revive(
-  { store, queue, clock, limits }: DeadLetterDeps,
+  { store, queue, clock, limits, gate }: DeadLetterDeps,
   kind: RevivalKind,
   selector: DeadRunSelector | undefined,
   headers: IncomingHttpHeaders,
@@ -97,11 +100,14 @@ async function revive(
   const at = clock.now()
   // Wrong settings are refused also when there is nothing to do.
   const overrides = overridesOf(headers, at, limits)
+  queue.refuseForbidden([], settingsIn(headers))
   if (!selector) return { workflowRuns: [] }
   const page = await store.run(operations.runs.revivable, selector)
   const revivals = page.runs.map((dead) => revivalOf(kind, dead, overrides, at))
   const args = { accountId: selector.accountId, revivals, dueAt: overrides.dueAt, at }
-  const { revived, offers } = await store.run(operations.runs.revive, args)
+  const starting = revivals.map((revival) => revival.run)
+  const revive = () => store.run(operations.runs.revive, args)
+  const { revived, offers } = await gate.pass(selector.accountId, starting, at, revive)
   queue.offer(offers)
   const workflowRuns = revived.map(({ runId }) => ({ workflowRunId: runId, workflowCreatedAt: at }))
   return { workflowRuns, ...cursorOf(page) }

@@ -87,48 +87,6 @@ describe('dead letters of runs', () => {
     expect(await api('POST', `/restart/${dlqId}`)).toMatchObject({ status: 404 })
   })
 
-  it('resumes everything that was still to come: a wait, a sleep, an invoked run and a parallel branch', async () => {
-    const weak = fragile()
-    let letFail = (): void => undefined
-    const othersAreUnderWay = new Promise<void>((resolve) => {
-      letFail = resolve
-    })
-    const app = await host({
-      '/child': { route: async (context) => (await context.waitForEvent('child', 'end-child')).eventData },
-      '/branches': {
-        route: async (context) =>
-          Promise.all([
-            context.run('weak', async () => {
-              // Everything else is under way before this fails for good.
-              await othersAreUnderWay
-              return weak.step()
-            }),
-            context.waitForEvent('wait', 'resumed-event').then((answer) => answer.eventData),
-            context.sleep('sleep', 1).then(() => 'slept'),
-            context
-              .invoke('child', { workflow: { workflowId: 'child', routeFunction: async () => '' } as never, body: '' })
-              .then(({ body }) => body),
-          ]),
-      },
-    })
-    const { client } = suite.service
-    const { workflowRunId } = await client.trigger({ url: `${app.url}/branches`, retries: 0 })
-    await waitFor(async () => (await client.getWaiters({ eventId: 'end-child' })).length === 1, { what: 'the child' })
-    await waitFor(async () => (await client.getWaiters({ eventId: 'resumed-event' })).length === 1, {
-      what: 'the wait',
-    })
-    letFail()
-    const failed = await suite.service.ended(workflowRunId)
-    expect(await client.getWaiters({ eventId: 'resumed-event' })).toEqual([])
-    // The child ends while nobody can learn of it.
-    await client.notify({ eventId: 'end-child', eventData: 'grown' })
-    weak.heal()
-    const resumed = await client.dlq.resume({ dlqId: failed.dlqId ?? '' })
-    await client.notify({ eventId: 'resumed-event', eventData: 'came' })
-    const run = await suite.service.ended(resumed.workflowRunId)
-    expect(JSON.parse(run.workflowRunResponse ?? 'null')).toEqual(['well', 'came', 'slept', 'grown'])
-  })
-
   it('lists by every filter, in both orders, page by page', async () => {
     const app = await host({ '/list': { route: async (context) => context.run('bad', fragile().step) } })
     const url = `${app.url}/list`

@@ -12,7 +12,7 @@ import { readRunItem, runIdOf } from './settings.js'
 /** What waiting and notifying work with. */
 export interface EventDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
   /** The account of a `UserID`; webhook addresses hold one. */
@@ -103,6 +103,7 @@ async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof
 
 function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: number): WaitRecord {
   const { url, timeoutUrl = url, timeoutHeaders = {}, step } = body
+  deps.queue.refuseForbidden([url, timeoutUrl], {})
   const record: WaitRecord = { step, url, timeoutUrl, headers: mergedNames(timeoutHeaders) }
   if (announces(origin.headers, 'WF_TriggerOnConfig')) return record
   // An SDK that does not rely on the trigger's settings repeats them with the wait.

@@ -28,7 +28,9 @@ describe('waiting for events', () => {
     for (const { workflowRunId } of triggered) {
       const run = await suite.service.ended(workflowRunId)
       expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual({ eventData: { amount: 3 }, timeout: false })
-      await expect.poll(() => pendingOf(suite.store, workflowRunId)).toEqual([])
+      await waitFor(async () => (await pendingOf(suite.store, workflowRunId)).length === 0, {
+        what: 'the last settlement',
+      })
     }
     expect(await suite.service.client.notify({ eventId: 'order 1/paid', eventData: 'again' })).toEqual([])
   })

@@ -26,13 +26,16 @@
  *
  * A failed run keeps what was still to come of it (`run_remains`) as long as it is a dead letter. Resuming makes a new run
  * of its list and of that; restarting makes one of its payload. Either takes the letter out in the same transaction.
- * Every run that has not ended can say why it waits (`because.ts`).
+ * Every run that has not ended can say why it waits (`because.ts`); what failed before a step came through stays in its
+ * log (`run_attempts`). Ended runs are deleted when they are old, or too many to fit.
  *
  * Who is above may guard the starts of runs (`gate.ts`): what it refuses is not made.
  *
- * What this room never does: it makes no HTTP request itself (the queue's engine does), keeps no state in memory but
- * since when a delivery is under way, and cancels nothing in bulk (the room `bulk` does, through the same operation of the
- * store).
+ * In memory are only copies, which a restart may lose: since when a delivery is under way (`flights.ts`), and the lists
+ * that have just grown, so that what was committed need not be read to be sent (`recent-lists.ts`).
+ *
+ * What this room never does: it makes no HTTP request itself (the queue's engine does), and cancels nothing in bulk (the
+ * room `bulk` does, through the same operation of the store).
  */
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letter-filter.js'
 export type { Starting, TriggerGate } from './gate.js'

@@ -17,17 +17,21 @@ import {
 import { operations, type Store } from '../store/index.js'
 import type {
   DeliveryColumns,
+  ElementPlace,
+  ListedStep,
   NewElement,
   NewRun,
   ParentLink,
+  RunOfDelivery,
   Submission,
   Submitted,
 } from '../store/operations/runs.js'
 import { ownBytes } from './bytes.js'
-import type { TriggerGate } from './gate.js'
+import type { Starting, TriggerGate } from './gate.js'
 import { parseInvocation } from './invoke.js'
 import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
-import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
+import type { RecentLists } from './recent-lists.js'
+import { inRole, markedConfig, type RunItem, type RunMeta, readRunItem, runIdOf } from './settings.js'
 
 /** Runs that invoke runs that invoke runs: so many in a row. */
 const DEEPEST_INVOCATION = 100
@@ -35,10 +39,13 @@ const DEEPEST_INVOCATION = 100
 /** What the intake works with. */
 export interface IntakeDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer'>
+  readonly queue: Pick<Queue, 'offer' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
+  readonly lists: RecentLists
 }
+
+type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
 /** What became of one item. */
 export interface Accepted {
@@ -51,7 +58,7 @@ export interface Accepted {
  * Takes what belongs to runs out of publish requests: triggers, steps, calls, invocations. Everything of one request
  * happens in one transaction; one step for a run that has ended fails all of it (reference workflow 4.12).
  */
-export class RunIntake implements Intake {
+export class RunIntake implements Intake, TriggerGate {
   readonly name = 'workflow'
   readonly #deps: IntakeDeps
   #gate: TriggerGate | undefined
@@ -63,6 +70,11 @@ export class RunIntake implements Intake {
   /** Lets a gate decide which runs may start. */
   guard(gate: TriggerGate): void {
     this.#gate = gate
+  }
+
+  /** Does what makes these runs, unless the gate does not let one of them start. */
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
+    return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work()
   }
 
   claims(item: PublishItem): boolean {
@@ -87,14 +99,14 @@ export class RunIntake implements Intake {
     const { accountId } = publisher.caller
     const submit = () => this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
     const starting = submissions.flatMap((submission) => (submission.kind === 'start' ? [submission.run] : []))
-    const gate = starting.length > 0 ? this.#gate : undefined
-    const result = await (gate ? gate.pass(accountId, starting, now, submit) : submit())
+    const result = await this.pass(accountId, starting, now, submit)
     switch (result.kind) {
       case 'ended':
         throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
       case 'missing':
         throw new HomeportError('run_unknown', { runId: result.runId })
       case 'accepted':
+        this.#remember(accountId, submissions, result.places, now)
         this.#deps.queue.offer(result.offers)
         return result.results.map((outcome, index) => ({
           outcome,
@@ -103,14 +115,37 @@ export class RunIntake implements Intake {
     }
   }
 
+  /** What has joined a list is what is sent next. */
+  #remember(accountId: string, submissions: readonly Submission[], places: readonly ElementPlace[], now: number): void {
+    const sources = new Map(submissions.map((submission) => [elementOf(submission).messageId, submission]))
+    for (const { messageId, runSeq, position } of places) {
+      const source = sources.get(messageId)
+      const element = source && elementOf(source)
+      const step = element?.kind === 'step' ? { message_id: messageId, body: element.body } : undefined
+      if (source?.kind === 'append') this.#deps.lists.grew(runSeq, position, step)
+      else if (source && step) this.#rememberStart(goingOn(source.run, runSeq, accountId, now), source, step)
+    }
+  }
+
+  #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
+    const { lists } = this.#deps
+    lists.renamed(run.account_id, run.run_id)
+    // Written by `startOf`. The first element of a run whose program is unknown gets another message when that answers.
+    if (contact === 'known') lists.began(run, step, (JSON.parse(first.meta ?? '{}') as RunMeta).delivery)
+  }
+
   /** Makes the submission of a trigger, of any origin. */
   trigger(item: PublishItem, runId: string, kind: 'first' | 'contact', publisher: Publisher, now: number): Submission {
-    const { run, first } = startOf(readRunItem(item, this.#reading(publisher, now)), item, runId, kind, now)
+    const { run, first } = startOf(this.#runItem(item, publisher, now), item, runId, kind, now)
     return { kind: 'start', run, first }
   }
 
-  #reading(publisher: Publisher, now: number) {
-    return { now, ip: publisher.ip, limits: this.#deps.limits }
+  /** Reads the settings of a run, and refuses to deliver it to where nothing may be delivered. */
+  #runItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
+    const { limits, queue } = this.#deps
+    const read = readRunItem(item, { now, ip: publisher.ip, limits })
+    queue.refuseForbidden([read.meta.delivery.url], item.headers)
+    return read
   }
 
   #submission(item: PublishItem, publisher: Publisher, now: number): Submission {
@@ -135,13 +170,13 @@ export class RunIntake implements Intake {
       case 'trigger':
         return this.trigger(item, runId, 'first', publisher, now)
       case 'confirm': {
-        const read = readRunItem(item, this.#reading(publisher, now))
+        const read = this.#runItem(item, publisher, now)
         return { kind: 'confirm', ...startOf(read, item, runId, 'first', now) }
       }
       case 'invoke':
         return this.#invocation(item, runId, publisher, now)
       case 'step':
-        return { kind: 'append', runId, element: this.#step(item, publisher, now) }
+        return { kind: 'append', runId, element: this.#step(item, runId, publisher, now) }
       case 'call':
         return { kind: 'append', runId, element: this.#call(item, publisher, now) }
     }
@@ -152,18 +187,19 @@ export class RunIntake implements Intake {
     const { payload, link } = parseInvocation(item.body)
     const parent: ParentLink = { ...link, messageId: newId('msg_', now) }
     const child = { ...item, body: payload }
-    const read = readRunItem(child, this.#reading(publisher, now))
+    const read = this.#runItem(child, publisher, now)
     return { kind: 'start', ...startOf(read, child, runId, 'first', now), parent }
   }
 
-  #step(item: PublishItem, publisher: Publisher, now: number): NewElement {
+  #step(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
     const element = { kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
       const settings = readSettings(item.headers, now, this.#deps.limits)
-      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now) }
+      const delivery = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
+      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...(delivery && { delivery }) }
     }
     // An SDK that does not rely on the trigger's settings repeats them: then those of the step count.
-    const { settings, meta } = readRunItem(item, this.#reading(publisher, now))
+    const { settings, meta } = this.#runItem(item, publisher, now)
     return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
   }
 
@@ -171,6 +207,7 @@ export class RunIntake implements Intake {
     const settings = readSettings(item.headers, now, this.#deps.limits)
     const { callback, failureCallback: _, ...own } = settings
     const destination = parseDestination(item.destination)
+    this.#deps.queue.refuseForbidden([destination.url], item.headers)
     if (!callback) {
       throw new HomeportError('invalid_request', {
         problem: 'Upstash-Callback is missing; a call of a workflow run names there the endpoint that gets its result.',
@@ -240,10 +277,17 @@ function startOf(
   return { run, first }
 }
 
+function elementOf(submission: Submission): NewElement {
+  return submission.kind === 'append' ? submission.element : submission.first
+}
+
+function goingOn({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
+  return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
+}
+
 function messageIdOf(submission: Submission | undefined, outcome: Submitted): string {
   if (outcome.kind === 'exists') return outcome.messageId
-  if (submission?.kind === 'append') return submission.element.messageId
-  return submission?.first.messageId ?? ''
+  return submission ? elementOf(submission).messageId : ''
 }
 
 function toReply({ messageId, outcome }: Accepted): BatchReply {

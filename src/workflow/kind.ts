@@ -14,7 +14,8 @@ import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle
 import { type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
 import type { Flights } from './flights.js'
 import { type Following, failingOf, resultElement } from './follow-ups.js'
-import { outboundOf } from './outbound.js'
+import { outboundOf, type Sending, sendingOf } from './outbound.js'
+import type { RecentLists } from './recent-lists.js'
 import { lastAnswer } from './reports.js'
 import { judge, mayDeliver, type Verdict } from './run-state.js'
 import { markOf, type RunMeta } from './settings.js'
@@ -25,10 +26,12 @@ export interface KindDeps {
   readonly clock: Clock
   readonly limits: SettingLimits
   readonly flights: Flights
+  readonly lists: RecentLists
   /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
 
+const NO_BODY = new Uint8Array()
 const NOTHING: Settled = { offers: [] }
 
 /** Messages that belong to runs: what each attempt sends, and what follows for the run from how it ended. */
@@ -40,24 +43,44 @@ export class RunMessages implements MessageKind {
     this.#deps = deps
   }
 
-  async prepare(message: PendingMessage): Promise<Outbound | undefined> {
+  prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+    const { role } = markOf(message.config)
+    const known =
+      role === 'step' || role === 'first' ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
+    return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
+  }
+
+  /** Asks the store what there is to send. */
+  async #fetch(message: PendingMessage): Promise<Outbound | undefined> {
     const { role } = markOf(message.config)
     const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
     if (delivery && mayDeliver(delivery.run.state, role)) {
-      this.#deps.flights.begin(message.seq, this.#deps.clock.now())
-      return outboundOf(message, delivery, this.#deps.inlineLimitBytes)
+      const sending = sendingOf(delivery)
+      this.#deps.lists.wasRead(delivery, sending.list)
+      return this.#begin(message, sending)
     }
-    await this.#forget(message)
+    await this.#done(message)
     return undefined
   }
 
+  #begin(message: PendingMessage, sending: Sending): Outbound {
+    this.#deps.flights.begin(message.seq, this.#deps.clock.now())
+    return outboundOf(message, sending, this.#deps.inlineLimitBytes)
+  }
+
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
-    const now = this.#deps.clock.now()
+    const settled = await this.#settleBy(message, outcome)
+    // Only now: a message whose outcome is not yet stored still looks like one that has to be sent.
     this.#deps.flights.end(message.seq)
+    return settled
+  }
+
+  async #settleBy(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    const now = this.#deps.clock.now()
     const verdict = judge(markOf(message.config).role, decideNext(message, outcome, now), outcome)
     switch (verdict.kind) {
       case 'done':
-        await this.#settleMessage(message, outcome, { kind: 'delivered', keep: false }, now)
+        await this.#done(message)
         return NOTHING
       case 'retry':
         return this.#retry(message, outcome, verdict.at, now)
@@ -90,22 +113,17 @@ export class RunMessages implements MessageKind {
     return this.#read(message)
   }
 
-  /** Deletes a message that has nothing to deliver any more. */
-  async #forget(message: PendingMessage): Promise<void> {
-    const now = this.#deps.clock.now()
-    const outcome: AttemptOutcome = { kind: 'unanswered', startedAt: now, finishedAt: now, error: '' }
-    await this.#settleMessage(message, outcome, { kind: 'delivered', keep: false }, now)
+  /** Deletes a message from which nothing follows, or that has nothing to deliver any more. */
+  #done({ seq, retried }: PendingMessage): Promise<void> {
+    return this.#deps.store.run(operations.runs.settleDone, { seq, retried })
   }
 
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
-    const settled = await this.#settleMessage(message, outcome, { kind: 'retry', nextAt: at }, now)
+    const args = settling(message, outcome, { kind: 'retry', nextAt: at }, now)
+    const settled = await this.#deps.store.run(operations.messagesSettle.settle, args)
     return settled.kind === 'gone'
       ? NOTHING
       : { ...NOTHING, again: { ...message, retried: message.retried + 1, nextAt: at } }
-  }
-
-  #settleMessage(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number) {
-    return this.#deps.store.run(operations.messagesSettle.settle, settling(message, outcome, end, now))
   }
 
   async #settleRun(
@@ -117,7 +135,7 @@ export class RunMessages implements MessageKind {
     const delivery = await this.#read(message)
     const beginning = await this.#beginning(message)
     if (!delivery || !beginning) {
-      await this.#forget(message)
+      await this.#done(message)
       return NOTHING
     }
     const effect = effectOf(verdict, { message, outcome, delivery, beginning, limits: this.#deps.limits, now })

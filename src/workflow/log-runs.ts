@@ -3,14 +3,8 @@ import type { ParentLink, RunLogPage, RunRow } from '../store/operations/runs.js
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { asObject, parseJson } from './invoke.js'
-import {
-  type AttemptError,
-  branchesWithoutResult,
-  type RunMaterial,
-  type StepView,
-  stepGroups,
-  trim,
-} from './log-steps.js'
+import { type AttemptError, trim } from './log-attempts.js'
+import { branchesWithoutResult, type RunMaterial, type StepView, stepGroups } from './log-steps.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -81,6 +75,7 @@ function materialOf(run: RunRow, page: RunLogPage, view: LogView): RunMaterial {
     elements: page.elements.filter((element) => element.run_seq === run.seq),
     pending,
     attempts: page.attempts.filter((attempt) => seqs.has(attempt.message_seq)),
+    pastAttempts: page.pastAttempts.filter((attempt) => attempt.run_seq === run.seq),
     waits: page.waits.filter((wait) => wait.run_seq === run.seq),
     invoked: page.invoked.filter((child) => child.parent_seq === run.seq),
   }

@@ -3,6 +3,7 @@ import type {
   ElementRow,
   InvokedRun,
   ParentLink,
+  PastAttempt,
   PendingAttempt,
   PendingStep,
   WaitRecord,
@@ -10,19 +11,11 @@ import type {
 } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
 import { asObject, parseJson } from './invoke.js'
+import { attemptError, errorsByStep, trim } from './log-attempts.js'
 import type { RunMeta } from './settings.js'
 
 /** How a step stands, as run logs show it (reference workflow 4.14). */
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
-
-/** A failed attempt, as run logs show it. */
-export interface AttemptError {
-  readonly error?: string
-  readonly status: number
-  readonly headers: HeaderMap
-  readonly body: string
-  readonly time: number
-}
 
 /** A step, as run logs show it. */
 export type StepView = Readonly<Record<string, unknown>> & { readonly state: StepState }
@@ -39,6 +32,7 @@ export interface RunMaterial {
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
+  readonly pastAttempts: readonly PastAttempt[]
   readonly waits: readonly WaitRow[]
   /** Runs that this one has invoked. */
   readonly invoked: readonly InvokedRun[]
@@ -54,7 +48,7 @@ interface Sent {
 }
 
 /** The steps of a run in groups: what has been, then what is going on. */
-export function stepGroups(run: RunMaterial): GroupView[] {
+export function stepGroups(run: RunMaterial): readonly GroupView[] {
   const sent = distinct(run.elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
   const results = new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one]))
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
@@ -68,8 +62,30 @@ export function stepGroups(run: RunMaterial): GroupView[] {
     groups.push(groupView(run, one, group, results))
   }
   groups.push(...openSteps(run, shown).map((step): GroupView => ({ type: 'sequential', steps: [step] })))
+  const past = withErrors(run, sent, groups)
   const next = nextSteps(run)
-  return next.length > 0 ? [...groups, { type: 'next', steps: next }] : groups
+  return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
+}
+
+/** Adds to the steps what had failed before they came through. */
+function withErrors(run: RunMaterial, sent: readonly Sent[], groups: readonly GroupView[]): readonly GroupView[] {
+  if (run.pastAttempts.length === 0) return groups
+  const errors = errorsByStep(run.pastAttempts, (messageId) => stepOfDelivery(run, sent, messageId), run.trimTo)
+  const added = (step: StepView): StepView => {
+    const before = errors.get(Number(step.stepId ?? 0))
+    return before ? { ...step, errors: before } : step
+  }
+  return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
+}
+
+/** The step that the program was to do on a delivery: the next one, or the one that was planned by what was delivered. */
+function stepOfDelivery({ elements }: RunMaterial, sent: readonly Sent[], messageId: string): number {
+  const delivered = elements.find(({ message_id }) => message_id === messageId)
+  if (delivered?.kind === 'toCallback') return stepIdOfCall(delivered)
+  const own = sent.find(({ element }) => element === delivered)
+  const next = sent.find(({ element }) => element.position > (delivered?.position ?? -1))
+  const meant = own && isPlan(own.step) ? own : (next ?? own)
+  return Number((meant && isPlan(meant.step) ? meant.step.targetStep : meant?.step.stepId) ?? 0)
 }
 
 function groupView(
@@ -321,22 +337,6 @@ function pendingView(run: RunMaterial, message: PendingStep): StepView {
   }
 }
 
-function attemptError(attempt: PendingAttempt, trimTo: number): AttemptError {
-  return {
-    status: attempt.status,
-    // Written by the queue as a map of headers.
-    headers: JSON.parse(attempt.headers) as HeaderMap,
-    body: trim(new TextDecoder().decode(attempt.body ?? undefined), trimTo),
-    time: attempt.started_at,
-    ...(attempt.error !== null && { error: attempt.error }),
-  }
-}
-
 function parseText(text: string | null | undefined): unknown {
   return parseJson(Buffer.from(text ?? ''))
-}
-
-/** Cuts a text, telling nothing of it: readers asked for it. */
-export function trim(text: string, trimTo: number): string {
-  return text.length > trimTo ? text.slice(0, trimTo) : text
 }

@@ -159,8 +159,10 @@ describe('run logs', () => {
       },
     })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/flat` })
-    await suite.service.when(workflowRunId, 'only the event to wait for', ({ because }) =>
-      (because ?? []).every(({ kind }) => kind === 'event'),
+    await suite.service.when(
+      workflowRunId,
+      'only the event to wait for',
+      ({ because = [] }) => because.map(({ kind }) => kind).join() === 'event',
     )
     const events = async (path: string) => (await get(path))[1].events as { state: string; workflowRunId: string }[]
     const waiting = await events(`/v2/workflows/messageLogs?workflowRunId=${workflowRunId}`)

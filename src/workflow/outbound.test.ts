@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PendingMessage } from '../queue/index.js'
 import type { Delivery } from '../store/operations/runs.js'
-import { INLINE_LIMIT_BYTES, outboundOf } from './outbound.js'
+import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
 
 const run = {
@@ -13,18 +13,10 @@ const run = {
   created_at: 5,
 } as const
 const step = (text: string) => ({ message_id: `msg_${text}`, body: Buffer.from(text) })
-const ofStep = (list: Delivery['list']): Delivery => ({
-  run,
-  element: { position: 1, kind: 'step', meta: null },
-  body: new Uint8Array(),
-  list,
-})
-const ofOther = (kind: 'toCallback' | 'fromCallback' | 'failureCall'): Delivery => ({
-  run,
-  element: { position: 1, kind, meta: null },
-  body: Buffer.from('body'),
-  list: [],
-})
+const ofStep = (list: Delivery['list']) =>
+  sendingOf({ run, element: { position: 1, kind: 'step', meta: null }, body: new Uint8Array(), list })
+const ofOther = (kind: 'toCallback' | 'fromCallback' | 'failureCall') =>
+  sendingOf({ run, element: { position: 1, kind, meta: null }, body: Buffer.from('body'), list: [] })
 const message = (mark: RunMark): PendingMessage => ({
   seq: 1,
   messageId: 'msg_1',

@@ -31,16 +31,21 @@ export interface Overrides {
   readonly dueAt: number
 }
 
+/** The headers of a request that are settings. */
+export function settingsIn(headers: IncomingHttpHeaders): Record<string, string> {
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith('upstash-') && typeof value === 'string') texts[name] = value
+  }
+  return texts
+}
+
 /**
  * Reads the settings that the headers of a request override (reference workflow 4.13).
  * @throws HomeportError with what is wrong with one of them.
  */
 export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: SettingLimits): Overrides {
-  const texts: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith('upstash-') && typeof value === 'string') texts[name] = value
-  }
-  const settings = readSettings(texts, now, limits)
+  const settings = readSettings(settingsIn(headers), now, limits)
   const { callback: _, failureCallback, labels, retries, flowKey, ...own } = settings
   const revision: RunRevision = {
     config: { ...configOf({ ...own, labels }) },

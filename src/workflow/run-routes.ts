@@ -6,12 +6,14 @@ import type { Queue } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { RunState } from '../store/schema/runs.js'
 import { base64 } from './bytes.js'
+import type { RecentLists } from './recent-lists.js'
 
 /** What the operations on single runs work with. */
 export interface RunDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer' | 'drop'>
   readonly clock: Clock
+  readonly lists: Pick<RecentLists, 'forget'>
 }
 
 interface RunName {
@@ -52,7 +54,7 @@ async function listOf({ store }: RunDeps, name: RunName) {
 }
 
 /** The program has returned. Said twice, or to a run that has ended otherwise, it changes nothing. */
-async function finish({ store, queue, clock }: RunDeps, name: RunName, response: string): Promise<Ended> {
+async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, response: string): Promise<Ended> {
   const result = await store.run(operations.runs.finishRun, { ...name, response, at: clock.now() })
   switch (result.kind) {
     case 'missing':
@@ -60,6 +62,7 @@ async function finish({ store, queue, clock }: RunDeps, name: RunName, response:
     case 'already':
       return { workflowRunId: name.runId, workflowState: result.state }
     case 'finished':
+      lists.forget(result.runSeq)
       queue.offer(result.offers)
       return { workflowRunId: name.runId, workflowState: 'RUN_SUCCESS' }
   }

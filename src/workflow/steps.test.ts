@@ -123,38 +123,6 @@ describe('the step protocol with the real SDK', () => {
     expect(JSON.parse(workflowRunResponse ?? '')).toEqual([489, 0, expect.stringContaining('refused')])
   })
 
-  it('runs parallel branches of every kind and goes on once', async () => {
-    let continued = 0
-    const app = await host({
-      '/third': async () => new Response('third', { headers: { 'content-type': 'text/plain' } }),
-      '/parallel': {
-        route: async (context) => {
-          const results = await Promise.all([
-            context.run('run', () => 'ran'),
-            context.sleep('sleep', 1),
-            context.call('call', { url: `${app.url}/third` }),
-            context.run('other', () => 'other'),
-          ])
-          await context.run('after', () => {
-            continued++
-          })
-          return results.map((result) => (typeof result === 'object' ? result.body : (result ?? null)))
-        },
-      },
-    })
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parallel` })
-    const run = await suite.service.ended(workflowRunId)
-    expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '["ran",null,"third","other"]' })
-    expect(continued).toBe(1)
-    // 1 first + 4 plans + 4 results + 1 result of the call + 1 step after.
-    expect(app.delivered.filter(({ path }) => path === '/parallel')).toHaveLength(11)
-    expect(run.steps.map(({ type, steps }) => [type, steps.map((step) => step.stepName)])).toEqual([
-      ['sequential', ['init']],
-      ['parallel', ['run', 'sleep', 'call', 'other']],
-      ['sequential', ['after']],
-    ])
-  })
-
   it('delivers each list only up to the element that causes the delivery', async () => {
     const app = await host({
       '/many': {

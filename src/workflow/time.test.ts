@@ -1,3 +1,4 @@
+import { WorkflowRetryAfterError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -18,7 +19,7 @@ describe('runs and time', () => {
         const times = (await pendingOf(suite.store, runId)).map((message) => message.next_at)
         return times.length > 0 && times.every((time) => time > clock.now()) && Math.min(...times)
       },
-      { what: `run ${runId} to wait` },
+      { what: `run ${runId} to wait`, deadlineMs: 20_000 },
     )
   const advanceTo = (time: number) => clock.advance(time - clock.now())
 
@@ -90,6 +91,105 @@ describe('runs and time', () => {
     await suite.service.client.notify({ eventId: 'early', eventData: 'bird', workflowRunId })
     advanceTo(await dueAt(workflowRunId))
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"bird"' })
+  })
+
+  it('waits as long as the program asks it to', async () => {
+    let tries = 0
+    const app = await host({
+      '/busy': {
+        route: async (context) =>
+          context.run('one', () => {
+            if (++tries === 1) throw new WorkflowRetryAfterError('busy', 3_600)
+            return 'free'
+          }),
+      },
+    })
+    const started = clock.now()
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/busy`, retries: 1 })
+    expect((await dueAt(workflowRunId)) - started).toBe(HOUR_MS)
+    clock.advance(HOUR_MS)
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"free"' })
+  })
+
+  it('runs parallel branches of every kind and goes on once', async () => {
+    let continued = 0
+    const app = await host({
+      '/third': async () => new Response('third', { headers: { 'content-type': 'text/plain' } }),
+      '/parallel': {
+        route: async (context) => {
+          const results = await Promise.all([
+            context.run('run', () => 'ran'),
+            context.sleep('sleep', '1h'),
+            context.call('call', { url: `${app.url}/third` }),
+            context.run('other', () => 'other'),
+          ])
+          await context.run('after', () => {
+            continued++
+          })
+          return results.map((result) => (typeof result === 'object' ? result.body : (result ?? null)))
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parallel` })
+    // Everything else is over by then.
+    advanceTo(await dueAt(workflowRunId))
+    const run = await suite.service.ended(workflowRunId)
+    expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '["ran",null,"third","other"]' })
+    expect(continued).toBe(1)
+    // 1 first + 4 plans + 4 results + 1 result of the call + 1 step after.
+    expect(app.delivered.filter(({ path }) => path === '/parallel')).toHaveLength(11)
+    expect(run.steps.map(({ type, steps }) => [type, steps.map((step) => step.stepName)])).toEqual([
+      ['sequential', ['init']],
+      ['parallel', ['run', 'sleep', 'call', 'other']],
+      ['sequential', ['after']],
+    ])
+  })
+
+  it('resumes everything that was still to come: a wait, a sleep, an invoked run and a parallel branch', async () => {
+    let isBroken = true
+    let letFail = (): void => undefined
+    const othersAreUnderWay = new Promise<void>((resolve) => {
+      letFail = resolve
+    })
+    const app = await host({
+      '/child': { route: async (context) => (await context.waitForEvent('child', 'end-child')).eventData },
+      '/branches': {
+        route: async (context) =>
+          Promise.all([
+            context.run('weak', async () => {
+              // Everything else is under way before this fails for good.
+              await othersAreUnderWay
+              if (isBroken) throw new Error('broken')
+              return 'well'
+            }),
+            context.waitForEvent('wait', 'resumed-event').then((answer) => answer.eventData),
+            context.sleep('sleep', '1h').then(() => 'slept'),
+            context
+              .invoke('child', { workflow: { workflowId: 'child', routeFunction: async () => '' } as never, body: '' })
+              .then(({ body }) => body),
+          ]),
+      },
+    })
+    const { client } = suite.service
+    const started = clock.now()
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/branches`, retries: 0 })
+    await waitFor(async () => (await client.getWaiters({ eventId: 'end-child' })).length === 1, { what: 'the child' })
+    await waitFor(async () => (await client.getWaiters({ eventId: 'resumed-event' })).length === 1, {
+      what: 'the wait',
+    })
+    letFail()
+    const failed = await suite.service.ended(workflowRunId)
+    expect(await client.getWaiters({ eventId: 'resumed-event' })).toEqual([])
+    // The child ends while nobody can learn of it.
+    await client.notify({ eventId: 'end-child', eventData: 'grown' })
+    isBroken = false
+    const resumed = await client.dlq.resume({ dlqId: failed.dlqId ?? '' })
+    await client.notify({ eventId: 'resumed-event', eventData: 'came' })
+    // Nothing but the old sleep is left, until its old time.
+    advanceTo(await dueAt(resumed.workflowRunId))
+    expect(clock.now()).toBe(started + HOUR_MS)
+    const run = await suite.service.ended(resumed.workflowRunId)
+    expect(JSON.parse(run.workflowRunResponse ?? 'null')).toEqual(['well', 'came', 'slept', 'grown'])
   })
 
   it('delivers no faster than the flow control of the trigger lets it', async () => {

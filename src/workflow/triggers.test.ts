@@ -1,5 +1,6 @@
 import { Client as QueueClient } from '@upstash/qstash'
 import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { useWorkflows } from './testing/suite.js'
 
 describe('triggering runs without the workflow client', () => {
@@ -109,7 +110,7 @@ describe('triggering runs without the workflow client', () => {
         })
       ).json()
     await expect
-      .poll(answer)
+      .poll(answer, { timeout: 20_000 })
       .toMatchObject({ runs: [{ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[{"a":1},"blue"]' }] })
   })
 
@@ -130,7 +131,7 @@ describe('triggering runs without the workflow client', () => {
       'Upstash-Workflow-Init': 'true',
       'Upstash-Workflow-Url': url,
     })
-    await expect.poll(() => bodies.length).toBe(1)
+    await waitFor(() => bodies.length === 1, { what: 'the first delivery' })
     const step = {
       ...settings,
       'Upstash-Forward-X-Tenant': 'red',
@@ -138,7 +139,7 @@ describe('triggering runs without the workflow client', () => {
       'Upstash-Workflow-Url': url,
     }
     await post(`/v2/publish/${url}`, '{"stepId":1,"out":"1"}', step)
-    await expect.poll(() => bodies.length).toBe(2)
+    await waitFor(() => bodies.length === 2, { what: 'the second delivery' })
     expect(JSON.parse(bodies[1] ?? '').map(({ body }: { body: string }) => atob(body))).toEqual([
       'payload',
       '{"stepId":1,"out":"1"}',

@@ -1,6 +1,6 @@
 import type { Clock, Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
-import { type Queue, Retention } from '../queue/index.js'
+import { ByteBudget, type Queue, Retention } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { deadLetterRoutes } from './dead-letter-routes.js'
@@ -11,6 +11,7 @@ import type { TriggerGate } from './gate.js'
 import { RunIntake } from './intake.js'
 import { RunMessages } from './kind.js'
 import { logRoutes } from './log-routes.js'
+import { RecentLists } from './recent-lists.js'
 import { runRoutes } from './run-routes.js'
 import { triggerRoutes } from './trigger-routes.js'
 
@@ -28,11 +29,14 @@ export interface WorkflowDeps {
   readonly publicUrl: string
   /** How long ended runs are kept for the logs. Default 7 days. */
   readonly retentionMs?: number
+  /** Of ended runs with their logs and dead letters the newest are kept, up to this much. Default 4 GiB. */
+  readonly retentionBytes?: number
   /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
 
 const DEFAULT_RETENTION_MS = 7 * 86_400_000
+const DEFAULT_RETENTION_BYTES = 4 * 2 ** 30
 
 /** Workflow runs as the composition root sees them. As a service it deletes old runs; deliveries are the queue's. */
 export interface Workflow extends Service {
@@ -44,20 +48,15 @@ export interface Workflow extends Service {
 
 /** Builds the workflow room and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
-  const { store, queue, clock, logger } = deps
+  const { store, queue, clock } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const flights = new Flights(deps.deliveryTimeoutMs)
-  const intake = new RunIntake({ store, queue, clock, limits })
+  const lists = new RecentLists()
+  const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
-  queue.addKind(new RunMessages({ store, clock, limits, flights, inlineLimitBytes: deps.inlineLimitBytes }))
+  queue.addKind(new RunMessages({ store, clock, limits, flights, lists, inlineLimitBytes: deps.inlineLimitBytes }))
   queue.addDeadLetters(new RunDeadLetters(store))
-  const retention = new Retention({
-    name: 'runs',
-    clock,
-    logger,
-    keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
-    sweep: (step) => store.run(operations.runs.sweepRuns, step),
-  })
+  const retention = retentionOf(deps)
   return {
     name: 'workflow',
     start: () => retention.start(),
@@ -65,10 +64,26 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock }),
-      ...runRoutes({ store, queue, clock }),
+      ...runRoutes({ store, queue, clock, lists }),
       ...logRoutes({ store, clock, flights }),
-      ...deadLetterRoutes({ store, queue, clock, limits }),
+      ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),
     ],
   }
+}
+
+function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
+  const budget = new ByteBudget({
+    keepBytes: retentionBytes ?? DEFAULT_RETENTION_BYTES,
+    sizes: (step) => store.run(operations.runs.runSizes, step),
+    trim: (step) => store.run(operations.runs.trimRuns, step),
+  })
+  return new Retention({
+    name: 'runs',
+    clock,
+    logger,
+    keepMs: retentionMs ?? DEFAULT_RETENTION_MS,
+    sweep: (step) => store.run(operations.runs.sweepRuns, step),
+    afterwards: (goesOn) => budget.enforce(goesOn),
+  })
 }

@@ -76,7 +76,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         const run = await log(runId)
         return run && condition(run) ? run : undefined
       },
-      { what: `run ${runId}: ${what}` },
+      { what: `run ${runId}: ${what}`, deadlineMs: 20_000 },
     )
   return {
     ...service,

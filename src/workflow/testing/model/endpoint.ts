@@ -4,6 +4,7 @@ import type { Outbound, PendingMessage, Publisher, PublishItem } from '../../../
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
 import type { RunIntake } from '../../intake.js'
+import type { RecentLists } from '../../recent-lists.js'
 import { type ListedStep, type Move, moveOf, type Program, randomProgram, type StepKind } from './program.js'
 import type { Random } from './random.js'
 
@@ -17,6 +18,7 @@ const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 export interface EndpointDeps {
   readonly store: Store
   readonly intake: RunIntake
+  readonly lists: RecentLists
   readonly publisher: Publisher
   readonly random: Random
   readonly now: () => number
@@ -173,6 +175,7 @@ async function finish(deps: EndpointDeps, runId: string, response: string): Prom
   const { accountId } = deps.publisher.caller
   const result = await deps.store.run(operations.runs.finishRun, { accountId, runId, response, at: deps.now() })
   if (result.kind !== 'finished') return
+  deps.lists.forget(result.runSeq)
   deps.finished(runId, response)
   deps.offer(result.offers)
 }

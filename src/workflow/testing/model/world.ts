@@ -10,6 +10,7 @@ import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { runLogs } from '../../log-runs.js'
+import { RecentLists } from '../../recent-lists.js'
 import { revivalOf } from '../../revival.js'
 import { BulkActions } from './bulk-actions.js'
 import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
@@ -48,19 +49,22 @@ export class World {
   readonly #runs = new Map<string, KnownRun>()
   readonly #bulk: BulkActions
   readonly #flights = new Flights(LIMITS.timeoutMs)
+  readonly #lists = new RecentLists()
   #memory = new Map<number, PendingMessage>()
   #inFlight = new Map<number, Flight>()
   #dead = 0
 
-  constructor(store: Store, seed: number) {
+  constructor(realStore: Store, seed: number) {
     const [clock, random] = [this.#clock, seeded(seed)]
+    const store = withoutPatience(realStore)
     this.#store = store
     this.#random = random
     const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
-    this.#kind = new RunMessages({ store, clock, limits: LIMITS, flights: this.#flights })
-    const intake = new RunIntake({ store, queue: { offer }, clock, limits: LIMITS })
+    const [lists, limits] = [this.#lists, LIMITS]
+    this.#kind = new RunMessages({ store, clock, limits, lists, flights: this.#flights })
+    const intake = new RunIntake({ store, queue: { offer, refuseForbidden: () => undefined }, clock, limits, lists })
     const publisher = publisherOf(newId('acc_', clock.now()))
-    this.#endpoint = { store, intake, publisher, random, offer, ...this.#witness() }
+    this.#endpoint = { store, intake, lists, publisher, random, offer, ...this.#witness() }
     this.#bulk = new BulkActions({
       ...{ store, random, offer },
       accountId: publisher.caller.accountId,
@@ -261,6 +265,7 @@ export class World {
   async #crash(): Promise<void> {
     this.#memory = new Map()
     this.#inFlight = new Map()
+    for (const { seq } of await this.#rows()) this.#lists.forget(seq)
     const { accountId } = this.#endpoint.publisher.caller
     const args = { after: { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }, until: Number.MAX_SAFE_INTEGER }
     const more = { limit: 100_000, largestBody: 1_000, exceptHosts: [] }
@@ -308,6 +313,15 @@ export class World {
     checkList(runId, known, page.elements)
     for (const delivery of known.deliveries) checkPrefix(runId, delivery, page.elements)
     checkResults(runId, known, page.elements)
+  }
+}
+
+/** One thing happens after the other here: what waits for company would wait in vain. */
+function withoutPatience(store: Store): Store {
+  return {
+    run: (operation, args) => store.run({ ...operation, patienceMs: 0 }, args),
+    describe: () => store.describe(),
+    close: () => store.close(),
   }
 }
 

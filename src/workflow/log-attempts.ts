@@ -1,0 +1,45 @@
+import type { HeaderMap } from '../queue/index.js'
+import type { PastAttempt, PendingAttempt } from '../store/operations/runs.js'
+
+/** A failed attempt, as run logs show it. */
+export interface AttemptError {
+  readonly error?: string
+  readonly status: number
+  readonly headers: HeaderMap
+  readonly body: string
+  readonly time: number
+}
+
+/** A failed attempt, with its body cut to so many characters. */
+export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimTo: number): AttemptError {
+  return {
+    status: attempt.status,
+    // Written by the queue as a map of headers.
+    headers: JSON.parse(attempt.headers) as HeaderMap,
+    body: trim(new TextDecoder().decode(attempt.body ?? undefined), trimTo),
+    time: attempt.started_at,
+    ...(attempt.error !== null && { error: attempt.error }),
+  }
+}
+
+/**
+ * The failed attempts of deliveries that came through in the end, by the number of the step that each was for.
+ * @param stepOf the step that the delivery of a message was for.
+ */
+export function errorsByStep(
+  attempts: readonly PastAttempt[],
+  stepOf: (messageId: string) => number,
+  trimTo: number,
+): Map<number, AttemptError[]> {
+  const byStep = new Map<number, AttemptError[]>()
+  for (const attempt of attempts) {
+    const step = stepOf(attempt.message_id)
+    byStep.set(step, [...(byStep.get(step) ?? []), attemptError(attempt, trimTo)])
+  }
+  return byStep
+}
+
+/** Cuts a text, telling nothing of it: readers asked for it. */
+export function trim(text: string, trimTo: number): string {
+  return text.length > trimTo ? text.slice(0, trimTo) : text
+}
