@@ -54,7 +54,7 @@ async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullabl
   const wanted = {
     from: { chunk: 0, position: 0 },
     limit: MOST_ERRORS,
-    outcomes: ['alreadyFinished', 'failed'] as const,
+    outcomes: ['alreadyFinished', 'failed', 'fenced'] as const,
   }
   const { items } = await pageOf(store, row, wanted)
   return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
@@ -126,6 +126,8 @@ function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
       return KINDS[row.kind].done
     case 'alreadyCancelled':
       return 'alreadyFinished'
+    case 'fenced':
+      return 'failed'
     case 'pending':
     case 'alreadyFinished':
     case 'notFound':
@@ -159,6 +161,8 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
       return `No ${nounOf(row)} of this account has this id.`
     case 'skipped':
       return `The action was aborted before the turn of this ${nounOf(row)} came.`
+    case 'fenced':
+      return 'The run may not start again now: the fence of a bulk cancel refuses runs like it.'
     case 'failed':
       return `The ${nounOf(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
     default:

@@ -2,8 +2,7 @@ import { HomeportError } from '../contract/errors.js'
 import type { Caller } from '../http/index.js'
 import type { LargeCancel } from '../queue/index.js'
 import { createAction, type RouteDeps } from './creation.js'
-import { CHUNK_ITEMS } from './freeze.js'
-import { fixMessages } from './freeze-messages.js'
+import { fixMessages, PAGE_ITEMS } from './freeze-messages.js'
 
 /** Members of a filter that select everything are left out of the records. */
 function givenOf(filter: object): object {
@@ -23,7 +22,7 @@ export async function cancelManyMessages(
 ): Promise<number | undefined> {
   const bounds = { accountId: caller.accountId, most, at: deps.clock.now() }
   const set = await fixMessages(deps.store, bounds, filter)
-  if (set.matched <= CHUNK_ITEMS) return undefined
+  if (set.matched <= PAGE_ITEMS) return undefined
   const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(givenOf(filter)) }
   const stored = await createAction(deps, caller, wanted, async () => set)
   const ended = await deps.worker.finish(stored)

@@ -104,6 +104,18 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await canceledOf(account, ids)).toEqual([ids[0], ids[2]])
   })
 
+  it('takes each id once, however often it is named', async () => {
+    const account = newAccount()
+    const [a, b] = await startRuns(store, account, 2)
+    const named = [a, 'never-existed', b, a, 'never-existed']
+    expect(await service.cancel(account, { workflowRunIds: named, report: true })).toMatchObject({
+      cancelled: 2,
+      outcomes: { cancelled: 2, notFound: 1, alreadyFinished: 0, failed: 0 },
+    })
+    const dry = { cancelled: 0, matched: 0, sample: [] }
+    expect(await service.cancel(account, { workflowRunIds: named, dryRun: true })).toEqual(dry)
+  })
+
   it('takes ids from the query, repeated or with commas', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 4)

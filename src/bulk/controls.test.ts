@@ -4,7 +4,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { operations, type Store } from '../store/index.js'
 import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
 import { type BulkUnderTest, gatedStore, startBulk } from './testing/harness.js'
-import { startRuns, statesOf } from './testing/runs.js'
+import { countEnded, startRuns } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -28,7 +28,7 @@ function stepped(real: Store) {
     if (name === 'bulk.cancelPart' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
   })
   const through = async () => {
-    await waitFor(() => waiting.length > 0, { what: 'a part to be under way' })
+    await waitFor(() => waiting.length > 0, { what: 'a part to be under way', deadlineMs: 20_000 })
     waiting.shift()?.()
   }
   const open = () => {
@@ -57,8 +57,7 @@ const ended = (service: BulkUnderTest, actionId: string) =>
     },
     { what: 'the action to finish' },
   )
-const canceledAmong = async (store: Store, ids: readonly string[]) =>
-  (await statesOf(store, 'acc', ids)).filter((state) => state === 'RUN_CANCELED').length
+const canceledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
 
 describeOnEveryStore('controls of bulk actions', (openStore, on) => {
   it('pause keeps the rest untouched, over a restart too, and resume finishes it', async () => {
@@ -100,6 +99,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     const ids = await startRuns(real, 'acc', 1_200)
     const actionId = await startAsync(service, { reason: 'wrong label' })
     await gate.through()
+    await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first part to be done' })
     await gate.underWay()
     const aborted = post(service, actionId, 'abort')
     expect((await aborted).body).toMatchObject({ state: 'aborted', reason: 'wrong label' })

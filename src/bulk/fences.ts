@@ -67,11 +67,23 @@ export class Fences implements TriggerGate {
     }
   }
 
+  /** Whether a run may not start now. */
+  refuses(accountId: string, run: Starting, at: number): boolean {
+    return this.#against(accountId, run, at) !== undefined
+  }
+
   #check(accountId: string, run: Starting, at: number): void {
+    const fence = this.#against(accountId, run, at)
+    if (fence) throw refusal(fence, run)
+  }
+
+  /** The fence that stands against a run. Those that have run out are taken away on the way. */
+  #against(accountId: string, run: Starting, at: number): Fence | undefined {
     for (const fence of this.#byAccount.get(accountId)?.values() ?? []) {
       if (fence.until <= at) this.lift(accountId, fence.actionId)
-      else if (matches(fence.target, run, at)) throw refusal(fence, run)
+      else if (matches(fence.target, run, at)) return fence
     }
+    return undefined
   }
 }
 

@@ -3,8 +3,10 @@ import { FIRST_DUE, type PendingSelector } from '../store/operations/messages-ca
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../store/operations/runs.js'
-import { CHUNK_ITEMS, chunksOf, type FixedSet, parts } from './freeze.js'
+import { chunksOf, type FixedSet, itemsOf, parts } from './freeze.js'
 
+/** Messages that are looked up at once. */
+export const PAGE_ITEMS = 1_000
 /** The kind of the queue's own messages. */
 const PLAIN = 'http'
 
@@ -20,7 +22,7 @@ export interface Bounds {
 const setOf = (chunks: FixedSet['chunks'], absent: FixedSet['absent'] = []): FixedSet => ({
   chunks,
   absent,
-  matched: chunks.reduce((sum, { items }) => sum + items, 0),
+  matched: itemsOf(chunks),
   sample: [],
 })
 
@@ -45,7 +47,7 @@ async function pendingChunks(
   let after = FIRST_DUE
   let left = most
   while (left > 0) {
-    const limit = Math.min(CHUNK_ITEMS, left)
+    const limit = Math.min(PAGE_ITEMS, left)
     const selector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
     const places = await store.run(operations.messagesCancel.selectPending, selector)
     chunks.push(...chunksOf(places.map((place) => place.seq)))
@@ -59,7 +61,7 @@ async function pendingChunks(
 async function fixNamedMessages(store: Store, { accountId }: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const seqs: number[] = []
   const known = new Set<string>()
-  for (const part of parts(ids)) {
+  for (const part of parts(ids, PAGE_ITEMS)) {
     for (const row of await store.run(operations.bulkSelect.selectNamedMessages, {
       accountId,
       kind: PLAIN,
@@ -80,7 +82,7 @@ export async function fixDeadLetters(
   dlqIds: readonly string[] | undefined,
 ): Promise<FixedSet> {
   const { accountId } = bounds
-  const shared = { accountId, kind: PLAIN, order: 'earliestFirst' as const, limit: CHUNK_ITEMS }
+  const shared = { accountId, kind: PLAIN, order: 'earliestFirst' as const, limit: PAGE_ITEMS }
   if (dlqIds) {
     const read = async (part: readonly string[]) => {
       const selector: DeadSelector = { ...shared, dlqIds: part, filter: ANY_MESSAGE, after: undefined }
@@ -101,7 +103,7 @@ export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunF
   const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
   if (filter.dlqIds) {
     const read = async (dlqIds: readonly string[]) =>
-      (await store.run(operations.runs.deadRuns, { ...shared, filter: { dlqIds }, limit: CHUNK_ITEMS })).runs
+      (await store.run(operations.runs.deadRuns, { ...shared, filter: { dlqIds }, limit: PAGE_ITEMS })).runs
     return fixLetterIds(filter.dlqIds, read)
   }
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
@@ -122,7 +124,7 @@ async function fixLetterIds(
 ): Promise<FixedSet> {
   const distinct = [...new Set(dlqIds)]
   const letters: Letter[] = []
-  for (const part of parts(distinct)) letters.push(...(await read(part)))
+  for (const part of parts(distinct, PAGE_ITEMS)) letters.push(...(await read(part)))
   const known = new Set(letters.map((letter) => letter.dlq_id))
   return setOf(chunksOf(letters.map((letter) => letter.seq)), parts(distinct.filter((id) => !known.has(id))))
 }
@@ -135,7 +137,7 @@ async function walk<Place>(
   let after: Place | undefined
   let left = most
   while (left > 0) {
-    const { seqs, next } = await page(after, Math.min(CHUNK_ITEMS, left))
+    const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, left))
     chunks.push(...chunksOf(seqs))
     left -= seqs.length
     if (next === undefined) break

@@ -8,9 +8,9 @@ import type { Target } from './selector.js'
  */
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
-export const CHUNK_ITEMS = 1_000
-/** Runs that one page of selecting looks at. */
-const PAGE_SCAN = 20_000
+export const CHUNK_ITEMS = 2_000
+/** Runs that one page of selecting looks at: some milliseconds, for which others who read wait at most. */
+const PAGE_SCAN = 5_000
 
 /** What to select. */
 export interface Selection {
@@ -50,63 +50,89 @@ export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
 
 async function fixMatching(
   store: Store,
-  selection: Selection,
+  { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
   filter: operations.bulkSelect.RunFilter,
 ): Promise<FixedSet> {
-  const chunks: operations.bulkSelect.PackedSeqs[] = []
-  const sample: string[] = []
-  let matched = 0
+  const packing = new Packing()
+  const first: number[] = []
+  let left = most
   let after: number | undefined = 0
-  while (after !== undefined) {
-    const most = Math.min((selection.most ?? Number.POSITIVE_INFINITY) - matched, PAGE_SCAN)
-    if (most <= 0) break
-    const page: operations.bulkSelect.SelectedPage = await store.run(operations.bulkSelect.selectPage, {
-      accountId: selection.accountId,
-      filter,
-      after,
-      bound: selection.bound,
-      scan: PAGE_SCAN,
-      most,
-      chunkItems: CHUNK_ITEMS,
-      sample: selection.sample - sample.length,
-    })
-    chunks.push(...page.chunks)
-    sample.push(...page.sample)
-    matched += page.matched
+  while (after !== undefined && left > 0) {
+    const args = { accountId, filter, after, bound, scan: PAGE_SCAN, most: Math.min(left, PAGE_SCAN) }
+    const page: operations.bulkSelect.SelectedPage = await store.run(operations.bulkSelect.selectPage, args)
+    packing.add(page.seqs)
+    first.push(...page.seqs.slice(0, sample - first.length))
+    left -= page.seqs.length
     after = page.next
   }
-  return { chunks, absent: [], matched, sample }
+  const chunks = packing.end()
+  return { chunks, absent: [], matched: itemsOf(chunks), sample: await idsOf(store, first) }
 }
 
-async function fixNamed(store: Store, selection: Selection, ids: readonly string[]): Promise<FixedSet> {
-  const found: operations.bulkSelect.NamedRun[] = []
-  for (const part of parts(ids)) {
-    const { accountId, bound } = selection
-    found.push(...(await store.run(operations.bulkSelect.selectNamed, { accountId, ids: part, bound })))
+/** Packs ascending numbers as they come, so that a large set is never held as a whole. */
+class Packing {
+  readonly #chunks: operations.bulkSelect.PackedSeqs[] = []
+  #rest: readonly number[] = []
+
+  add(seqs: readonly number[]): void {
+    const all = [...this.#rest, ...seqs]
+    const full = all.length - (all.length % CHUNK_ITEMS)
+    this.#chunks.push(...operations.bulkSelect.packChunks(all.slice(0, full), CHUNK_ITEMS))
+    this.#rest = all.slice(full)
   }
-  found.sort((a, b) => a.seq - b.seq)
-  const unfinished = found.filter((run) => run.state === 'RUN_STARTED').slice(0, selection.most)
-  const finished = found.filter((run) => run.state !== 'RUN_STARTED')
-  const known = new Set(found.map((run) => run.run_id))
+
+  end(): operations.bulkSelect.PackedSeqs[] {
+    return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
+  }
+}
+
+/** How many items chunks hold. */
+export function itemsOf(chunks: FixedSet['chunks']): number {
+  return chunks.reduce((sum, { items }) => sum + items, 0)
+}
+
+const idsOf = (store: Store, seqs: readonly number[]): Promise<string[]> =>
+  store.run(operations.bulkSelect.idsOf, { seqs })
+
+async function fixNamed(
+  store: Store,
+  { accountId, bound, most, sample }: Selection,
+  all: readonly string[],
+): Promise<FixedSet> {
+  const unfinished: number[] = []
+  const finished: number[] = []
+  const absent: string[] = []
+  const seen = new Set<string>()
+  for (const page of parts(all, PAGE_SCAN)) {
+    // Page by page, so that a long list holds nobody up.
+    const ids = page.filter((id) => !seen.has(id) && seen.add(id))
+    const found = await store.run(operations.bulkSelect.selectNamed, { accountId, ids, bound })
+    unfinished.push(...found.unfinished)
+    finished.push(...found.finished)
+    absent.push(...found.absent)
+  }
+  const oldest = ascending(unfinished).slice(0, most)
   return {
-    chunks: chunksOf([...unfinished, ...finished].map((run) => run.seq)),
-    absent: parts(ids.filter((id) => !known.has(id))),
-    matched: unfinished.length,
-    sample: unfinished.slice(0, selection.sample).map((run) => run.run_id),
+    chunks: chunksOf([...oldest, ...finished]),
+    absent: parts(absent),
+    matched: oldest.length,
+    sample: await idsOf(store, oldest.slice(0, sample)),
   }
 }
 
 /** Packs the numbers of items, in any order, into chunks. */
 export function chunksOf(seqs: readonly number[]): operations.bulkSelect.PackedSeqs[] {
-  return operations.bulkSelect.packChunks(
-    [...seqs].sort((a, b) => a - b),
-    CHUNK_ITEMS,
-  )
+  return operations.bulkSelect.packChunks(ascending(seqs), CHUNK_ITEMS)
 }
 
-/** Cuts a list into parts of the size of a chunk. */
-export function parts<Item>(list: readonly Item[]): Item[][] {
+/** Sorts numbers; for hundreds of thousands a comparison in JavaScript would hold everybody up. */
+function ascending(seqs: readonly number[]): number[] {
+  return Array.from(Float64Array.from(seqs).sort())
+}
+
+/** Cuts a list into parts, of the size of a chunk unless told otherwise. */
+export function parts<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item[][] {
   const all: Item[][] = []
-  for (let start = 0; start < list.length; start += CHUNK_ITEMS) all.push(list.slice(start, start + CHUNK_ITEMS))
+  for (let start = 0; start < list.length; start += size) all.push(list.slice(start, start + size))
   return all
 }

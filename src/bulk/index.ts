@@ -10,11 +10,12 @@
  * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
  *   not turn into "cancel everything".
  * - `freeze.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later is never touched.
- * - `worker.ts`: works on it, a part of one action at a time, every action in its turn and no faster than its rate,
- *   other writers in between. `part-size.ts` keeps each transaction to a few milliseconds. It takes up again what an
- *   earlier life of the server left, and isolates an item that cannot be worked on.
+ * - `worker.ts`: works on it part by part, every action in its turn and no faster than its rate, the next part asked for
+ *   while the last is decided; the store lets other writers go before each (`turn: 'background'`). `part-size.ts` keeps a
+ *   transaction to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item
+ *   that cannot be worked on.
  * - `kinds.ts`: what is done to the items; the rooms whose items these are say how.
- * - `fences.ts`: keeps runs like those that a cancel is about from starting, for a while.
+ * - `fences.ts`: keeps runs like those that a cancel is about from starting, also again, for a while.
  * - `routes.ts`, `control-routes.ts`, `progress.ts`, `answers.ts`: the wire.
  *
  * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in `store/operations/bulk.ts`.
@@ -35,7 +36,7 @@ import { bulkRoutes } from './routes.js'
 import { BulkWorker, type WorkerDeps } from './worker.js'
 
 /** What the room needs. */
-export interface BulkDeps extends WorkerDeps {
+export interface BulkDeps extends Omit<WorkerDeps, 'fences'> {
   /** No attempt of a delivery may take longer; bounds the settings of what is sent again. Default 15 minutes. */
   readonly deliveryTimeoutMs?: number
   /** How long ended actions are kept. Default 7 days. */
@@ -60,8 +61,8 @@ export interface Bulk extends Service {
 /** Builds the room. */
 export function createBulk(deps: BulkDeps): Bulk {
   const { store, clock, logger, deliveryTimeoutMs = DEFAULT_DELIVERY_TIMEOUT_MS } = deps
-  const worker = new BulkWorker(deps)
   const fences = new Fences()
+  const worker = new BulkWorker({ ...deps, fences })
   const retention = new Retention({
     name: 'bulk actions',
     clock,

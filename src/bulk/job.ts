@@ -23,6 +23,7 @@ export class Job {
   readonly #store: Store
   #action: operations.bulk.BulkActionRow
   #parts: Part[] = []
+  #underWay = 0
   #nextChunk = 0
   #waiters: Waiter[] = []
   #readyAt = 0
@@ -49,22 +50,36 @@ export class Job {
     return this.#readyAt
   }
 
-  /** Makes the next part wait for as long as the limit allots to the items of this one. */
-  pace(part: Part, now: number): void {
-    const { rate_per_second: rate } = this.#action
-    if (rate === null) return
-    this.#readyAt = Math.max(this.#readyAt, now) + ((part.to - part.from) * 1_000) / rate
+  /** How many parts have been begun and not ended. */
+  get underWay(): number {
+    return this.#underWay
   }
 
-  /** The next part, of at most so many items; `undefined` when every chunk has been handed out. */
+  /** A part is worked on: the next one waits for as long as the limit allots to the items of this one. */
+  begun(part: Part, now: number): void {
+    this.#underWay++
+    const { rate_per_second: rate } = this.#action
+    if (rate !== null) this.#readyAt = Math.max(this.#readyAt, now) + ((part.to - part.from) * 1_000) / rate
+  }
+
+  /** A part that had been begun is decided, or was put back. */
+  over(): void {
+    this.#underWay--
+  }
+
+  /**
+   * The next part, of at most so many items; `undefined` when every chunk has been handed out. Chunks are cut into equal
+   * parts: a small rest would cost a commit of its own.
+   */
   async next(most: number): Promise<Part | undefined> {
     if (this.#parts.length === 0) await this.#lookAhead()
     const part = this.#parts.shift()
     if (!part) return undefined
     const { rate_per_second: rate } = this.#action
     const items = rate === null ? most : Math.min(most, Math.ceil(rate / PORTIONS_A_SECOND))
-    if (part.to - part.from <= items) return part
-    const cut = part.from + items
+    const pieces = Math.ceil((part.to - part.from) / items)
+    if (pieces <= 1) return part
+    const cut = part.from + Math.ceil((part.to - part.from) / pieces)
     this.putBack({ ...part, from: cut })
     return { ...part, to: cut }
   }
@@ -72,7 +87,8 @@ export class Job {
   async #lookAhead(): Promise<void> {
     const args = { actionSeq: this.#action.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
     const chunks = await this.#store.run(operations.bulkRead.openChunks, args)
-    this.#parts = chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items }))
+    // Behind those that were put back meanwhile.
+    this.#parts.push(...chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items })))
     const last = chunks.at(-1)
     if (last) this.#nextChunk = last.chunk + 1
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { systemClock } from '../base/index.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type House, startHouse } from './testing/house.js'
@@ -118,6 +119,30 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelRuns', { label: 'broken' })).toMatchObject({ matched: 3, outcomes: { cancelled: 3 } })
     const [canceled] = await list<object>('/v2/workflows/logs?label=broken&state=RUN_CANCELED&count=1', 'runs')
     expect(canceled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
+  })
+
+  it('takes no failed run up again that a fence stands against', async () => {
+    const [first] = await failRuns(3, 'fenced')
+    await failRuns(1, 'free')
+    const fence = { label: 'fenced', fenceUntil: systemClock.now() + 3_600_000, report: true }
+    const fenced = await house.ask('DELETE', '/v2/workflows/runs', fence)
+    const { actionId } = fenced.body as { actionId: string }
+    const delay = { 'upstash-delay': '1h' }
+    const resume = () => house.ask('POST', `/v2/workflows/dlq/resume/${first?.dlqId}`, undefined, delay)
+    expect(await resume()).toMatchObject({ status: 409, body: { error: expect.stringContaining(actionId) } })
+    const restartAll = await house.ask('POST', '/v2/workflows/dlq/restart', undefined, delay)
+    expect(restartAll).toMatchObject({ status: 409 })
+    expect(await deadRuns('free')).toHaveLength(1)
+
+    const both = await finished('resumeRuns', { label: ['fenced', 'free'] }, delay)
+    expect(both).toMatchObject({ matched: 4, failed: 3, outcomes: { resumed: 1, failed: 3 } })
+    const outcomes = await list<object>(`${ACTIONS}/${both.actionId}/outcomes?outcome=failed`, 'outcomes')
+    expect(outcomes).toHaveLength(3)
+    expect(outcomes[0]).toMatchObject({ outcome: 'failed', error: expect.stringContaining('fence') })
+    expect(await deadRuns('fenced')).toHaveLength(3)
+    await house.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
+    expect(await finished('restartRuns', { label: 'fenced' }, delay)).toMatchObject({ outcomes: { restarted: 3 } })
+    expect(await finished('cancelRuns', { label: ['fenced', 'free'] })).toMatchObject({ matched: 4 })
   })
 
   it('sends dead letters again and deletes them', async () => {

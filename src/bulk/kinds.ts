@@ -3,6 +3,7 @@ import type { Queue } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import { type Overrides, type RevivalKind, revivalOf } from '../workflow/index.js'
+import type { Fences } from './fences.js'
 import type { Part } from './job.js'
 
 /** What deciding items works with. */
@@ -10,6 +11,7 @@ export interface KindDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'drop' | 'offer'>
   readonly clock: Clock
+  readonly fences: Pick<Fences, 'pass' | 'refuses'>
 }
 
 /** What an action does to each of its items. */
@@ -66,16 +68,22 @@ function offered({ queue }: KindDeps, decided: operations.bulk.DecidedPart): ope
   return decided
 }
 
+/** A fence keeps single runs from starting again and not the others. */
 function reviving(kind: RevivalKind): BulkKind['decide'] {
   return async (deps, action, part) => {
+    const { store, fences } = deps
+    const { account_id: accountId } = action
     const args = argsOf(deps, action, part)
     // Written by this room when it stored the action.
     const overrides = JSON.parse(action.settings ?? '') as Overrides
-    const named = { ...args, accountId: action.account_id }
-    const dead = await deps.store.run(operations.bulk.revivablePart, named)
-    const revivals = dead.map((run) => revivalOf(kind, run, overrides, args.at))
+    const dead = await store.run(operations.bulk.revivablePart, { ...args, accountId })
+    const all = dead.map((run) => revivalOf(kind, run, overrides, args.at))
+    const revivals = all.filter(({ run }) => !fences.refuses(accountId, run, args.at))
+    const fenced = all.filter((revival) => !revivals.includes(revival)).map(({ seq }) => seq)
     const { dueAt } = overrides
-    return offered(deps, await deps.store.run(operations.bulk.reviveRunsPart, { ...args, revivals, dueAt }))
+    const starting = revivals.map(({ run }) => run)
+    const revive = () => store.run(operations.bulk.reviveRunsPart, { ...args, revivals, fenced, dueAt })
+    return offered(deps, await fences.pass(accountId, starting, args.at, revive))
   }
 }
 

@@ -7,8 +7,17 @@ import { unreachable } from '../base/index.js'
 
 /** How the value of a field is read. */
 type FieldKind =
-  /** One text or a list. `apart`: what each element begins with where commas may also stand inside of one. */
-  | { readonly kind: 'texts'; readonly mayBeEmpty?: true; readonly apart?: RegExp; readonly without?: string }
+  /**
+   * One text or a list. `apart`: what each element begins with where commas may also stand inside of one. `mayRepeat`:
+   * the list may be very long, and whoever goes through it takes each element once; else that is done here.
+   */
+  | {
+      readonly kind: 'texts'
+      readonly mayBeEmpty?: true
+      readonly mayRepeat?: true
+      readonly apart?: RegExp
+      readonly without?: string
+    }
   | { readonly kind: 'flag' }
   | { readonly kind: 'instant' }
   | { readonly kind: 'count'; readonly least: 0 | 1 }
@@ -17,7 +26,7 @@ type FieldKind =
 
 /** Every field of a selector. */
 export const FIELDS = {
-  workflowRunIds: { kind: 'texts', mayBeEmpty: true },
+  workflowRunIds: { kind: 'texts', mayBeEmpty: true, mayRepeat: true },
   workflowUrl: { kind: 'texts', apart: /^[a-z][a-z0-9+.-]*:\/\//i },
   workflowUrlExactMatch: { kind: 'flag' },
   label: { kind: 'texts', without: '|' },
@@ -47,7 +56,7 @@ type ValueOf<Kind> = Kind extends 'texts'
       ? string
       : number
 
-/** Fields that were given, with their values. Lists hold each element once. */
+/** Fields that were given, with their values. Lists hold each element once, but for ids. */
 export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Name]['kind']> }
 
 /** A value, or why there is none. */
@@ -110,7 +119,7 @@ export function readQuery(name: FieldName, raw: readonly string[]): Read {
 
 /** Whether two values of a field mean the same; the order of a list has no meaning. */
 export function sameValue(one: unknown, other: unknown): boolean {
-  const key = (value: unknown) => JSON.stringify(Array.isArray(value) ? [...value].sort() : value)
+  const key = (value: unknown) => JSON.stringify(Array.isArray(value) ? [...new Set(value)].sort() : value)
   return key(one) === key(other)
 }
 
@@ -129,12 +138,13 @@ function toNumber(text: string): number {
 
 function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: readonly unknown[]): Read {
   const value: string[] = []
-  for (const [index, text] of raw.entries()) {
+  for (let index = 0; index < raw.length; index++) {
+    const text = raw[index]
     const problem = problemOfText(text, field.without)
     if (typeof text === 'string' && problem === undefined) value.push(text)
     else return { problem: `\`${raw.length > 1 ? `${name}[${index}]` : name}\` ${problem}` }
   }
-  if (value.length > 0 || field.mayBeEmpty) return { value: [...new Set(value)] }
+  if (value.length > 0 || field.mayBeEmpty) return { value: field.mayRepeat ? value : [...new Set(value)] }
   return { problem: `\`${name}\` is an empty list, which no run can match. Leave it out, or name at least one value.` }
 }
 

@@ -64,7 +64,7 @@ describe('fields of a selector', () => {
     ['one', { workflowRunIds: 'a' }, '', ['a']],
     ['none', { workflowRunIds: [] }, '', []],
     ['repeated', undefined, 'workflowRunIds=a&workflowRunIds=b', ['a', 'b']],
-    ['twice the same', { workflowRunIds: ['a', 'b', 'a'] }, '', ['a', 'b']],
+    ['in both places, one of them twice', { workflowRunIds: ['b', 'a', 'b'] }, 'workflowRunIds=a,b', ['b', 'a', 'b']],
     ['beside filters, which are ignored', { workflowRunIds: ['a'], label: 'x', fromDate: 3 }, '', ['a']],
     ['beside a flag that says how to compare', { workflowRunIds: ['a'], workflowUrlExactMatch: true }, '', ['a']],
   ])('ids: %s', (_, body, query, ids) => {

@@ -4,7 +4,8 @@ import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { Job, type Part } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { PartSize } from './part-size.js'
+import { LIMITS, PartSize } from './part-size.js'
+import { type Watcher, Watchers } from './watchers.js'
 
 type BulkActionRow = operations.bulk.BulkActionRow
 
@@ -36,26 +37,30 @@ type State =
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
-
-/** Told of an action after each of its steps; with `undefined` when the worker stops. */
-export type Watcher = (action: BulkActionRow | undefined) => void
+/** So many parts are with the store: while it decides one, the next is there already and nothing idles between the two. */
+export const PARTS_AHEAD = 2
 
 /**
- * Works on the running actions, one part of one action at a time, each action in its turn: an action over a million
- * runs does not keep one over ten waiting. Nothing is lost when it stops at any point; what is decided is in the store.
+ * Works on the running actions, part by part, each action in its turn: an action over a million runs does not keep one
+ * over ten waiting. The next part is asked for before the last one is decided; that it waits its turn behind everybody
+ * else is up to the store. Nothing is lost when it stops at any point; what is decided is in the store.
  */
 export class BulkWorker implements Service {
   readonly name = 'bulk worker'
   readonly #deps: WorkerDeps
   readonly #turns: Job[] = []
   readonly #jobs = new Map<number, Job>()
-  readonly #watchers = new Map<number, Set<Watcher>>()
-  readonly #size = new PartSize()
+  readonly #watchers = new Watchers()
+  readonly #size: PartSize
+  readonly #underWay = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
   #pauseMs = FIRST_PAUSE_MS
+  /** When the last part was over, on the monotonic clock, milliseconds. */
+  #lastEndedAt = 0
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
+    this.#size = new PartSize(LIMITS[deps.store.describe().kind])
   }
 
   /** Takes up every action that an earlier life has left running. */
@@ -68,16 +73,17 @@ export class BulkWorker implements Service {
     this.#wake()
   }
 
-  /** Lets the part that is under way end. Callers who wait for an action are told that it goes on at the next start. */
+  /** Lets the parts that are under way end. Callers who wait for an action are told that it goes on at the next start. */
   async stop(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'stopped' }
     if (before.kind === 'resting' || before.kind === 'pacing') before.timer.cancel()
     if (before.kind === 'working') await before.ended
+    await Promise.all(this.#underWay)
     for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
     this.#jobs.clear()
     this.#turns.length = 0
-    for (const watchers of this.#watchers.values()) for (const watcher of [...watchers]) watcher(undefined)
+    this.#watchers.stop()
   }
 
   /**
@@ -98,18 +104,13 @@ export class BulkWorker implements Service {
     this.#jobs.get(action.seq)?.saw(action)
     if (action.state === 'running') this.#jobOf(action)
     else this.#end(action)
-    this.#tell(action)
+    this.#watchers.tell(action)
     this.#wake()
   }
 
   /** Calls `watcher` after each step of an action, until the returned function is called. */
   watch(seq: number, watcher: Watcher): () => void {
-    const watchers = this.#watchers.get(seq) ?? new Set()
-    this.#watchers.set(seq, watchers.add(watcher))
-    return () => {
-      watchers.delete(watcher)
-      if (watchers.size === 0) this.#watchers.delete(seq)
-    }
+    return this.#watchers.watch(seq, watcher)
   }
 
   /** Whether nothing is worked on any more before the next life of the server. */
@@ -137,10 +138,6 @@ export class BulkWorker implements Service {
     job.answer((waiter) => waiter.resolve(action))
   }
 
-  #tell(action: BulkActionRow): void {
-    for (const watcher of [...(this.#watchers.get(action.seq) ?? [])]) watcher(action)
-  }
-
   #wake(): void {
     if (this.#state.kind === 'pacing') {
       this.#state.timer.cancel()
@@ -153,8 +150,9 @@ export class BulkWorker implements Service {
     // The first turn comes after the state that belongs to it has been set.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#takeTurn()
+      const job = this.#underWay.size < PARTS_AHEAD ? this.#takeTurn() : undefined
       if (job) await this.#turn(job)
+      else if (this.#underWay.size > 0) await Promise.race(this.#underWay)
       else this.#waitForTurn()
     }
   }
@@ -177,43 +175,85 @@ export class BulkWorker implements Service {
     this.#state = { kind: 'pacing', timer }
   }
 
+  /** Looks up the next part of a job and begins it. */
   async #turn(job: Job): Promise<void> {
     try {
-      const action = await this.#workOn(job)
-      this.#pauseMs = FIRST_PAUSE_MS
-      if (action) job.saw(action)
-      if (!action || action.state === 'running') this.#queueAgain(job)
-      else this.#end(action)
-      if (action) this.#tell(action)
+      const part = await job.next(this.#size.items)
+      if (part) this.#beginOrKeep(job, part)
+      else this.#exhausted(job)
     } catch (error) {
       this.#queueAgain(job)
       this.#rest(error)
     }
   }
 
-  /** Unless it has ended while its part was under way. */
-  #queueAgain(job: Job): void {
-    if (this.#jobs.get(job.action.seq) === job) this.#turns.push(job)
+  /** While the part was looked up, the worker may have come to rest, or the action to its end. */
+  #beginOrKeep(job: Job, part: Part): void {
+    if (this.#state.kind === 'working' && this.#isGoing(job)) this.#begin(job, part)
+    else job.putBack(part)
+    this.#queueAgain(job)
   }
 
-  /** One part of an action; `undefined` when it was only made smaller. */
-  async #workOn(job: Job): Promise<BulkActionRow | undefined> {
-    const part = await job.next(this.#size.items)
-    if (!part) throw new Error(`bulk action ${job.action.action_id} is running and has no part left`)
+  /** A job whose last parts are under way has no further turn, unless one of them is put back. */
+  #exhausted(job: Job): void {
+    if (job.underWay > 0 || !this.#isGoing(job)) return
+    throw new Error(`bulk action ${job.action.action_id} is running and has no part left`)
+  }
+
+  #isGoing(job: Job): boolean {
+    return this.#jobs.get(job.action.seq) === job
+  }
+
+  #begin(job: Job, part: Part): void {
+    job.begun(part, this.#deps.clock.now())
+    const over: Promise<void> = this.#carryOut(job, part).finally(() => this.#underWay.delete(over))
+    this.#underWay.add(over)
+  }
+
+  /** Unless it has ended, or waits for its turn already. */
+  #queueAgain(job: Job): void {
+    if (this.#isGoing(job) && !this.#turns.includes(job)) this.#turns.push(job)
+  }
+
+  async #carryOut(job: Job, part: Part): Promise<void> {
+    try {
+      const action = await this.#workOn(job, part)
+      this.#pauseMs = FIRST_PAUSE_MS
+      job.over()
+      this.#see(job, action)
+    } catch (error) {
+      job.over()
+      job.putBack(part)
+      this.#queueAgain(job)
+      this.#rest(error)
+    }
+  }
+
+  /** Takes notice of where a part has left its action. The end is told once nothing of it is under way any more. */
+  #see(job: Job, action: BulkActionRow | undefined): void {
+    if (action) job.saw(action)
+    if (job.action.state === 'running') this.#queueAgain(job)
+    else if (job.underWay === 0 && this.#isGoing(job)) this.#end(job.action)
+    if (action) this.#watchers.tell(action)
+  }
+
+  /** What has become of the action; `undefined` when the part was only made smaller. */
+  async #workOn(job: Job, part: Part): Promise<BulkActionRow | undefined> {
     try {
       return await this.#decide(job, part)
     } catch (error) {
       if (isFaultOfPart(error)) return await this.#isolate(job, part, error)
-      job.putBack(part)
       throw error
     }
   }
 
   async #decide(job: Job, part: Part): Promise<BulkActionRow> {
-    const started = performance.now()
+    const asked = performance.now()
     const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, part)
-    this.#size.took(part.to - part.from, performance.now() - started)
-    job.pace(part, this.#deps.clock.now())
+    const ended = performance.now()
+    // The part before it took the rest of the time.
+    this.#size.took(part.to - part.from, ended - Math.max(asked, this.#lastEndedAt))
+    this.#lastEndedAt = ended
     return action
   }
 
@@ -227,12 +267,7 @@ export class BulkWorker implements Service {
     }
     const { seq: actionSeq, action_id: actionId } = job.action
     logger.error({ actionId, ...part, error }, 'an item of a bulk action could not be worked on')
-    try {
-      return (await store.run(operations.bulk.failPart, { actionSeq, ...part, at: clock.now() })).action
-    } catch (fault) {
-      job.putBack(part)
-      throw fault
-    }
+    return (await store.run(operations.bulk.failPart, { actionSeq, ...part, at: clock.now() })).action
   }
 
   /** The store cannot: whoever waits is told, and all actions go on after a pause. */
@@ -241,7 +276,8 @@ export class BulkWorker implements Service {
     const reason = error instanceof HomeportError ? error.message : 'The server has met a fault.'
     logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause')
     for (const job of this.#jobs.values()) this.#interrupt(job, reason)
-    if (this.#state.kind === 'stopped') return
+    // Another part may have met the same before, or the worker has been stopped.
+    if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
     this.#state = { kind: 'resting', timer }

@@ -63,16 +63,20 @@ export async function finishRun(store: Store, accountId: string, runId: string):
   await store.run(operations.runs.finishRun, args)
 }
 
-/** The state of runs, in the order of their ids. */
+/** The states of a few runs, in the order of their ids. */
 export async function statesOf(
   store: Store,
   accountId: string,
   ids: readonly string[],
 ): Promise<(string | undefined)[]> {
+  const rows = await Promise.all(ids.map((runId) => store.run(operations.runs.find, { accountId, runId })))
+  return rows.map((row) => row?.state)
+}
+
+/** How many of these runs have ended. */
+export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
-  const rows = await store.run(operations.bulkSelect.selectNamed, args)
-  const states = new Map(rows.map((row) => [row.run_id, row.state]))
-  return ids.map((id) => states.get(id))
+  return (await store.run(operations.bulkSelect.selectNamed, args)).finished.length
 }
 
 /** How many messages are pending in the whole store. */

@@ -1,0 +1,30 @@
+import type { operations } from '../store/index.js'
+
+type BulkActionRow = operations.bulk.BulkActionRow
+
+/** Told of an action after each of its steps; with `undefined` when the worker stops. */
+export type Watcher = (action: BulkActionRow | undefined) => void
+
+/** Who wants to know of the steps of which action. */
+export class Watchers {
+  readonly #byAction = new Map<number, Set<Watcher>>()
+
+  /** Calls `watcher` after each step of the action of this number, until the returned function is called. */
+  watch(seq: number, watcher: Watcher): () => void {
+    const watchers = this.#byAction.get(seq) ?? new Set()
+    this.#byAction.set(seq, watchers.add(watcher))
+    return () => {
+      watchers.delete(watcher)
+      if (watchers.size === 0) this.#byAction.delete(seq)
+    }
+  }
+
+  tell(action: BulkActionRow): void {
+    for (const watcher of [...(this.#byAction.get(action.seq) ?? [])]) watcher(action)
+  }
+
+  /** Tells everybody that nothing more will come for now. */
+  stop(): void {
+    for (const watchers of this.#byAction.values()) for (const watcher of [...watchers]) watcher(undefined)
+  }
+}
