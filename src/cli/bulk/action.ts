@@ -1,33 +1,29 @@
 import type { Static } from 'typebox'
-import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk.js'
+import { type BULK_KINDS, type getBulkAction, startBulkAction } from '../../contract/bulk.js'
+import { HomeportError } from '../../contract/errors.js'
 import { FAILED } from '../exit-codes.js'
 import type { Session } from '../remote/remote.js'
 import { toneOfState } from '../terminal/colors.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
 import { progressOf } from '../terminal/progress.js'
 import type { Fact } from '../terminal/table.js'
+import { follow } from './events.js'
 
 /** A bulk action as the API shows it. */
 export type Action = Static<typeof getBulkAction.success.body>
 
-const FIRST_LOOK_MS = 20
-const SLOWEST_LOOK_MS = 500
-
 /** Follows an action to its end, or until it is paused, with a bar. Answers it as it was then. */
 export async function watch({ api, io }: Session, actionId: string): Promise<Action> {
   const progress = progressOf(io, 'items')
-  let waitMs = FIRST_LOOK_MS
   try {
-    for (;;) {
-      const action = await api.call(getBulkAction, { params: { actionId } })
-      if (action.state !== 'running' || waitMs > FIRST_LOOK_MS) progress.at(action.done, action.matched)
+    for await (const action of follow(api, actionId)) {
+      progress.at(action.done, action.matched)
       if (action.state !== 'running') return action
-      await pause(waitMs)
-      waitMs = Math.min(SLOWEST_LOOK_MS, waitMs * 2)
     }
   } finally {
     progress.end()
   }
+  throw new HomeportError('cli_failed', { problem: `The events of ${actionId} ended before the action did.` })
 }
 
 /**
@@ -44,11 +40,6 @@ export async function carryOut(
   session.show(action, () => endOf(action))
   if (action.failed > 0) session.endWith(FAILED)
 }
-
-const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms)
-  })
 
 /** What each kind of item is called, where a number stands before it. */
 const ITEMS: Readonly<Record<Action['kind'], string>> = {

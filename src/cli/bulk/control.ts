@@ -1,20 +1,16 @@
 import {
   abortBulkAction,
-  BULK_KINDS,
   changeBulkAction,
   liftBulkFence,
   pauseBulkAction,
   resumeBulkAction,
-  startBulkAction,
 } from '../../contract/bulk.js'
-import { HomeportError } from '../../contract/errors.js'
 import { remote } from '../remote/remote.js'
-import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
-import { counted } from '../terminal/figures.js'
+import { given, wholeNumber } from '../remote/values.js'
 import { renderFacts } from '../terminal/table.js'
 import { actionFacts } from './action.js'
 
-/** Starting bulk actions of any kind, and steering those that run. */
+/** Steering bulk actions that run. */
 
 const ID = ['<id>', 'id of the action'] as const
 
@@ -68,61 +64,8 @@ const unfenceCommand = remote({
   },
 })
 
-interface StartOptions {
-  readonly selector?: string
-  readonly all?: boolean
-  readonly reason?: string
-  readonly rate?: number
-  readonly fenceUntil?: number
-  readonly dryRun: boolean
-}
-
-const startCommand = remote<StartOptions>({
-  name: 'start',
-  summary: 'start a bulk action of any kind; the server goes on with it by itself',
-  args: [['<kind>', BULK_KINDS.join(', ')]],
-  isDestructive: true,
-  flags: (command) =>
-    command
-      .option('--selector <json>', 'which items, in the words of the API')
-      .option('--all', 'every item')
-      .option('--reason <text>', 'why; kept with the action')
-      .option('--rate <items>', 'at most so many items a second', wholeNumber(1))
-      .option('--fence-until <date>', 'refuse matching triggers until then', instant)
-      .option('--dry-run', 'do nothing; say how many it would be', false),
-  examples: [
-    `homeport bulk start retryDeadLetters --selector '{"url": "https://example.com/hook"}' --rate 50`,
-    'homeport bulk start resumeRuns --all --dry-run',
-  ],
-  run: async ({ api, show, confirm }, options, word) => {
-    const kind = oneOf(BULK_KINDS)(word)
-    const body = { kind, selector: readSelector(options), ...settingsOf(options) }
-    const { value: look } = await api.send(startBulkAction, { body: { ...body, dryRun: true } })
-    const matched = typeof look === 'object' && look !== null && 'matched' in look ? Number(look.matched) : 0
-    if (options.dryRun) return show(look, () => `${kind}: ${counted(matched, 'item')}\n`)
-    await confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
-    const accepted = await api.call(startBulkAction, { body })
-    show(accepted, () => `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${accepted.actionId}\n`)
-  },
-})
-
-const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })
-
-function readSelector({ selector, all }: StartOptions): Record<string, unknown> {
-  if ((selector === undefined) === (all !== true)) throw misused('Say which items you mean: --selector, or --all.')
-  if (selector === undefined) return {}
-  try {
-    const value: unknown = JSON.parse(selector)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  } catch {}
-  throw misused('--selector has to be a JSON object.')
-}
-
-const misused = (problem: string) => new HomeportError('cli_misused', { problem: `${problem} Nothing was done.` })
-
 /** In the order of the help. */
 export const controlCommands = [
-  startCommand,
   steering('pause', pauseBulkAction, 'stop a bulk action for a while'),
   steering('resume', resumeBulkAction, 'let a paused bulk action go on'),
   rateCommand,

@@ -1,7 +1,6 @@
 /** `homeport bulk`: bulk actions from a terminal, by asking a server. */
 import type { Static } from 'typebox'
 import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk.js'
-import { FAILED } from '../exit-codes.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'
@@ -9,8 +8,9 @@ import { given, list } from '../remote/values.js'
 import { toneOfState } from '../terminal/colors.js'
 import { figure, fromNow } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
-import { type Action, actionFacts, endOf, watch } from './action.js'
+import { type Action, actionFacts } from './action.js'
 import { controlCommands } from './control.js'
+import { startCommand, toTheEnd } from './start.js'
 
 type ItemOutcome = Static<typeof listBulkOutcomes.success.body>['outcomes'][number]
 
@@ -65,7 +65,7 @@ const outcomesCommand = remote<{ count: number; cursor?: string; outcome?: strin
   args: [ID],
   flags: (command) =>
     pageFlags(command, 100).option('--outcome <outcomes>', 'only these, with commas between them', list),
-  examples: ['homeport bulk outcomes ba_… --outcome failed,alreadyFinished'],
+  examples: ['homeport bulk outcomes bulk_… --outcome failed,alreadyFinished'],
   run: async ({ api, io, show }, { count, cursor, outcome }, actionId) => {
     // The server judges the words, and names those that there are.
     const filter = given({ cursor, outcome: outcome as Static<typeof Outcome>[] | undefined })
@@ -79,12 +79,8 @@ const watchCommand = remote({
   name: 'watch',
   summary: 'follow a bulk action to its end; exit code 1 when something of it failed',
   args: [ID],
-  examples: ['homeport bulk watch ba_…'],
-  run: async (session, _, actionId) => {
-    const action = await watch(session, actionId)
-    session.show(action, () => endOf(action))
-    if (action.failed > 0) session.endWith(FAILED)
-  },
+  examples: ['homeport bulk watch bulk_…'],
+  run: (session, _, actionId) => toTheEnd(session, actionId),
 })
 
 /** `homeport bulk` with its commands. */
@@ -93,5 +89,6 @@ export const bulkCommand = group('bulk', 'bulk actions: see and steer them', [
   showCommand,
   outcomesCommand,
   watchCommand,
+  startCommand,
   ...controlCommands,
 ])

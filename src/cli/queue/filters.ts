@@ -1,48 +1,28 @@
 import type { Command } from 'commander'
 import { HomeportError } from '../../contract/errors.js'
-import { given, instant, list, repeated, wholeNumber } from '../remote/values.js'
+import { type BasicOptions, basicFlags, type CallerOptions, callerFlags, commonFilters } from '../remote/filters.js'
+import { given, list, wholeNumber } from '../remote/values.js'
 
 /** Filters that messages, logs and dead letters share; all that are given have to hold. */
-export interface FilterOptions {
-  readonly url?: string[]
-  readonly label?: string[]
+export interface FilterOptions extends BasicOptions, CallerOptions {
   readonly queue?: string[]
   readonly group?: string[]
   readonly schedule?: string[]
-  readonly flowKey?: string[]
-  readonly callerIp?: string[]
-  readonly from?: number
-  readonly to?: number
 }
 
 /** The flags of these filters. */
 export function filterFlags(command: Command): Command {
-  return command
-    .option('--url <url>', 'to exactly this URL; may be repeated', repeated)
-    .option('--label <label>', 'with this label; may be repeated', repeated)
+  basicFlags(command, { url: 'to exactly this URL', from: 'not before', to: 'not after' })
     .option('--queue <names>', 'of this queue', list)
     .option('--group <names>', 'of this URL group', list)
     .option('--schedule <ids>', 'of this schedule', list)
-    .option('--flow-key <key>', 'of this flow-control key; may be repeated', repeated)
-    .option('--caller-ip <addresses>', 'published from this address', list)
-    .option('--from <moment>', 'not before: "1h" ago, a date, or Unix milliseconds', instant)
-    .option('--to <moment>', 'not after: "1h" ago, a date, or Unix milliseconds', instant)
+  return callerFlags(command, 'published')
 }
 
 /** The same in the words of the API. */
-export function filtersOf(options: FilterOptions) {
-  const { url, label, queue, group, schedule, flowKey, callerIp, from, to } = options
-  return given({
-    url,
-    label,
-    queueName: queue,
-    topicName: group,
-    scheduleId: schedule,
-    flowControlKey: flowKey,
-    callerIp,
-    fromDate: from,
-    toDate: to,
-  })
+export const filtersOf = (options: FilterOptions) => {
+  const { url, queue, group, schedule } = options
+  return { ...given({ url, queueName: queue, topicName: group, scheduleId: schedule }), ...commonFilters(options) }
 }
 
 /** The flags of a page of a list. */

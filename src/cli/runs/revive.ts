@@ -5,20 +5,14 @@ import { carryOut } from '../bulk/action.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
 import type { Api } from '../remote/api.js'
+import { type BasicOptions, basicFlags, commonFilters } from '../remote/filters.js'
 import { remote, type Session } from '../remote/remote.js'
-import { durationText, given, instant, list, repeated, wholeNumber } from '../remote/values.js'
+import { durationText, given, list, wholeNumber } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 import { findRun } from './find.js'
 
-interface DeadOptions {
-  readonly url?: string[]
-  readonly label?: string[]
-  readonly from?: number
-  readonly to?: number
-}
-
-interface ReviveOptions extends DeadOptions {
+interface ReviveOptions extends BasicOptions {
   readonly all?: boolean
   readonly retries?: number
   readonly delay?: string
@@ -28,17 +22,15 @@ interface ReviveOptions extends DeadOptions {
 }
 
 const deadFlags = (command: Command): Command =>
-  command
-    .option('--url <url>', 'runs of exactly this URL; may be repeated', repeated)
-    .option('--label <label>', 'runs that carry this label; may be repeated', repeated)
-    .option('--from <moment>', 'failed at or after: "1h" ago, a date, or Unix milliseconds', instant)
-    .option('--to <moment>', 'failed at or before: "1h" ago, a date, or Unix milliseconds', instant)
+  basicFlags(command, { url: 'of exactly this URL', from: 'failed at or after', to: 'failed at or before' })
 
-const filtersOf = ({ url, label, from, to }: DeadOptions) =>
-  given({ workflowUrl: url, label, fromDate: from, toDate: to })
+const filtersOf = ({ url, label, from, to }: BasicOptions) => ({
+  ...given({ workflowUrl: url }),
+  ...commonFilters(given({ label, from, to })),
+})
 
 /** `homeport runs failed`. */
-export const failedCommand = remote<DeadOptions & { count: number; cursor?: string }>({
+export const failedCommand = remote<BasicOptions & { count: number; cursor?: string }>({
   name: 'failed',
   summary: 'list failed runs that can be resumed or restarted, oldest failure first',
   flags: (command) => pageFlags(deadFlags(command), 50),

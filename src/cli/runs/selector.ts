@@ -3,19 +3,20 @@ import type { Static } from 'typebox'
 import { parseDuration } from '../../base/index.js'
 import type { CancelSelector } from '../../contract/bulk.js'
 import { requireSelection } from '../queue/filters.js'
-import { durationText, given, instant, repeated, wholeNumber } from '../remote/values.js'
+import {
+  type BasicOptions,
+  basicFlags,
+  type CallerOptions,
+  callerFlags,
+  commonFilters,
+  type PlaceOptions,
+  placeFlags,
+} from '../remote/filters.js'
+import { durationText, given, wholeNumber } from '../remote/values.js'
 
 /** What a bulk cancel selects, as a person says it. */
-export interface SelectorOptions {
-  readonly url?: string[]
+export interface SelectorOptions extends BasicOptions, CallerOptions, PlaceOptions {
   readonly exact?: boolean
-  readonly label?: string[]
-  readonly host?: string[]
-  readonly path?: string[]
-  readonly flowKey?: string[]
-  readonly callerIp?: string[]
-  readonly from?: number
-  readonly to?: number
   readonly count?: number
   readonly all?: boolean
   readonly reason?: string
@@ -28,16 +29,9 @@ export type Selector = Static<typeof CancelSelector>
 
 /** The flags of a selector. */
 export function selectorFlags(command: Command): Command {
-  return command
-    .option('--url <prefix>', 'runs whose URL begins so; may be repeated', repeated)
-    .option('--exact', 'the URL is the whole URL')
-    .option('--label <label>', 'runs that carry this label; may be repeated', repeated)
-    .option('--host <host>', 'runs whose URL has this host; may be repeated', repeated)
-    .option('--path <path>', 'runs whose URL has this path; may be repeated', repeated)
-    .option('--flow-key <key>', 'runs of this flow-control key; may be repeated', repeated)
-    .option('--caller-ip <address>', 'runs triggered from this address; may be repeated', repeated)
-    .option('--from <moment>', 'created after: "1h" ago, a date, or Unix milliseconds', instant)
-    .option('--to <moment>', 'created before: "1h" ago, a date, or Unix milliseconds', instant)
+  basicFlags(command, { url: 'whose URL begins so', from: 'created after', to: 'created before' })
+  command.option('--exact', 'the URL is the whole URL')
+  return callerFlags(placeFlags(command), 'triggered')
     .option('--count <number>', 'at most this many, oldest first', wholeNumber(0))
     .option('--all', 'every run that is not finished')
     .option('--reason <text>', 'why; kept with the action, in its audit entry and in the log of each run')
@@ -50,17 +44,8 @@ export function selectorFlags(command: Command): Command {
  * @throws HomeportError `cli_misused` when nothing is selected, which would mean every run.
  */
 export function selectorOf(options: SelectorOptions, ids: readonly string[]): Selector {
-  const { url, exact, label, host, path, flowKey, callerIp, from, to, all } = options
-  const filters = given({
-    workflowUrl: url,
-    label,
-    host,
-    path,
-    flowControlKey: flowKey,
-    callerIp,
-    fromDate: from,
-    toDate: to,
-  })
+  const { url, exact, host, path, all } = options
+  const filters = { ...given({ workflowUrl: url, host, path }), ...commonFilters(options) }
   requireSelection('runs', ids, filters, all)
   const settings = { ...given({ workflowUrlExactMatch: exact }), ...settingsOf(options) }
   return ids.length > 0 ? { workflowRunIds: [...ids], ...settings } : { ...filters, ...settings }

@@ -1,0 +1,85 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, it } from 'vitest'
+import { Api } from '../remote/api.js'
+import type { Action } from './action.js'
+import { follow } from './events.js'
+
+const action = (done: number, state: Action['state'] = 'running'): Action => ({
+  actionId: 'bulk_1',
+  kind: 'cancelRuns',
+  state,
+  selector: {},
+  createdBy: 'a@example.test',
+  matched: 10,
+  done,
+  cancelled: done,
+  failed: 0,
+  outcomes: { cancelled: done, alreadyFinished: 0, notFound: 0, failed: 0 },
+  createdAt: 1_700_000_000_000,
+})
+
+const event = (name: string, data: Action): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+
+let close = async () => {}
+afterEach(() => close())
+
+/** A server whose connections are answered by these in turn, and by the last one from then on. */
+async function serve(...answers: ((response: ServerResponse) => void)[]): Promise<Api> {
+  let connections = 0
+  const server = createServer((_, response) => answers[Math.min(connections++, answers.length - 1)]?.(response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  close = async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  const queueUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return new Api({ origin: 'a test', profile: { queueUrl, queueToken: 'token' } })
+}
+
+const begin = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+
+const seenBy = async (api: Api): Promise<number[]> => {
+  const seen: number[] = []
+  for await (const { done } of follow(api, 'bulk_1')) seen.push(done)
+  return seen
+}
+
+it('follows an action event by event, however they are cut into pieces, to its end', async () => {
+  const text = `${event('progress', action(1))}: still there\n\n${event('end', action(10, 'finished'))}`
+  const api = await serve((response) => {
+    begin(response)
+    for (let start = 0; start < text.length; start += 25) response.write(text.slice(start, start + 25))
+    response.end()
+  })
+  expect(await seenBy(api)).toEqual([1, 10])
+})
+
+it('asks again when the connection breaks, the stream ends, or the server is starting', async () => {
+  const api = await serve(
+    (response) => begin(response).write(event('progress', action(2)), () => response.destroy()),
+    (response) => response.writeHead(503).end('{"error":"The server is starting."}'),
+    (response) => begin(response).end(event('progress', action(4))),
+    (response) => begin(response).end(event('end', action(10, 'finished'))),
+  )
+  expect(await seenBy(api)).toEqual([2, 4, 10])
+})
+
+it('gives up at once on a refusal, and on a server that was never there', async () => {
+  const refused = await serve((response) => response.writeHead(404).end('{"error":"No such action."}'))
+  await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_refused', message: 'No such action.' })
+  await close()
+  close = async () => {}
+  await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_unreachable' })
+})
+
+it('lets the connection go when nobody wants to know more', async () => {
+  let isOpen = true
+  const api = await serve((response) => {
+    response.once('close', () => (isOpen = false))
+    begin(response).write(event('progress', action(1, 'paused')))
+  })
+  for await (const { state } of follow(api, 'bulk_1')) if (state === 'paused') break
+  await expect.poll(() => isOpen, { timeout: 15_000 }).toBe(false)
+})

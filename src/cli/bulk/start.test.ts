@@ -1,0 +1,79 @@
+import { beforeAll, expect, it, vi } from 'vitest'
+import { type House, startHouse } from '../../bulk/testing/house.js'
+import { startRuns } from '../../bulk/testing/runs.js'
+import type { Store } from '../../store/index.js'
+import { describeOnStore } from '../../store/testing/index.js'
+import { runCli } from '../index.js'
+
+async function run(...args: string[]) {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await runCli(args, { out: (text) => void out.push(text), err: (text) => void err.push(text) })
+  return { code, out: out.join(''), err: err.join('') }
+}
+
+describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
+  let store: Store
+  let house: House
+  beforeAll(async () => {
+    store = await openStore()
+    house = await startHouse(store)
+    vi.stubEnv('HOMEPORT_API_URL', 'http://127.0.0.1:9')
+    vi.stubEnv('HOMEPORT_EMAIL', 'a@example.test')
+    vi.stubEnv('HOMEPORT_API_KEY', 'not used')
+    vi.stubEnv('QSTASH_URL', house.url)
+    vi.stubEnv('QSTASH_TOKEN', house.token)
+    return async () => {
+      vi.unstubAllEnvs()
+      await house.stop()
+    }
+  })
+
+  it('starts an action of any kind by ids, filters or a selector, and follows it to its end', async () => {
+    const ids = await startRuns(store, 'acc_test', 6, (index) => ({ labels: index < 2 ? '|red|' : '|blue|' }))
+    const dry = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--count', '3', '--dry-run')
+    expect(dry).toMatchObject({ code: 0, out: 'cancelRuns: 3 items\n' })
+    const named = await run('bulk', 'start', 'cancelRuns', ids[5] ?? '', '--yes', '--watch')
+    expect(named).toMatchObject({ code: 0, out: 'finished: 1 run, 1 cancelled\n' })
+    const filtered = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--host', 'x.test', '--yes', '--watch')
+    expect(filtered).toMatchObject({ code: 0, out: 'finished: 3 runs, 3 cancelled\n' })
+    const selector = await run('bulk', 'start', 'cancelRuns', '--selector', '{"label":"red"}', '--yes', '--watch')
+    expect(selector).toMatchObject({ code: 0, out: 'finished: 2 runs, 2 cancelled\n' })
+
+    for (let made = 0; made < 3; made++) {
+      await house.ask(
+        'POST',
+        '/v2/publish/http://127.0.0.1:9/x',
+        {},
+        { 'upstash-delay': '1h', 'upstash-label': 'late' },
+      )
+    }
+    const messages = await run('bulk', 'start', 'cancelMessages', '--url', 'http://127.0.0.1:9/x', '--yes', '--watch')
+    expect(messages).toMatchObject({ code: 0, out: 'finished: 3 messages, 3 cancelled\n' })
+    for (const kind of ['resumeRuns', 'restartRuns', 'deleteDeadRuns', 'deleteDeadLetters', 'retryDeadLetters']) {
+      const none = await run(
+        'bulk',
+        'start',
+        kind,
+        '--label',
+        'none',
+        '--flow-key',
+        'none',
+        '--from',
+        '1h',
+        '--dry-run',
+      )
+      expect(none).toMatchObject({ code: 0, out: `${kind}: 0 items\n` })
+    }
+  })
+
+  it('does nothing unless it is said which items are meant, in one way', async () => {
+    expect(await run('bulk', 'start', 'cancelRuns', '--yes')).toMatchObject({ code: 2 })
+    const both = await run('bulk', 'start', 'cancelRuns', '--selector', '{}', '--label', 'red', '--yes')
+    expect(both).toMatchObject({ code: 2, err: expect.stringContaining('Nothing was done.') })
+    const list = await run('bulk', 'start', 'cancelRuns', '--selector', '[]', '--yes')
+    expect(list).toMatchObject({ code: 2, err: expect.stringContaining('has to be a JSON object') })
+    const foreign = await run('bulk', 'start', 'resumeRuns', '--host', 'x.test', '--yes')
+    expect(foreign).toMatchObject({ code: 2, err: expect.stringContaining('host') })
+  })
+})

@@ -1,0 +1,111 @@
+import type { Command } from 'commander'
+import { BULK_KINDS, startBulkAction } from '../../contract/bulk.js'
+import { HomeportError } from '../../contract/errors.js'
+import { FAILED } from '../exit-codes.js'
+import { type FilterOptions, filterFlags, filtersOf, requireSelection } from '../queue/filters.js'
+import { type PlaceOptions, placeFlags } from '../remote/filters.js'
+import { remote, type Session } from '../remote/remote.js'
+import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
+import { counted } from '../terminal/figures.js'
+import { endOf, watch } from './action.js'
+
+/** `homeport bulk start`: a bulk action of any kind. */
+
+type Kind = (typeof BULK_KINDS)[number]
+
+interface StartOptions extends FilterOptions, PlaceOptions {
+  readonly selector?: string
+  readonly all?: boolean
+  readonly count?: number
+  readonly reason?: string
+  readonly rate?: number
+  readonly fenceUntil?: number
+  readonly dryRun: boolean
+  readonly watch: boolean
+}
+
+/** How the API calls ids and URLs of the items of each kind. */
+const WORDS: Readonly<Record<Kind, { readonly ids: string; readonly url: string }>> = {
+  cancelRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
+  cancelMessages: { ids: 'messageIds', url: 'url' },
+  resumeRuns: { ids: 'dlqIds', url: 'workflowUrl' },
+  restartRuns: { ids: 'dlqIds', url: 'workflowUrl' },
+  deleteDeadRuns: { ids: 'dlqIds', url: 'workflowUrl' },
+  deleteDeadLetters: { ids: 'dlqIds', url: 'url' },
+  retryDeadLetters: { ids: 'dlqIds', url: 'url' },
+}
+
+const startFlags = (command: Command): Command =>
+  placeFlags(filterFlags(command))
+    .option('--all', 'every item')
+    .option('--count <number>', 'at most this many', wholeNumber(1))
+    .option('--selector <json>', 'which items, in the words of the API, instead of ids and filters')
+    .option('--reason <text>', 'why; kept with the action')
+    .option('--rate <items>', 'at most so many items a second', wholeNumber(1))
+    .option('--fence-until <date>', 'refuse matching triggers until then', instant)
+    .option('--dry-run', 'do nothing; say how many it would be', false)
+    .option('--watch', 'follow it to its end', false)
+
+/** `homeport bulk start`. */
+export const startCommand = remote<StartOptions, [string, string[]]>({
+  name: 'start',
+  summary: 'start a bulk action of any kind; the server goes on with it by itself',
+  args: [
+    ['<kind>', BULK_KINDS.join(', ')],
+    ['[ids...]', 'ids of runs or messages to cancel, else of dead letters; else those that the filters select'],
+  ],
+  isDestructive: true,
+  flags: startFlags,
+  examples: [
+    'homeport bulk start retryDeadLetters --url https://example.com/hook --rate 50 --watch',
+    'homeport bulk start deleteDeadRuns --to 30d --dry-run',
+    `homeport bulk start resumeRuns --selector '{"responseStatus": [503]}'`,
+  ],
+  run: async (session, options, word, ids) => {
+    const kind = oneOf(BULK_KINDS)(word)
+    const body = { kind, selector: selectorOf(kind, options, ids), ...settingsOf(options) }
+    const { value: look } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
+    const matched = typeof look === 'object' && look !== null && 'matched' in look ? Number(look.matched) : 0
+    if (options.dryRun) return session.show(look, () => `${kind}: ${counted(matched, 'item')}\n`)
+    await session.confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
+    const accepted = await session.api.call(startBulkAction, { body })
+    const { actionId } = accepted
+    if (options.watch) return await toTheEnd(session, actionId)
+    session.show(accepted, () => `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${actionId}\n`)
+  },
+})
+
+/** Follows an action to its end and says how it was. */
+export async function toTheEnd(session: Session, actionId: string): Promise<void> {
+  const action = await watch(session, actionId)
+  session.show(action, () => endOf(action))
+  if (action.failed > 0) session.endWith(FAILED)
+}
+
+const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })
+
+/** The server refuses filters that a kind does not have. */
+function selectorOf(kind: Kind, options: StartOptions, ids: readonly string[]): Record<string, unknown> {
+  const { url, ...filters } = filtersOf(options)
+  const { host, path, count, selector, all } = options
+  const words = WORDS[kind]
+  const chosen = { ...given({ [words.url]: url, host, path }), ...filters }
+  if (selector !== undefined) {
+    if (ids.length > 0 || all || count !== undefined || Object.keys(chosen).length > 0) {
+      throw misused('--selector says all of it: leave out ids, filters, --count and --all.')
+    }
+    return readSelector(selector)
+  }
+  requireSelection('items', ids, chosen, all)
+  return { ...(ids.length > 0 ? { [words.ids]: ids } : chosen), ...given({ count }) }
+}
+
+function readSelector(selector: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(selector)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  } catch {}
+  throw misused('--selector has to be a JSON object.')
+}
+
+const misused = (problem: string) => new HomeportError('cli_misused', { problem: `${problem} Nothing was done.` })
