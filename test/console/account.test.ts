@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport } from '../support/index.js'
-import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { heading, PHONE, problemsOf, type SignedIn, signIn, signInAt } from './support/browser.js'
+import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -32,6 +33,22 @@ it('the pages fit a phone, where a button opens the navigation', async () => {
   await heading(page, 'API keys').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.setViewportSize({ width: 1280, height: 800 })
+})
+
+it('keys lead to the search, to what keys there are, and past the navigation', async () => {
+  const { page } = browser
+  await browser.open('/audit', 'Audit log')
+  await page.keyboard.press('Tab')
+  await page.locator('a:focus').getByText('Skip to the content').waitFor()
+  await page.keyboard.press('Enter')
+  await page.locator('#content:focus').waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  // As a keyboard without a key of its own for it makes it.
+  await page.keyboard.press('Shift+/')
+  await page.locator('input[aria-label="Search in the entries"]:focus').waitFor()
 })
 
 it('an API key is made, shown once, and deleted after a question', async () => {
@@ -72,6 +89,15 @@ it('signing out ends the session, and the sign-in leads back to where one was', 
   await page.getByText('do not belong together').waitFor()
   await page.getByLabel('API key').first().fill(homeport.credentials.apiKey)
   await page.getByRole('button', { name: 'Sign in' }).click()
+  await heading(page, 'Audit log').waitFor()
+})
+
+it('signing in to another server on the same host leaves the session here as it is', async () => {
+  const { page } = browser
+  const other = await startHomeport()
+  await signInAt(page, other)
+  await browser.open('/audit', 'Audit log')
+  await page.goto(`${other.apiUrl}/audit`)
   await heading(page, 'Audit log').waitFor()
 })
 

@@ -1,7 +1,8 @@
 import { Client } from '@upstash/workflow'
 import { beforeAll, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -25,9 +26,9 @@ async function statesOf(label: string): Promise<Set<string>> {
 }
 
 /** The last step: only the right number goes on. */
-async function confirmNumber(count: number): Promise<void> {
+async function confirmNumber(count: number, item = 'run'): Promise<void> {
   const { page } = browser
-  const button = page.getByRole('button', { name: `Cancel ${count} run` })
+  const button = page.getByRole('button', { name: `Cancel ${count} ${item}` })
   await page.getByLabel(/^Type/).fill(String(count + 1))
   expect(await button.isDisabled()).toBe(true)
   await page.getByLabel(/^Type/).fill(String(count))
@@ -114,6 +115,50 @@ it('a slow action is paused, goes on faster, and is aborted', async () => {
   expect(await statesOf('slow')).toContain('RUN_STARTED')
 })
 
+it('messages are cancelled by label, paused and aborted on the way', async () => {
+  const { page } = browser
+  const message = {
+    destination: 'http://127.0.0.1:9/mail',
+    headers: { 'upstash-delay': '1h', 'upstash-label': 'mails' },
+  }
+  await homeport.queue(
+    'POST',
+    '/v2/batch',
+    Array.from({ length: 60 }, () => message),
+  )
+  await browser.open('/messages?label=mails', 'Messages')
+  await page.getByRole('link', { name: 'Cancel many…' }).click()
+  await page.getByText('60 messages match').waitFor()
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByText('The newest 20 of them').waitFor()
+  await page.getByLabel('Command line').getByText('homeport queue messages cancel --label mails --yes').waitFor()
+  await page.getByLabel('At most per second').fill('1')
+  await page.getByLabel('Command line').getByText('homeport bulk start cancelMessages --label mails --rate 1').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await confirmNumber(60, 'message')
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('Paused', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByText('Working', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Abort' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Abort the action' }).click()
+  await page.getByText('Aborted', { exact: true }).waitFor()
+  await page.getByText(/^Skipped \d+/).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('what also chooses among dead letters is kept when the kind is changed', async () => {
+  const { page } = browser
+  await browser.open('/bulk-actions/new?label=daily&host=example.com', 'New bulk action')
+  await page.getByRole('combobox', { name: 'What is done' }).click()
+  await page.getByRole('option', { name: 'Delete dead letters' }).click()
+  await page.getByText('0 dead letters match').waitFor()
+  await page.waitForURL(/kind=deleteDeadLetters&label=daily$|label=daily&kind=deleteDeadLetters$/)
+  expect(await page.getByRole('textbox', { name: 'Label' }).inputValue()).toBe('daily')
+  expect(await problemsOf(page)).toEqual([])
+})
+
 it('named runs are cancelled, and ids that name nothing are told', async () => {
   const { page } = browser
   await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })
@@ -152,7 +197,7 @@ it('the list shows all actions, and the pages fit a phone', async () => {
   const cell = page.getByRole('cell').filter({ has: page.getByRole('link', { name: /^wfr_/ }) })
   // The rows are drawn anew once their height is known.
   const width = async (): Promise<number> => (await cell.first().boundingBox())?.width ?? 0
-  await waitFor(async () => (await width()) > 150, { what: 'room for what a row is' })
+  await waitFor(async () => (await width()) > 150, { what: 'room for what a row is', deadlineMs: DEADLINE_MS })
   await browser.open('/bulk-actions/new?label=daily', 'New bulk action')
   await page.getByText('3 runs match').waitFor()
   expect(await problemsOf(page)).toEqual([])

@@ -1,6 +1,17 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DESKTOP, heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+import {
+  DEADLINE_MS,
+  DESKTOP,
+  heading,
+  PHONE,
+  problemsOf,
+  type SignedIn,
+  signIn,
+  signInAt,
+  tooWide,
+} from './support/browser.js'
+import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -23,6 +34,18 @@ async function command(...line: string[]): Promise<unknown> {
   const headers = { authorization: `Bearer ${rest_token}` }
   const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
   return ((await response.json()) as { result: unknown }).result
+}
+
+/** REST token of the user that a journey makes. */
+let token = ''
+
+/** What a command of that user came to: its result, or the refusal. */
+async function asUser(...line: string[]): Promise<unknown> {
+  const { rest_url } = await record()
+  const headers = { authorization: `Bearer ${token}` }
+  const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
+  const answer = (await response.json()) as { result?: unknown; error?: unknown }
+  return answer.error ?? answer.result
 }
 
 describe('a person who has read nothing', () => {
@@ -86,7 +109,10 @@ describe('a person who has read nothing', () => {
     const requests = page.getByText('Requests this month').locator('..')
     const before = await requests.textContent()
     await Promise.all(Array.from({ length: 50 }, (_, i) => command('SET', `session:${i}`, 'x')))
-    await waitFor(async () => (await requests.textContent()) !== before, { what: 'the figure to move' })
+    await waitFor(async () => (await requests.textContent()) !== before, {
+      what: 'the figure to move',
+      deadlineMs: DEADLINE_MS,
+    })
     await page.getByRole('cell', { name: 'SET', exact: true }).waitFor()
     expect(await problemsOf(page)).toEqual([])
   })
@@ -196,11 +222,78 @@ describe('the page of a database', () => {
 
   it('fits a phone', async () => {
     await browser.page.setViewportSize(PHONE)
-    for (const tab of ['overview', 'usage', 'data', 'settings']) {
+    for (const tab of ['overview', 'usage', 'data', 'users', 'settings']) {
       await browser.open(`${place}?tab=${tab}`, 'shop')
       expect(await tooWide(browser.page)).toEqual([])
     }
     await browser.page.setViewportSize(DESKTOP)
+  })
+
+  it('makes a user whose password is shown once, and who may do what was chosen and no more', async () => {
+    const { page } = browser
+    await command('SET', 'news:1', 'hello')
+    await browser.open(`${place}?tab=users`, 'shop')
+    await page.getByRole('cell', { name: 'default_ro' }).waitFor()
+    await page.getByRole('button', { name: 'Create a user' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('default')
+    await dialog.getByText('Every database has this user already').waitFor()
+    await dialog.getByLabel('Name').fill('reporting')
+    await dialog.getByLabel('Keys').fill('news:*')
+    await dialog.getByText('ACL SETUSER reporting on resetkeys ~news:*').waitFor()
+    expect(await problemsOf(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Create the user' }).click()
+    token = (await page.getByLabel('REST token').textContent()) ?? ''
+    expect(await problemsOf(page)).toEqual([])
+    await page.getByRole('button', { name: 'I have copied them' }).click()
+    expect(await asUser('GET', 'news:1')).toBe('hello')
+    expect(await asUser('GET', 'greeting')).toMatch(/^NOPERM/)
+    expect(await asUser('SET', 'news:1', 'x')).toMatch(/^NOPERM/)
+  })
+
+  it('changes what the user may do, makes a new password, and deletes the user', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=users`, 'shop')
+    await page.getByRole('button', { name: 'reporting', exact: true }).press('Enter')
+    await page.getByRole('dialog').getByRole('combobox', { name: 'May run' }).click()
+    await page.getByRole('option', { name: 'Read and write' }).click()
+    await page.getByRole('button', { name: 'Change the rights' }).click()
+    await page.getByRole('cell', { name: 'Read and write' }).waitFor()
+    expect(await asUser('SET', 'news:1', 'hello again')).toBe('OK')
+    const act = async (name: string) => {
+      await page.getByRole('button', { name: 'Actions for reporting' }).click()
+      await page.getByRole('menuitem', { name }).click()
+      await page.getByRole('dialog').getByRole('button', { name }).click()
+    }
+    await act('Make a new password')
+    const fresh = (await page.getByLabel('REST token').textContent()) ?? ''
+    await page.getByRole('button', { name: 'I have copied them' }).click()
+    expect(await asUser('GET', 'news:1')).toMatch(/^WRONGPASS/)
+    token = fresh
+    expect(await asUser('GET', 'news:1')).toBe('hello again')
+    expect(await problemsOf(page)).toEqual([])
+    await act('Delete the user')
+    await page.getByRole('button', { name: 'reporting', exact: true }).waitFor({ state: 'detached' })
+    expect(await asUser('GET', 'news:1')).toMatch(/^WRONGPASS/)
+  })
+
+  it('lets whoever may only read open keys by their names, and offers no changes', async () => {
+    const { body } = await homeport.api('POST', '/v2/apikeys', { name: 'reader', read_only: true })
+    const { api_key } = body as { api_key: string }
+    const context = await browser.context.browser()?.newContext({ baseURL: homeport.apiUrl })
+    if (context === undefined) throw new Error('the browser has gone')
+    const page = await context.newPage()
+    page.setDefaultTimeout(DEADLINE_MS)
+    await signInAt(page, { ...homeport, credentials: { ...homeport.credentials, apiKey: api_key } })
+    await page.goto(`${place}?tab=data`)
+    await page.getByLabel('Name of the key').fill('greeting')
+    await page.getByRole('button', { name: 'Open', exact: true }).click()
+    await page.getByLabel('Value').getByText('hello', { exact: true }).waitFor()
+    expect(await problemsOf(page)).toEqual([])
+    expect(await page.getByRole('button', { name: 'Delete the key' }).count()).toBe(0)
+    await page.goto(`${place}?tab=users`)
+    await page.getByText('This key may only read').waitFor()
+    await context.close()
   })
 
   it('makes a backup, and restores it after the name was typed', async () => {

@@ -1,8 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { withoutScheme } from '../../console/src/lib/format.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+import { DEADLINE_MS, heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -92,23 +94,37 @@ it('going back takes a filter away again', async () => {
   await page.getByText('No message is like this').waitFor()
   await page.goBack()
   await page.getByText('No message is like this').waitFor({ state: 'detached' })
-  await waitFor(async () => (await label.inputValue()) === '', { what: 'the field to be empty' })
+  await waitFor(async () => (await label.inputValue()) === '', {
+    what: 'the field to be empty',
+    deadlineMs: DEADLINE_MS,
+  })
 })
 
-it('a dead letter shows why, and the whole filtered set is sent again', async () => {
+it('a dead letter shows why, and the whole filtered set is sent again in one action', async () => {
   const { page } = browser
   await publish('/bad', { Retries: '0', Label: 'broken' })
   await page.getByText('Failed', { exact: true }).waitFor()
   await browser.open('/dead-letters?label=broken', 'Dead letters')
-  await page.getByRole('cell', { name: `${sinkUrl}/bad` }).click()
+  await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/bad`) }).press('Enter')
   await page.getByLabel('Last answer').getByText('by the sink').waitFor()
   expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByRole('button', { name: 'Keep it as it is' }).click()
+  await page.getByRole('dialog', { name: 'Delete this dead letter' }).waitFor({ state: 'detached' })
   await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   const before = received.length
-  await page.getByRole('button', { name: 'Send the filtered ones again' }).click()
-  await page.getByRole('button', { name: 'Send them again' }).click()
-  await heading(page, /dead letters/).waitFor()
-  await waitFor(() => received.length > before, { what: 'the second attempt' })
+  await page.getByRole('link', { name: 'Send many again…' }).click()
+  await page.getByText('1 dead letter matches').waitFor()
+  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByText(`${sinkUrl}/bad`).waitFor()
+  await page.getByLabel('Command line').getByText('homeport queue dlq retry --label broken').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByLabel(/^Type/).fill('1')
+  await page.getByRole('button', { name: 'Send 1 dead letter again' }).click()
+  await page.getByText('Sent again 1').waitFor()
+  await waitFor(() => received.length > before, { what: 'the second attempt', deadlineMs: DEADLINE_MS })
 })
 
 it('a paused queue holds its messages, which are canceled with it', async () => {
@@ -142,7 +158,7 @@ it('a schedule shows its next five fires before it is made and after', async () 
   expect(await dialog.getByRole('listitem').count()).toBe(5)
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Create the schedule' }).click()
-  await page.getByRole('button', { name: `${sinkUrl}/good` }).click()
+  await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/good`) }).click()
   await page.getByRole('dialog').getByText('The next five fires').waitFor()
   expect(await problemsOf(page)).toEqual([])
 })

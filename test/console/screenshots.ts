@@ -57,6 +57,12 @@ function shotsOfWorkflows({ doneId, waitingId, failedId, actionId }: FurnishedRu
     { name: 'bulk-action', path: `/bulk-actions/${actionId}`, title: 'Cancel runs' },
     { name: 'bulk-choose', path: '/bulk-actions/new?label=weekly', title: 'New bulk action' },
     { name: 'bulk-check', path: '/bulk-actions/new?label=weekly', title: 'New bulk action', before: look },
+    {
+      name: 'bulk-letters',
+      path: '/bulk-actions/new?kind=retryDeadLetters&label=mail',
+      title: 'New bulk action',
+      before: look,
+    },
   ]
 }
 
@@ -72,6 +78,12 @@ function shotsOf(databaseId: string): Shot[] {
       name: 'database-data',
       ...tab('data'),
       before: (page) => page.getByRole('button', { name: 'user:1', exact: true }).click(),
+    },
+    { name: 'database-users', ...tab('users') },
+    {
+      name: 'database-user',
+      ...tab('users'),
+      before: (page) => page.getByRole('button', { name: 'importer', exact: true }).click(),
     },
     { name: 'database-backups', ...tab('backups') },
     { name: 'database-settings', ...tab('settings') },

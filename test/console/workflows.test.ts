@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type App, startApp } from '../../src/workflow/testing/harness.js'
 import { type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn

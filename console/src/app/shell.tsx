@@ -13,7 +13,7 @@ import {
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core'
-import { useDisclosure, useHotkeys } from '@mantine/hooks'
+import { useDisclosure } from '@mantine/hooks'
 import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Suspense, useEffect } from 'react'
@@ -24,7 +24,7 @@ import { Loading } from '../components/states.js'
 import { Brand } from './brand.js'
 import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
 import classes from './shell.module.css'
-import { showShortcuts } from './shortcuts.js'
+import { showShortcuts, useCharacters } from './shortcuts.js'
 
 /** Header, navigation and the page between them. */
 export function Shell() {
@@ -32,10 +32,10 @@ export function Shell() {
   const { pathname } = useLocation()
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the navigation of small screens.
   useEffect(close, [pathname])
-  useHotkeys([
-    ['shift+?', showShortcuts],
-    ['/', () => document.querySelector<HTMLElement>('[data-search]')?.focus()],
-  ])
+  useCharacters({
+    '?': showShortcuts,
+    '/': () => document.querySelector<HTMLElement>('[data-search]')?.focus(),
+  })
   return (
     <AppShell
       header={{ height: 52 }}
@@ -89,6 +89,8 @@ function NavigationLine({ item, pathname }: { item: NavigationItem; pathname: st
     <NavLink
       component={Link}
       to={item.to}
+      // The router takes every page below this one for this one.
+      activeOptions={{ exact: true }}
       label={item.label}
       leftSection={<item.icon size={18} stroke={1.6} />}
       active={isHere}

@@ -1,4 +1,5 @@
 import { Group, Kbd, Stack, Text } from '@mantine/core'
+import { useWindowEvent } from '@mantine/hooks'
 import { modals } from '@mantine/modals'
 
 const SHORTCUTS = [
@@ -24,5 +25,20 @@ export function showShortcuts(): void {
         ))}
       </Stack>
     ),
+  })
+}
+
+const isTypedInto = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.closest('input, textarea, select, [contenteditable="true"]') !== null
+
+const isInDialog = (): boolean => document.querySelector('[aria-modal="true"]') !== null
+
+/** Acts on characters, whichever keys make them: "/" is a key of its own on some keyboards and Shift+7 on others. */
+export function useCharacters(actions: Readonly<Record<string, () => void>>): void {
+  useWindowEvent('keydown', (event) => {
+    const act = actions[event.key]
+    if (act === undefined || event.ctrlKey || event.metaKey || isTypedInto(event.target) || isInDialog()) return
+    event.preventDefault()
+    act()
   })
 }

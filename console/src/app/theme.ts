@@ -80,7 +80,7 @@ export const theme = createTheme({
     PasswordInput: PasswordInput.extend({ defaultProps: { size } }),
     Select: Select.extend({ defaultProps: { size, allowDeselect: false, checkIconPosition: 'right' } }),
     SegmentedControl: SegmentedControl.extend({ defaultProps: { size } }),
-    Table: Table.extend({ defaultProps: { verticalSpacing: 7, horizontalSpacing: 'md', fz: 'sm' } }),
+    Table: Table.extend({ defaultProps: { verticalSpacing: 7, horizontalSpacing: 'sm', fz: 'sm' } }),
     Textarea: Textarea.extend({ defaultProps: { size } }),
     TextInput: TextInput.extend({ defaultProps: { size } }),
     Tooltip: Tooltip.extend({

@@ -1,4 +1,4 @@
-import { ActionIcon, Box, Button, Code, CopyButton, Group, Text, Tooltip } from '@mantine/core'
+import { ActionIcon, Box, Button, Code, CopyButton, Group, Stack, Text, Tooltip } from '@mantine/core'
 import { IconCheck, IconCopy, IconEye, IconEyeOff } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 import classes from './copy.module.css'
@@ -60,6 +60,18 @@ export function CodeBlock({ code, label, secrets = [] }: { code: string; label: 
   )
 }
 
+/** The same with its name above it, where nothing else says what it is. */
+export function NamedCode(props: Parameters<typeof CodeBlock>[0]) {
+  return (
+    <Stack gap={4}>
+      <Text size="sm" fw={550}>
+        {props.label}
+      </Text>
+      <CodeBlock {...props} />
+    </Stack>
+  )
+}
+
 /** A long text that scrolls by itself, by mouse and by keyboard. */
 export function ScrollText({ label, children }: { label: string; children: string }) {
   return (
@@ -89,8 +101,13 @@ export function Fact({
       <Text size="sm" c="dimmed" className={classes.factName ?? ''}>
         {name}
       </Text>
-      <Group gap={4} wrap="nowrap" miw={0}>
-        <Text size="sm" component="div" className="truncate" ff={copy === undefined ? undefined : 'monospace'}>
+      <Group gap={4} wrap="nowrap" miw={0} align="flex-start">
+        <Text
+          size="sm"
+          component="div"
+          className={classes.factValue ?? ''}
+          ff={copy === undefined ? undefined : 'monospace'}
+        >
           {secret ? '••••••••••••' : children}
         </Text>
         {copy === undefined ? null : <Copy value={copy} what={name} />}

@@ -31,7 +31,7 @@ export function Page({
   }, [title])
   return (
     <Stack gap="lg">
-      <Stack gap={4}>
+      <Stack gap={6}>
         {crumbs.length === 0 ? null : (
           <Breadcrumbs component="nav" aria-label="Breadcrumbs" separatorMargin={6}>
             {crumbs.map(({ label, to }) => (
@@ -52,7 +52,7 @@ export function Page({
           {actions === undefined ? null : <Group gap="xs">{actions}</Group>}
         </Group>
         {about === undefined ? null : (
-          <Text c="dimmed" size="sm" maw={760}>
+          <Text c="dimmed" size="sm" maw={760} style={{ textWrap: 'pretty' }}>
             {about}
           </Text>
         )}

@@ -34,6 +34,18 @@ export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payl
   )
 }
 
+/** The same below a title, as one of several parts of a drawer. */
+export function PayloadPart({ title, ...rest }: { title: string } & Parameters<typeof PayloadView>[0]) {
+  return (
+    <Stack gap="xs">
+      <Text fw={600} size="sm">
+        {title}
+      </Text>
+      <PayloadView {...rest} />
+    </Stack>
+  )
+}
+
 function Download({ bytes: content }: { bytes: Uint8Array<ArrayBuffer> }) {
   const save = () => {
     const url = URL.createObjectURL(new Blob([content]))

@@ -86,3 +86,6 @@ function trimmed(value: number): string {
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2
   return String(Number(value.toFixed(digits)))
 }
+
+/** A URL without how it is reached: nearly all begin alike, and what tells them apart comes later. */
+export const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, '')

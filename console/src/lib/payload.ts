@@ -39,6 +39,10 @@ export function payloadOfBase64(text: string): Payload {
 export const bytesOfBase64 = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
+/** A body as the APIs give it: as text, or in base64 where it is none. */
+export const payloadOfBody = (text = '', base64?: string): Payload =>
+  base64 === undefined ? payloadOfText(text) : payloadOfBase64(base64)
+
 /** Only objects and lists gain from being set out; a number or a quoted word is shown as it came. */
 function prettyJson(text: string): string | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined

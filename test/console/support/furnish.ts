@@ -21,6 +21,8 @@ export async function furnish(homeport: RunningHomeport): Promise<string> {
     ['SET', 'session:a81', 'user:1', 'EX', '3600'],
     ...Array.from({ length: 60 }, (_, i) => ['HGET', `user:${i}`, 'name']),
   ])
+  await makeUser(shop, 'reporting', ['on', '~news:*', '~user:*', '+@read'])
+  await makeUser(shop, 'importer', ['on', '~import:*', '&progress', '+@read', '+@write'])
   await homeport.api('POST', `/v2/redis/create-backup/${shop.database_id}`, { name: 'before the migration' })
   const { body } = await homeport.api('POST', '/v2/team', { team_name: 'crew', copy_cc: false })
   const { team_id } = body as { team_id: string }
@@ -40,6 +42,18 @@ interface Made {
 async function create(homeport: RunningHomeport, some: object): Promise<Made> {
   const least = { platform: 'aws', primary_region: 'eu-central-1' }
   return (await homeport.api('POST', '/v2/redis/database', { ...least, ...some })).body as Made
+}
+
+/** A user of the data of a database. Rules take a password only out of a token. */
+async function makeUser(database: Made, name: string, rules: readonly string[]): Promise<void> {
+  const token = await command(database, ['ACL', 'GENTOKEN', name])
+  await command(database, ['ACL', 'SETUSER', name, ...rules, `>${token}`])
+}
+
+async function command({ rest_url, rest_token }: Made, line: readonly string[]): Promise<unknown> {
+  const headers = { authorization: `Bearer ${rest_token}` }
+  const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
+  return ((await response.json()) as { result: unknown }).result
 }
 
 async function send({ rest_url, rest_token }: Made, commands: readonly (readonly string[])[]): Promise<void> {

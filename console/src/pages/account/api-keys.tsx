@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Checkbox, Modal, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Badge, Button, Checkbox, Select, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { IconKey, IconPlus } from '@tabler/icons-react'
@@ -16,11 +16,12 @@ import {
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
-import { CodeBlock } from '../../components/copy.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
+import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 
@@ -122,18 +123,7 @@ function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefi
         await queries.invalidateQueries({ queryKey: [listApiKeys.id] })
       },
     })
-  return (
-    <Button
-      size="compact-xs"
-      variant="subtle"
-      color="red.9"
-      c="var(--mantine-color-error)"
-      onClick={ask}
-      aria-label={`Delete ${apiKey.name}`}
-    >
-      Delete
-    </Button>
-  )
+  return <CellDanger verb="Delete" of={apiKey.name} onClick={ask} />
 }
 
 interface CreateKeyProps {
@@ -200,16 +190,11 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
 
 function NewSecret({ made, onClose }: { made: NewApiKey | undefined; onClose: () => void }) {
   return (
-    <Modal opened={made !== undefined} onClose={onClose} title={`The key ${made?.name ?? ''} is made`}>
-      <Stack gap="md">
-        <Alert color="yellow">
-          <Text size="sm" c="inherit">
-            Copy it now. It is not kept, and nobody can show it to you again.
-          </Text>
-        </Alert>
-        <CodeBlock code={made?.api_key ?? ''} label="The new API key" />
-        <Button onClick={onClose}>I have copied it</Button>
-      </Stack>
-    </Modal>
+    <ShownOnce
+      title={`The key ${made?.name ?? ''} is made`}
+      secrets={[{ label: 'The new API key', value: made?.api_key ?? '' }]}
+      isOpen={made !== undefined}
+      onClose={onClose}
+    />
   )
 }

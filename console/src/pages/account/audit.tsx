@@ -1,13 +1,16 @@
-import { Drawer, Stack, TextInput } from '@mantine/core'
-import { IconHistory, IconSearch } from '@tabler/icons-react'
+import { Drawer, Stack } from '@mantine/core'
+import { IconHistory } from '@tabler/icons-react'
 import { useMemo, useState } from 'react'
 import { type AuditLog, listAuditLogs } from '../../../../src/contract/audit.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
+import { CellButton } from '../../components/cell-buttons.js'
 import { Fact } from '../../components/copy.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
+import { SearchBox } from '../../components/filter-bar.js'
 import { Page, Panel } from '../../components/page.js'
+import { PagedTable } from '../../components/paged-table.js'
 import { PayloadView } from '../../components/payload.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { dateTime } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
@@ -29,6 +32,7 @@ export function AuditPage() {
       },
     },
   )
+  const columns = useMemo(() => columnsFor(setOpen), [])
   const entries = useMemo(() => log.data?.pages.flat() ?? [], [log.data])
   const shown = useMemo(() => entries.filter((entry) => matches(entry, search)), [entries, search])
   return (
@@ -36,48 +40,37 @@ export function AuditPage() {
       <Panel
         flush
         title="Entries"
-        actions={
-          <TextInput
-            data-search
-            aria-label="Search in the entries"
-            placeholder="Search"
-            size="xs"
-            w={{ base: '100%', xs: 240 }}
-            leftSection={<IconSearch size={14} />}
-            value={search}
-            onChange={(event) => setSearch(event.currentTarget.value)}
-          />
-        }
+        actions={<SearchBox label="Search in the entries" value={search} onChange={setSearch} />}
       >
-        {log.isPending ? <LoadingLines /> : null}
-        {log.isError ? <ErrorState error={log.error} onRetry={() => void log.refetch()} /> : null}
-        {log.data ? (
-          <DataTable
-            label="Audit log"
-            columns={COLUMNS}
-            rows={shown}
-            rowKey={(entry) => entry.log_id}
-            onOpen={setOpen}
-            onEnd={log.hasNextPage && !log.isFetching ? () => void log.fetchNextPage() : undefined}
-            empty={
-              <EmptyState
-                title={entries.length === 0 ? 'Nothing has been changed yet' : 'No entry holds this text'}
-                icon={IconHistory}
-              >
-                {entries.length === 0 ? 'Create a database, and it stands here with who did it.' : 'Search for less.'}
-              </EmptyState>
-            }
-          />
-        ) : null}
+        <PagedTable
+          label="Audit log"
+          columns={columns}
+          pages={log}
+          rows={log.data && shown}
+          rowKey={(entry) => entry.log_id}
+          onOpen={setOpen}
+          empty={
+            <EmptyState
+              title={entries.length === 0 ? 'Nothing has been changed yet' : 'No entry holds this text'}
+              icon={IconHistory}
+            >
+              {entries.length === 0 ? 'Create a database, and it stands here with who did it.' : 'Search for less.'}
+            </EmptyState>
+          }
+        />
       </Panel>
       <Entry entry={open} onClose={() => setOpen(undefined)} />
     </Page>
   )
 }
 
-const COLUMNS: readonly Column<AuditLog>[] = [
+const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog>[] => [
   { key: 'time', title: 'When', width: '130px', render: (entry) => <When atMs={entry.timestamp * 1000} /> },
-  { key: 'act', title: 'What', render: (entry) => entry.action_string },
+  {
+    key: 'act',
+    title: 'What',
+    render: (entry) => <CellButton onClick={() => onOpen(entry)}>{entry.action_string}</CellButton>,
+  },
   { key: 'entity', title: 'To what', from: 'sm', render: (entry) => <code>{entry.entity}</code> },
   { key: 'actor', title: 'Who', from: 'xs', render: (entry) => entry.actor },
   { key: 'source', title: 'With', from: 'md', render: (entry) => entry.source },

@@ -18,6 +18,7 @@ import {
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -111,12 +112,12 @@ function columnsFor(email: string, manages: boolean, canWrite: boolean): Column<
     member.member_role !== 'owner' && (manages || (canWrite && member.member_email === email))
   return [
     { key: 'email', title: 'E-mail', render: (member) => member.member_email },
-    { key: 'role', title: 'Role', width: '110px', render: (member) => <Badge>{member.member_role}</Badge> },
+    { key: 'role', title: 'Role', width: '100px', render: (member) => <Badge>{member.member_role}</Badge> },
     { key: 'may', title: 'What the role may do', from: 'sm', render: (member) => ROLE_TEXTS[member.member_role] },
     {
       key: 'actions',
       title: '',
-      width: '130px',
+      width: '100px',
       align: 'right',
       render: (member) =>
         mayRemove(member) ? <RemoveMember member={member} isSelf={member.member_email === email} /> : null,
@@ -137,18 +138,7 @@ function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean 
         await queries.invalidateQueries({ queryKey: [isSelf ? listTeams.id : listTeamMembers.id] })
       },
     })
-  return (
-    <Button
-      size="compact-xs"
-      variant="subtle"
-      color="red.9"
-      c="var(--mantine-color-error)"
-      onClick={ask}
-      aria-label={`${verb} ${member_email}`}
-    >
-      {verb}
-    </Button>
-  )
+  return <CellDanger verb={verb} of={member_email} onClick={ask} />
 }
 
 function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {

@@ -9,9 +9,10 @@ import { Panel } from '../../components/page.js'
 import { EmptyState, Loaded } from '../../components/states.js'
 import { useNow } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
-import { type Choice, cliLine, curlLine, meansEverything, type Settings, type WizardKind } from './selector.js'
+import { type Choice, kindOf, meansEverything, type Settings } from './selector.js'
+import { cliLine, curlLine } from './terminal.js'
 import type { Look } from './use-look.js'
-import { KIND_WORDS } from './words.js'
+import { KIND_WORDS, type Kind } from './words.js'
 
 interface CheckProps {
   readonly choice: Choice
@@ -24,14 +25,15 @@ interface CheckProps {
 
 /** How many that are, the first of them, how it shall be done, and the same for a terminal. */
 export function CheckStep({ choice, settings, onSettings, look, onBack, onNext }: CheckProps) {
-  const kind = choice.kind ?? 'cancelRuns'
+  const kind = kindOf(choice)
   return (
     <Loaded query={look}>
       {({ matched, sample }) => (
         <Stack gap="lg">
           {meansEverything(choice) ? (
             <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="Nothing is filtered">
-              This is every {KIND_WORDS[kind].item} of the account{kind === 'cancelRuns' ? ' that has not ended' : ''}.
+              This is every {KIND_WORDS[kind].item} of the account
+              {kind.startsWith('cancel') ? ' that has not ended' : ''}.
             </Alert>
           ) : null}
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="lg">
@@ -58,11 +60,17 @@ export function CheckStep({ choice, settings, onSettings, look, onBack, onNext }
   )
 }
 
-function Sample({ kind, matched, sample }: { kind: WizardKind; matched: number; sample: readonly string[] }) {
-  if (sample.length === 0) return <EmptyState title="Nothing matches" />
+/** The first of the set, each with a link where it has a page. */
+function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample: Look['sample'] }) {
   const { item, items } = KIND_WORDS[kind]
+  if (matched === 0) return <EmptyState title="Nothing matches" />
   return (
-    <Panel title={matched > sample.length ? `The first ${sample.length} of them` : 'Which'}>
+    <Panel title={matched > sample.length ? `The ${firstOf(kind)} ${sample.length} of them` : 'Which'}>
+      {sample.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          They are older than what the log shows first.
+        </Text>
+      ) : null}
       <Stack
         gap={2}
         component="ul"
@@ -73,26 +81,34 @@ function Sample({ kind, matched, sample }: { kind: WizardKind; matched: number; 
         tabIndex={0}
         aria-label={`Some of the ${items}`}
       >
-        {sample.map((id) => (
-          <li key={id} className="truncate" style={{ flex: 'none' }}>
-            {kind === 'cancelRuns' ? (
-              <TextLink to="/runs/$id" params={{ id }}>
-                {id}
-              </TextLink>
-            ) : (
-              <Text size="sm" ff="monospace">
-                {id}
-              </Text>
-            )}
+        {sample.map((found) => (
+          <li key={found.id} className="truncate" style={{ flex: 'none' }}>
+            <Found item={found} />
           </li>
         ))}
       </Stack>
-      {matched > sample.length ? (
+      {matched > sample.length && sample.length > 0 ? (
         <Text size="sm" c="dimmed" mt={4}>
           and {counted(matched - sample.length, `more ${item}`, `more ${items}`)}
         </Text>
       ) : null}
     </Panel>
+  )
+}
+
+/** Messages are known by their log, which begins at its end; all else is told in the order of the work. */
+const firstOf = (kind: Kind): string => (kind === 'cancelMessages' ? 'newest' : 'first')
+
+function Found({ item: { id, page, about } }: { item: Look['sample'][number] }) {
+  return (
+    <>
+      <TextLink to={page} params={{ id }}>
+        {id}
+      </TextLink>{' '}
+      <Text size="sm" c="dimmed" span>
+        {about}
+      </Text>
+    </>
   )
 }
 
@@ -109,7 +125,7 @@ function HowPanel({
   settings,
   onSettings,
 }: {
-  kind: WizardKind
+  kind: Kind
   settings: Settings
   onSettings: (settings: Settings) => void
 }) {
@@ -152,11 +168,10 @@ function HowPanel({
 export function Terminal({ choice, settings }: { choice: Choice; settings: Settings }) {
   const { queue_url } = useSettings()
   const now = useNow()
-  const cli = cliLine(choice, settings)
   return (
     <Panel title="The same from a terminal">
       <Stack gap="sm">
-        {cli === undefined ? null : <CodeBlock label="Command line" code={cli} />}
+        <CodeBlock label="Command line" code={cliLine(choice, settings)} />
         <CodeBlock label="curl" code={curlLine(choice, settings, queue_url, now)} />
       </Stack>
     </Panel>

@@ -1,15 +1,14 @@
-import { Alert, Button, Checkbox, Group, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core'
+import { Alert, Button, Group, Select, Stack, Text } from '@mantine/core'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { useState } from 'react'
+import { BULK_KINDS } from '../../../../src/contract/bulk.js'
 import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
-import { MomentField } from '../workflows/filters.js'
-import { given } from '../workflows/search.js'
-import { type Choice, meansEverything, WIZARD_KINDS, type WizardKind } from './selector.js'
+import { given } from '../../lib/search.js'
+import { FAMILY_OF, type Family } from './families.js'
+import { type Change, Which } from './fields.js'
+import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
 import type { Look } from './use-look.js'
-import { KIND_WORDS } from './words.js'
-
-type Change = { readonly [Name in keyof Choice]?: Choice[Name] | undefined }
+import { KIND_WORDS, type Kind } from './words.js'
 
 /** What is done, and to which. The number that this would be is always seen. */
 export function ChooseStep({
@@ -27,7 +26,7 @@ export function ChooseStep({
   onNext: () => void
 }) {
   const set = (change: Change) => onChange(given({ ...choice, ...change }) as Choice)
-  const kind = choice.kind ?? 'cancelRuns'
+  const kind = kindOf(choice)
   const isReady = isSettled && look.data !== undefined && look.data.matched > 0
   return (
     <form
@@ -41,9 +40,9 @@ export function ChooseStep({
           <Select
             aria-label="What is done"
             maw={360}
-            data={WIZARD_KINDS.map((value) => ({ value, label: KIND_WORDS[value].title }))}
+            data={KIND_GROUPS}
             value={kind}
-            onChange={(value) => onChange(given({ kind: kindOf(value) }))}
+            onChange={(value) => onChange(withKind(choice, BULK_KINDS.find((known) => known === value) ?? kind))}
           />
           <Text size="sm" c="dimmed" mt={6}>
             {KIND_WORDS[kind].means}
@@ -63,9 +62,22 @@ export function ChooseStep({
   )
 }
 
-const kindOf = (value: string | null): WizardKind => WIZARD_KINDS.find((known) => known === value) ?? 'cancelRuns'
+const GROUPS: readonly (readonly [group: string, family: Family])[] = [
+  ['Runs', 'runs'],
+  ['Failed runs', 'deadRuns'],
+  ['Messages', 'messages'],
+  ['Dead letters', 'deadLetters'],
+]
 
-function Count({ look, kind, choice }: { look: UseQueryResult<Look, Error>; kind: WizardKind; choice: Choice }) {
+const KIND_GROUPS = GROUPS.map(([group, family]) => ({
+  group,
+  items: BULK_KINDS.filter((kind) => FAMILY_OF[kind] === family).map((value) => ({
+    value,
+    label: KIND_WORDS[value].title,
+  })),
+}))
+
+function Count({ look, kind, choice }: { look: UseQueryResult<Look, Error>; kind: Kind; choice: Choice }) {
   if (look.isError) {
     return (
       <Alert color="red" role="alert">
@@ -80,125 +92,5 @@ function Count({ look, kind, choice }: { look: UseQueryResult<Look, Error>; kind
         ? 'Counting…'
         : `${counted(look.data.matched, item, items)} ${look.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && look.data.matched > 0 ? ': that is every one' : ''}`}
     </Text>
-  )
-}
-
-function Which({ choice, kind, set }: { choice: Choice; kind: WizardKind; set: (change: Change) => void }) {
-  const isCancel = kind === 'cancelRuns'
-  if (choice.ids !== undefined) return <Ids ids={choice.ids} isCancel={isCancel} onChange={(ids) => set({ ids })} />
-  return (
-    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
-      <Stack gap={8}>
-        <Field
-          label={isCancel && choice.exact !== true ? 'URL begins with' : 'Whole URL'}
-          placeholder="https://example.com/api/nightly"
-          value={choice.url}
-          onChange={(url) => set({ url, ...(url === undefined && { exact: undefined }) })}
-        />
-        {isCancel ? (
-          <Checkbox
-            size="xs"
-            label="This is the whole URL, not its beginning"
-            checked={choice.exact === true}
-            disabled={choice.url === undefined}
-            onChange={(event) => set({ exact: event.currentTarget.checked ? true : undefined })}
-          />
-        ) : null}
-      </Stack>
-      <Field label="Label" placeholder="nightly" value={choice.label} onChange={(label) => set({ label })} />
-      <MomentField
-        size="sm"
-        label={isCancel ? 'Triggered after' : 'Failed from'}
-        value={choice.from}
-        onChange={(from) => set({ from })}
-      />
-      <MomentField
-        size="sm"
-        label={isCancel ? 'Triggered before' : 'Failed to'}
-        value={choice.to}
-        onChange={(to) => set({ to })}
-      />
-      {isCancel ? (
-        <>
-          <Field label="Host" placeholder="example.com" value={choice.host} onChange={(host) => set({ host })} />
-          <Field label="Path" placeholder="/api/nightly" value={choice.path} onChange={(path) => set({ path })} />
-        </>
-      ) : null}
-      <Field label="Caller" placeholder="203.0.113.7" value={choice.caller} onChange={(caller) => set({ caller })} />
-      <Field label="Flow-control key" value={choice.flow} onChange={(flow) => set({ flow })} />
-      {isCancel ? null : (
-        <Field
-          label="Status of the failing answer"
-          placeholder="500"
-          value={choice.status?.toString()}
-          onChange={(text) => set({ status: /^\d{1,3}$/.test(text ?? '') ? Number(text) : undefined })}
-        />
-      )}
-      <div>
-        <Button variant="subtle" size="compact-sm" onClick={() => set({ ids: [] })}>
-          Name {isCancel ? 'runs' : 'dead letters'} by their ids instead
-        </Button>
-      </div>
-    </SimpleGrid>
-  )
-}
-
-function Field({
-  label,
-  value,
-  onChange,
-  placeholder,
-}: {
-  label: string
-  value: string | undefined
-  onChange: (value: string | undefined) => void
-  placeholder?: string
-}) {
-  const [typed, setTyped] = useState(value ?? '')
-  return (
-    <TextInput
-      label={label}
-      {...(placeholder !== undefined && { placeholder })}
-      value={typed}
-      onChange={(event) => {
-        const text = event.currentTarget.value
-        setTyped(text)
-        onChange(text.trim() === '' ? undefined : text.trim())
-      }}
-    />
-  )
-}
-
-function Ids({
-  ids,
-  isCancel,
-  onChange,
-}: {
-  ids: readonly string[]
-  isCancel: boolean
-  onChange: (ids: readonly string[] | undefined) => void
-}) {
-  const [typed, setTyped] = useState(ids.join('\n'))
-  return (
-    <Stack gap="xs">
-      <Textarea
-        label={isCancel ? 'Ids of runs' : 'Ids of dead letters'}
-        description="One a line"
-        autosize
-        minRows={5}
-        maxRows={16}
-        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-        value={typed}
-        onChange={(event) => {
-          setTyped(event.currentTarget.value)
-          onChange(event.currentTarget.value.split(/\s+/).filter((id) => id !== ''))
-        }}
-      />
-      <div>
-        <Button variant="subtle" size="compact-sm" onClick={() => onChange(undefined)}>
-          Choose by filters instead
-        </Button>
-      </div>
-    </Stack>
   )
 }

@@ -2,11 +2,14 @@ import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { listBulkActions, startBulkAction } from '../../../../src/contract/bulk.js'
+import { listLogs } from '../../../../src/contract/queue.js'
+import { listDeadLetters } from '../../../../src/contract/queue-dead-letters.js'
 import { listRuns } from '../../../../src/contract/workflow.js'
+import { listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
 import { useChange } from '../../api/hooks.js'
 import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
-import { type Choice, type Settings, selectorOf, settingsOf } from './selector.js'
+import { type Choice, kindOf, type Settings, selectorOf, settingsOf } from './selector.js'
 import { KIND_WORDS } from './words.js'
 
 /** The last step: whoever goes on has read the number. */
@@ -23,10 +26,12 @@ export function ConfirmStep({
 }) {
   const navigate = useNavigate()
   const [typed, setTyped] = useState('')
-  const kind = choice.kind ?? 'cancelRuns'
-  const { verb, item, items, means } = KIND_WORDS[kind]
+  const kind = kindOf(choice)
+  const { order, item, items, means } = KIND_WORDS[kind]
+  const [before, after] = order
+  const sentence = [before, counted(matched, item, items), after].filter(Boolean).join(' ')
   const start = useChange(startBulkAction, {
-    refreshes: [listBulkActions, listRuns],
+    refreshes: [listBulkActions, listRuns, listDeadRuns, listLogs, listDeadLetters],
     errors: 'inline',
     onDone: ({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } }),
   })
@@ -40,7 +45,7 @@ export function ConfirmStep({
         if (isReady) submit()
       }}
     >
-      <Panel title={`${verb} ${counted(matched, item, items)}?`}>
+      <Panel title={`${sentence}?`}>
         <Stack gap="md" maw={560}>
           <Text size="sm">
             {means} The set is fixed when you confirm: what matches at that moment belongs to it, what comes later does
@@ -69,7 +74,7 @@ export function ConfirmStep({
               Back
             </Button>
             <Button type="submit" color="red.9" disabled={!isReady} loading={start.isPending}>
-              {verb} {counted(matched, item, items)}
+              {sentence}
             </Button>
           </Group>
         </Stack>

@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Text } from '@mantine/core'
+import { Button, Group, NumberInput } from '@mantine/core'
 import { IconPlayerPause, IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react'
 import { useState } from 'react'
 import {
@@ -76,19 +76,19 @@ export function Rate({ action }: { action: Action }) {
   const args = { params: { actionId: action.actionId }, body: { ratePerSecond: typed === '' ? null : typed } }
   return (
     <Fact name="Rate">
-      <Group gap={6} wrap="nowrap">
+      <Group gap={6}>
         <NumberInput
           aria-label="At most per second"
           placeholder="No limit"
           size="xs"
-          w={130}
+          w={150}
+          suffix=" a second"
           min={1}
           allowDecimal={false}
           allowNegative={false}
           value={typed}
           onChange={(value) => setTyped(typeof value === 'number' ? value : '')}
         />
-        <Text size="sm">a second</Text>
         <Button
           size="compact-xs"
           variant="default"

@@ -5,10 +5,11 @@ import { useMemo } from 'react'
 import { listBulkActions } from '../../../../src/contract/bulk.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, whole } from '../../lib/format.js'
@@ -34,28 +35,24 @@ export function BulkActionsPage() {
   return (
     <Page
       title="Bulk actions"
-      about="One action does the same to any number of runs or messages. Its set is fixed when it starts, and it is finished whatever is restarted."
+      about="One action does the same to any number of runs, messages or dead letters. Its set is fixed when it starts, and it is finished whatever is restarted."
       actions={begin}
     >
       <Panel flush>
-        {pages.isPending ? <LoadingLines /> : null}
-        {pages.isError ? <ErrorState error={pages.error} onRetry={() => void pages.refetch()} /> : null}
-        {rows ? (
-          <DataTable
-            label="Bulk actions"
-            columns={COLUMNS}
-            rows={rows}
-            rowKey={({ actionId }) => actionId}
-            onOpen={({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })}
-            onEnd={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
-            empty={
-              <EmptyState title="There is no bulk action yet" icon={IconListCheck} action={begin}>
-                Choose runs by their URL, label or time, see how many that are, and cancel, resume, restart or delete
-                them together.
-              </EmptyState>
-            }
-          />
-        ) : null}
+        <PagedTable
+          label="Bulk actions"
+          columns={COLUMNS}
+          pages={pages}
+          rows={rows}
+          rowKey={({ actionId }) => actionId}
+          onOpen={({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })}
+          empty={
+            <EmptyState title="There is no bulk action yet" icon={IconListCheck} action={begin}>
+              Choose runs, messages or dead letters by URL, label or time, see how many that are, and do the same to all
+              of them.
+            </EmptyState>
+          }
+        />
       </Panel>
     </Page>
   )
@@ -65,13 +62,12 @@ const COLUMNS: readonly Column<Action>[] = [
   {
     key: 'state',
     title: 'State',
-    width: '120px',
+    width: '105px',
     render: ({ state }) => <Status tone={STATE_WORDS[state].tone}>{STATE_WORDS[state].title}</Status>,
   },
   {
     key: 'kind',
     title: 'What',
-    width: '165px',
     render: ({ kind, actionId }) => (
       <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
         {KIND_WORDS[kind].title}
@@ -85,7 +81,7 @@ const COLUMNS: readonly Column<Action>[] = [
     render: ({ selector, reason }) =>
       reason === undefined ? selectorText(selector, dateTime) : `${selectorText(selector, dateTime)}: “${reason}”`,
   },
-  { key: 'done', title: 'Done', width: '150px', from: 'xs', render: (action) => <Done action={action} /> },
+  { key: 'done', title: 'Done', width: '115px', render: (action) => <Done action={action} /> },
   {
     key: 'failed',
     title: 'Failed',

@@ -5,10 +5,11 @@ import { useMemo } from 'react'
 import type { Static } from 'typebox'
 import { listBulkOutcomes } from '../../../../src/contract/bulk.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
 import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { type Action, countsOf, isOver, OUTCOME_WORDS, type OutcomeName } from './words.js'
 
@@ -35,27 +36,23 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
   )
   return (
     <Panel flush title="Outcomes" actions={<Which action={action} outcome={outcome} />}>
-      {pages.isPending ? <LoadingLines /> : null}
-      {pages.isError ? <ErrorState error={pages.error} onRetry={() => void pages.refetch()} /> : null}
-      {rows ? (
-        <DataTable
-          label="Outcomes"
-          columns={COLUMNS}
-          rows={rows}
-          rowKey={({ index }) => String(index)}
-          onEnd={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
-          maxHeight="60dvh"
-          empty={
-            outcome === undefined ? (
-              <EmptyState title="The set was empty" icon={IconListCheck}>
-                Nothing matched when the action was started.
-              </EmptyState>
-            ) : (
-              <EmptyState title="No item came to this" icon={IconSearch} />
-            )
-          }
-        />
-      ) : null}
+      <PagedTable
+        label="Outcomes"
+        columns={COLUMNS}
+        pages={pages}
+        rows={rows}
+        rowKey={({ index }) => String(index)}
+        maxHeight="60dvh"
+        empty={
+          outcome === undefined ? (
+            <EmptyState title="The set was empty" icon={IconListCheck}>
+              Nothing matched when the action was started.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No item came to this" icon={IconSearch} />
+          )
+        }
+      />
     </Panel>
   )
 }

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
-import { type Choice, choiceOf, cliLine, curlLine, meansEverything, NO_SETTINGS, selectorOf } from './selector.js'
+import { choiceOf, meansEverything, selectorOf, withKind } from './selector.js'
 
 const URL = 'https://example.com/nightly'
-const NOW = 1_000_000
 
 it('reads an address, and leaves out what it does not know', () => {
   const search = { kind: 'resumeRuns', url: URL, label: 42, from: 5, to: 'soon', ids: [], exact: 'yes', more: 1 }
@@ -30,24 +29,17 @@ it('knows when nothing is filtered', () => {
   expect(meansEverything({ label: 'x' })).toBe(false)
 })
 
-it('writes the same for a terminal, quoted', () => {
-  const choice: Choice = { url: URL, label: `it's`, from: 7 }
-  const settings = { reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
-  expect(cliLine(choice, settings)).toBe(
-    `homeport runs cancel --url ${URL} --label 'it'\\''s' --from 7 --reason twice --rate 10 --fence 60m --async --yes`,
-  )
-  const curl = curlLine(choice, settings, 'http://127.0.0.1:1', NOW)
-  expect(curl).toContain('curl -X DELETE http://127.0.0.1:1/v2/workflows/runs')
-  expect(curl).toContain(`"label":"it'\\''s"`)
-  expect(curl).toContain(`"fenceUntil":${NOW + 3_600_000},"async":true`)
+it('names the filters of messages and dead letters as the queue does', () => {
+  const choice = { kind: 'retryDeadLetters', url: URL, queue: 'mails', group: 'orders', status: 503, from: 7 } as const
+  expect(selectorOf(choice)).toEqual({
+    ...{ url: [URL], queueName: ['mails'], topicName: ['orders'], responseStatus: [503], fromDate: 7 },
+  })
+  expect(selectorOf({ kind: 'cancelMessages', ids: ['msg_1'], label: 'x' })).toEqual({ messageIds: ['msg_1'] })
+  expect(selectorOf({ kind: 'cancelMessages', status: 503, exact: true })).toEqual({})
 })
 
-it('says "all" aloud, and offers no command for what the command line cannot say', () => {
-  expect(cliLine({ kind: 'cancelRuns' }, NO_SETTINGS)).toBe('homeport runs cancel --all --async --yes')
-  expect(cliLine({ kind: 'resumeRuns', label: 'x' }, NO_SETTINGS)).toBe('homeport runs resume --label x')
-  expect(cliLine({ kind: 'resumeRuns', status: 500 }, NO_SETTINGS)).toBeUndefined()
-  expect(cliLine({ kind: 'deleteDeadRuns' }, NO_SETTINGS)).toBeUndefined()
-  expect(curlLine({ kind: 'resumeRuns', status: 500 }, NO_SETTINGS, 'http://q', NOW)).toContain(
-    '{"kind":"resumeRuns","selector":{"responseStatus":[500]}}',
-  )
+it('keeps what also chooses among the items of another kind', () => {
+  const choice = { url: URL, exact: true, label: 'x', host: 'h', ids: ['wfr_1'] } as const
+  expect(withKind(choice, 'resumeRuns')).toEqual({ kind: 'resumeRuns', url: URL, label: 'x' })
+  expect(withKind({ kind: 'resumeRuns', ids: ['1-0'] }, 'restartRuns')).toEqual({ kind: 'restartRuns', ids: ['1-0'] })
 })

@@ -1,28 +1,28 @@
-/** What the wizard selects: as it stands in the address, as the API takes it, and as lines for a terminal. */
-import { shellQuote } from '../../../../src/cli/shell.js'
-import { given, textAt, wholeAt } from '../workflows/search.js'
-
-/** What the wizard can do to each run of a set. */
-export const WIZARD_KINDS = ['cancelRuns', 'resumeRuns', 'restartRuns', 'deleteDeadRuns'] as const
-
-/** What the wizard can do to each run of a set. */
-export type WizardKind = (typeof WIZARD_KINDS)[number]
+/** What the wizard selects: as it stands in the address, and as the API takes it. */
+import { BULK_KINDS } from '../../../../src/contract/bulk.js'
+import { given, textAt, wholeAt } from '../../lib/search.js'
+import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
+import type { Kind } from './words.js'
 
 /** The choice as it stands in the address. Times are Unix milliseconds. */
 export interface Choice {
-  readonly kind?: WizardKind
+  /** Absent: `cancelRuns`. */
+  readonly kind?: Kind
   readonly url?: string
-  /** The URL is the whole one, not its beginning. Only for cancelling; everything else takes whole ones. */
+  /** The URL is the whole one, not its beginning. Only for cancelling runs; everything else takes whole ones. */
   readonly exact?: true
   readonly label?: string
   readonly host?: string
   readonly path?: string
+  readonly queue?: string
+  readonly group?: string
+  readonly schedule?: string
   readonly caller?: string
   readonly flow?: string
   readonly from?: number
   readonly to?: number
   readonly status?: number
-  /** Ids of runs or dead letters; all else is ignored then. */
+  /** Ids of runs, messages or dead letters; all else is ignored then. */
   readonly ids?: readonly string[]
 }
 
@@ -37,6 +37,9 @@ export interface Settings {
 /** Settings of nobody. */
 export const NO_SETTINGS: Settings = { reason: '', ratePerSecond: '', fenceMs: 0 }
 
+/** What is done to what is chosen. */
+export const kindOf = ({ kind = 'cancelRuns' }: Choice): Kind => kind
+
 const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined => {
   const texts = Array.isArray(ids) ? ids.filter((id): id is string => typeof id === 'string' && id !== '') : []
   return texts.length > 0 ? texts : undefined
@@ -46,11 +49,14 @@ const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined 
 export function choiceOf(search: Record<string, unknown>): Choice {
   return {
     ...given({
-      kind: WIZARD_KINDS.find((known) => known === search.kind),
+      kind: BULK_KINDS.find((known) => known === search.kind),
       url: textAt(search, 'url'),
       label: textAt(search, 'label'),
       host: textAt(search, 'host'),
       path: textAt(search, 'path'),
+      queue: textAt(search, 'queue'),
+      group: textAt(search, 'group'),
+      schedule: textAt(search, 'schedule'),
       caller: textAt(search, 'caller'),
       flow: textAt(search, 'flow'),
       from: wholeAt(search, 'from'),
@@ -62,24 +68,31 @@ export function choiceOf(search: Record<string, unknown>): Choice {
   }
 }
 
+/** The same choice for another kind: what its items are not chosen by is left out. */
+export function withKind(choice: Choice, kind: Kind): Choice {
+  const isAlike = FAMILY_OF[kind] === FAMILY_OF[kindOf(choice)]
+  if (isAlike) return { ...choice, kind }
+  const kept = filterNamesOf(kind).map((name) => [name, choice[name]])
+  return { ...given(Object.fromEntries(kept)), kind }
+}
+
 /** The selector as the API takes it. */
 export function selectorOf(choice: Choice): Record<string, unknown> {
-  const isCancel = (choice.kind ?? 'cancelRuns') === 'cancelRuns'
-  if (choice.ids !== undefined) return isCancel ? { workflowRunIds: choice.ids } : { dlqIds: choice.ids }
-  const list = (text: string | undefined) => (text === undefined ? undefined : [text])
-  const text = isCancel ? (value: string | undefined) => value : list
+  const kind = kindOf(choice)
+  const { ids, filters } = FAMILIES[FAMILY_OF[kind]]
+  if (choice.ids !== undefined) return { [ids]: choice.ids }
+  const fields = filterNamesOf(kind).map((name) => [filters[name], asTaken(choice, name)])
   return given({
-    workflowUrl: text(choice.url),
-    workflowUrlExactMatch: isCancel && choice.url !== undefined ? choice.exact : undefined,
-    label: text(choice.label),
-    callerIp: text(choice.caller),
-    flowControlKey: text(choice.flow),
-    fromDate: choice.from,
-    toDate: choice.to,
-    ...(isCancel
-      ? { host: choice.host, path: choice.path }
-      : { responseStatus: choice.status === undefined ? undefined : [choice.status] }),
+    ...Object.fromEntries(fields),
+    workflowUrlExactMatch: kind === 'cancelRuns' && choice.url !== undefined ? choice.exact : undefined,
   })
+}
+
+/** Times are single, all else lists; only cancelling runs takes a text as it is. */
+function asTaken(choice: Choice, name: FilterName): unknown {
+  const value = choice[name]
+  const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
+  return isSingle ? value : [value]
 }
 
 /** Whether nothing is chosen, which means everything. */
@@ -93,69 +106,3 @@ export function settingsOf({ reason, ratePerSecond, fenceMs }: Settings, nowMs: 
     fenceUntil: fenceMs === 0 ? undefined : nowMs + fenceMs,
   })
 }
-
-/** The request that does the same from a terminal. */
-export function curlLine(choice: Choice, settings: Settings, queueUrl: string, nowMs: number): string {
-  const kind = choice.kind ?? 'cancelRuns'
-  const more = settingsOf(settings, nowMs)
-  const [method, path, body] =
-    kind === 'cancelRuns'
-      ? ['DELETE', '/v2/workflows/runs', { ...selectorOf(choice), ...more, async: true }]
-      : ['POST', '/v2/workflows/bulkActions', { kind, selector: selectorOf(choice), ...more }]
-  return [
-    `curl -X ${method} ${shellQuote(`${queueUrl}${path}`)}`,
-    `-H "Authorization: Bearer $QSTASH_TOKEN" -H 'Content-Type: application/json'`,
-    `-d ${shellQuote(JSON.stringify(body))}`,
-  ].join(' \\\n  ')
-}
-
-const CLI_VERBS: Readonly<Record<WizardKind, string | undefined>> = {
-  cancelRuns: 'cancel',
-  resumeRuns: 'resume',
-  restartRuns: 'restart',
-  // The command line deletes dead letters of messages only.
-  deleteDeadRuns: undefined,
-}
-
-/** The command that does the same; `undefined` when it cannot say all of it. */
-export function cliLine(choice: Choice, settings: Settings): string | undefined {
-  const kind = choice.kind ?? 'cancelRuns'
-  const verb = CLI_VERBS[kind]
-  const flags = kind === 'cancelRuns' ? cancelFlags(choice, settings) : reviveFlags(choice, settings)
-  if (verb === undefined || flags === undefined) return undefined
-  const words = [...(choice.ids ?? flags), ...(meansEverything(choice) ? ['--all'] : [])]
-  const more = kind === 'cancelRuns' ? [...settingFlags(settings), '--async', '--yes'] : []
-  return ['homeport runs', verb, ...[...words, ...more].map(shellQuote)].join(' ')
-}
-
-const flag = (name: string, value: string | number | undefined): string[] =>
-  value === undefined ? [] : [`--${name}`, String(value)]
-
-const commonFlags = ({ url, label, from, to }: Choice): string[] => [
-  ...flag('url', url),
-  ...flag('label', label),
-  ...flag('from', from),
-  ...flag('to', to),
-]
-
-const cancelFlags = (choice: Choice, _: Settings): string[] => [
-  ...commonFlags(choice),
-  ...(choice.exact && choice.url !== undefined ? ['--exact'] : []),
-  ...flag('host', choice.host),
-  ...flag('path', choice.path),
-  ...flag('flow-key', choice.flow),
-  ...flag('caller-ip', choice.caller),
-]
-
-function reviveFlags(choice: Choice, { reason, ratePerSecond }: Settings): string[] | undefined {
-  const { caller, flow, status } = choice
-  const isSayable =
-    [caller, flow, status].every((value) => value === undefined) && reason === '' && ratePerSecond === ''
-  return isSayable ? commonFlags(choice) : undefined
-}
-
-const settingFlags = ({ reason, ratePerSecond, fenceMs }: Settings): string[] => [
-  ...flag('reason', reason.trim() === '' ? undefined : reason.trim()),
-  ...flag('rate', ratePerSecond === '' ? undefined : ratePerSecond),
-  ...flag('fence', fenceMs === 0 ? undefined : `${fenceMs / 60_000}m`),
-]

@@ -1,5 +1,5 @@
 import { Stack, Stepper } from '@mantine/core'
-import { useDebouncedValue } from '@mantine/hooks'
+import { useDebouncedValue, useMediaQuery } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
@@ -8,7 +8,7 @@ import { EmptyState } from '../../components/states.js'
 import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
 import { ConfirmStep } from './confirm-step.js'
-import { type Choice, NO_SETTINGS, type Settings } from './selector.js'
+import { type Choice, kindOf, NO_SETTINGS, type Settings } from './selector.js'
 import { useLook } from './use-look.js'
 import { KIND_WORDS } from './words.js'
 
@@ -48,6 +48,8 @@ function Wizard() {
   const [settled] = useDebouncedValue(choice, TYPING_MS)
   const look = useLook(settled)
   const top = useFocusOn(place.kind)
+  const isWide = useMediaQuery('(min-width: 48em)')
+  const told = (description: string) => (isWide ? { description } : {})
   const change = (next: Choice) => {
     setChoice(next)
     void navigate({ to: '/bulk-actions/new', search: next, replace: true })
@@ -58,12 +60,13 @@ function Wizard() {
         active={POSITIONS[place.kind]}
         size="sm"
         iconSize={30}
+        wrap={false}
         onStepClick={(step) => setPlace(step === 0 ? { kind: 'choose' } : { kind: 'check' })}
         allowNextStepsSelect={false}
       >
-        <Stepper.Step label="Choose" description={KIND_WORDS[choice.kind ?? 'cancelRuns'].title} />
-        <Stepper.Step label="Check" description="How many, and which" />
-        <Stepper.Step label="Confirm" description="Type the number" />
+        <Stepper.Step label="Choose" {...told(KIND_WORDS[kindOf(choice)].title)} />
+        <Stepper.Step label="Check" {...told('How many, and which')} />
+        <Stepper.Step label="Confirm" {...told('Type the number')} />
       </Stepper>
       {place.kind === 'choose' ? (
         <ChooseStep

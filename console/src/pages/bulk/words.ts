@@ -14,8 +14,8 @@ export type Kind = (typeof BULK_KINDS)[number]
 
 interface KindWords {
   readonly title: string
-  /** On the button that starts it: `Cancel 3 runs`. */
-  readonly verb: string
+  /** On the button that starts it, around what it is done to: `Cancel 3 runs`. */
+  readonly order: readonly [before: string, after?: string]
   readonly item: string
   readonly items: string
   readonly means: string
@@ -29,44 +29,49 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
   cancelRuns: {
     ...run,
     title: 'Cancel runs',
-    verb: 'Cancel',
+    order: ['Cancel'],
     means: 'They end for ever: nothing of them is delivered again, and their failure functions are not called.',
   },
   resumeRuns: {
     item: 'failed run',
     items: 'failed runs',
     title: 'Resume failed runs',
-    verb: 'Resume',
+    order: ['Resume'],
     means: 'Each becomes a new run that keeps the finished steps and goes on at what failed.',
   },
   restartRuns: {
     item: 'failed run',
     items: 'failed runs',
     title: 'Restart failed runs',
-    verb: 'Restart',
+    order: ['Restart'],
     means: 'Each becomes a new run with the same payload, from the start.',
   },
   deleteDeadRuns: {
     item: 'failed run',
     items: 'failed runs',
     title: 'Delete failed runs',
-    verb: 'Delete',
+    order: ['Delete'],
     means: 'They leave the dead letters and cannot be taken up again. Their logs stay.',
   },
   cancelMessages: {
     item: 'message',
     items: 'messages',
     title: 'Cancel messages',
-    verb: 'Cancel',
-    means: 'They are not delivered any more.',
+    order: ['Cancel'],
+    means: 'What has not arrived yet is not delivered any more; a request in flight is aborted.',
   },
   retryDeadLetters: {
     ...letter,
     title: 'Send dead letters again',
-    verb: 'Send again',
-    means: 'Each is a new message.',
+    order: ['Send', 'again'],
+    means: 'Each becomes a new message with the same body and settings, and leaves the dead letters.',
   },
-  deleteDeadLetters: { ...letter, title: 'Delete dead letters', verb: 'Delete', means: 'They are gone.' },
+  deleteDeadLetters: {
+    ...letter,
+    title: 'Delete dead letters',
+    order: ['Delete'],
+    means: 'They are gone and cannot be sent again. The logs of their messages stay.',
+  },
 }
 
 /** How an action stands. */
@@ -116,6 +121,10 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   fromDate: 'from',
   toDate: 'to',
   responseStatus: 'status',
+  url: 'URL',
+  queueName: 'queue',
+  topicName: 'URL group',
+  scheduleId: 'schedule',
   count: 'at most',
 }
 

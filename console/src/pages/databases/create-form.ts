@@ -69,3 +69,13 @@ export function bodyOf(values: CreateValues): CreateDatabaseBody {
     tls,
   }
 }
+
+/** How a field for a budget takes it: whole US dollars. */
+export const BUDGET_FIELD = {
+  placeholder: 'No budget',
+  prefix: '$',
+  thousandSeparator: ',',
+  allowDecimal: false,
+  min: 0,
+  max: MOST_BUDGET,
+} as const

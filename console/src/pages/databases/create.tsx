@@ -12,13 +12,21 @@ import {
 import { type UseFormReturnType, useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
 import type { OfferedPlan } from '../../../../src/contract/console.js'
-import { createDatabase, listDatabases, MOST_BUDGET } from '../../../../src/contract/databases.js'
+import { createDatabase, listDatabases } from '../../../../src/contract/databases.js'
 import { type Platform, type Region, regionsOf } from '../../../../src/contract/regions.js'
 import { useChange } from '../../api/hooks.js'
 import { useSession, useSettings } from '../../api/session.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { bytes, limit, short } from '../../lib/format.js'
-import { bodyOf, CREATE_RULES, type CreateValues, onPlatform, onPrimary, readRegionsFor } from './create-form.js'
+import {
+  BUDGET_FIELD,
+  bodyOf,
+  CREATE_RULES,
+  type CreateValues,
+  onPlatform,
+  onPrimary,
+  readRegionsFor,
+} from './create-form.js'
 import { priceText } from './price.js'
 import { placeOf, planTitle } from './words.js'
 
@@ -69,12 +77,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
           label="Monthly budget"
           description="Reached, the database refuses commands until the month ends or you raise it"
           inputWrapperOrder={['label', 'input', 'description', 'error']}
-          placeholder="No budget"
-          prefix="$"
-          thousandSeparator=","
-          allowDecimal={false}
-          min={0}
-          max={MOST_BUDGET}
+          {...BUDGET_FIELD}
           {...form.getInputProps('budget')}
         />
       </SimpleGrid>

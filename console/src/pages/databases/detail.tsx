@@ -10,6 +10,7 @@ import { BackupsTab } from './backups.js'
 import { OverviewTab } from './overview.js'
 import { DATABASE_TABS, type DatabaseTab } from './routes.js'
 import { SettingsTab } from './settings.js'
+import { UsersTab } from './users/users.js'
 import { stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases/$id')
@@ -21,6 +22,7 @@ const TITLES: Readonly<Record<DatabaseTab, string>> = {
   overview: 'Overview',
   usage: 'Usage',
   data: 'Data',
+  users: 'Users',
   backups: 'Backups',
   settings: 'Settings',
 }
@@ -58,6 +60,9 @@ export function DatabasePage() {
               </Tabs.Panel>
               <Tabs.Panel value="data">
                 <DataTab database={record} />
+              </Tabs.Panel>
+              <Tabs.Panel value="users">
+                <UsersTab database={record} />
               </Tabs.Panel>
               <Tabs.Panel value="backups">
                 <BackupsTab database={record} />

@@ -1,4 +1,4 @@
-import { Button, TextInput } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { IconDatabase, IconDatabasePlus, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -7,6 +7,7 @@ import { getDatabaseStats } from '../../../../src/contract/databases-stats.js'
 import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
+import { SearchBox } from '../../components/filter-bar.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
@@ -37,7 +38,11 @@ export function DatabasesPage() {
       about="Redis-compatible databases. Each has an address for Redis clients and a REST API; one that nobody uses sleeps until the next request."
       actions={button}
     >
-      <Panel flush title="All databases" actions={<Search value={search} onChange={setSearch} />}>
+      <Panel
+        flush
+        title="All databases"
+        actions={<SearchBox label="Search by name" value={search} onChange={setSearch} />}
+      >
         <Loaded query={databases} loading={<LoadingLines />}>
           {(rows) => (
             <DataTable
@@ -63,21 +68,6 @@ export function DatabasesPage() {
       </Panel>
       <CreateDatabase isOpen={create === true && canWrite} onClose={() => open(false)} />
     </Page>
-  )
-}
-
-function Search({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  return (
-    <TextInput
-      data-search
-      aria-label="Search by name"
-      placeholder="Search by name"
-      size="xs"
-      w={{ base: '100%', xs: 240 }}
-      leftSection={<IconSearch size={14} />}
-      value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    />
   )
 }
 

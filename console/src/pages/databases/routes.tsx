@@ -2,7 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { shellRoute } from '../../app/root.js'
 
 /** The parts of a database's page. */
-export const DATABASE_TABS = ['overview', 'usage', 'data', 'backups', 'settings'] as const
+export const DATABASE_TABS = ['overview', 'usage', 'data', 'users', 'backups', 'settings'] as const
 
 /** A part of a database's page. */
 export type DatabaseTab = (typeof DATABASE_TABS)[number]

@@ -1,6 +1,6 @@
 import { NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { type DatabaseRecord, MOST_BUDGET } from '../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases.js'
 import {
   changePlan,
   disableAutoUpgrade,
@@ -18,7 +18,7 @@ import { api } from '../../api/client.js'
 import { useChange, useTask } from '../../api/hooks.js'
 import { queries, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
-import { CREATE_RULES } from './create-form.js'
+import { BUDGET_FIELD, CREATE_RULES } from './create-form.js'
 import { priceText } from './price.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
 import { planOf, planTitle } from './words.js'
@@ -95,12 +95,7 @@ export function BudgetSetting({ database: { database_id, budget } }: { database:
       >
         <NumberInput
           aria-label="Monthly budget"
-          placeholder="No budget"
-          prefix="$"
-          thousandSeparator=","
-          allowDecimal={false}
-          min={0}
-          max={MOST_BUDGET}
+          {...BUDGET_FIELD}
           value={value}
           onChange={(next) => setValue(typeof next === 'number' ? next : '')}
           error={problem}

@@ -69,7 +69,7 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
         label="Bulk actions under way"
         to="/bulk-actions"
         value={whole(bulk_actions.unfinished)}
-        note="cancelling many runs at once"
+        note="over many runs, messages or dead letters"
       />
     </SimpleGrid>
   )

@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useDebouncedCallback } from '@mantine/hooks'
 import { useEffect, useRef, useState } from 'react'
+import { barField } from '../../components/filter-bar.js'
 
 const TYPING_MS = 400
 
@@ -37,7 +38,7 @@ export function FilterField({
       aria-label={label}
       placeholder={label}
       size="xs"
-      w={{ base: '100%', xs: width }}
+      {...barField(width)}
       value={typed}
       onChange={(event) => {
         setTyped(event.currentTarget.value)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { nextFires, zoned } from './fires.js'
+import { nextFires, unzoned, zoned } from './fires.js'
 
 const NOON = Date.UTC(2026, 0, 1, 12)
 const HOUR_MS = 3_600_000
@@ -17,4 +17,9 @@ it('says what is wrong, and when a time never comes', () => {
   expect(nextFires('', NOON)).toMatchObject({ kind: 'problem' })
   expect(nextFires('61 * * * *', NOON)).toMatchObject({ kind: 'problem' })
   expect(nextFires('0 0 31 2 *', NOON)).toEqual({ kind: 'problem', problem: 'This never comes' })
+})
+
+it('a time zone is put before an expression and taken from it again', () => {
+  expect(unzoned(zoned('0 9 * * 1-5', 'Europe/Berlin'))).toEqual({ zone: 'Europe/Berlin', expression: '0 9 * * 1-5' })
+  expect(unzoned(zoned('0 9 * * 1-5', 'UTC'))).toEqual({ zone: undefined, expression: '0 9 * * 1-5' })
 })

@@ -24,3 +24,9 @@ export function nextFires(cron: string, afterMs: number, count = 5): Fires {
 /** A cron expression with its time zone, as the server takes it. */
 export const zoned = (cron: string, zone: string): string =>
   zone === 'UTC' || zone === '' ? cron.trim() : `CRON_TZ=${zone} ${cron.trim()}`
+
+/** The parts of such an expression. */
+export function unzoned(cron: string): { readonly zone: string | undefined; readonly expression: string } {
+  const [, zone, expression = cron] = /^CRON_TZ=(\S+)\s+(.*)$/.exec(cron) ?? []
+  return { zone, expression }
+}

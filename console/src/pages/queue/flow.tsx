@@ -10,11 +10,11 @@ import { type Column, DataTable } from '../../components/data-table.js'
 import { LimitBar } from '../../components/figure.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
+import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { duration, whole } from '../../lib/format.js'
 import { FilterField } from './filters.js'
-import { type RowAction, RowMenu } from './row-menu.js'
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
 

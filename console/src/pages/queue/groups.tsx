@@ -12,6 +12,7 @@ import {
 import { api } from '../../api/client.js'
 import { CALM_MS, useApi, useChange } from '../../api/hooks.js'
 import { queries, useCanWrite } from '../../api/session.js'
+import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -19,6 +20,7 @@ import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { counted } from '../../lib/format.js'
+import { isUrl, WRITE_URL } from './delivery-form.js'
 
 type UrlGroup = Static<typeof listUrlGroups.success.body>[number]
 type Endpoint = UrlGroup['endpoints'][number]
@@ -148,17 +150,7 @@ function RemoveEndpoint({ group: { name, endpoints }, endpoint: { url } }: { gro
         await forget()
       },
     })
-  return (
-    <Button
-      size="compact-xs"
-      variant="subtle"
-      c="var(--mantine-color-error)"
-      onClick={ask}
-      aria-label={`Remove ${url}`}
-    >
-      Remove
-    </Button>
-  )
+  return <CellDanger verb="Remove" of={url} onClick={ask} />
 }
 
 function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void }) {
@@ -167,7 +159,7 @@ function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void 
     validateInputOnChange: true,
     validate: {
       group: (group) => (/^[\w.-]+$/.test(group) ? null : 'Letters, digits, - _ and . only'),
-      url: (url) => (/^https?:\/\/[^/]/.test(url.trim()) ? null : 'Write a URL that begins with http:// or https://'),
+      url: (url) => (isUrl(url) ? null : WRITE_URL),
     },
   })
   const add = useChange(addUrlGroupEndpoints, { refreshes: [listUrlGroups], errors: 'inline', onDone: onClose })

@@ -15,7 +15,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
-import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages/$id')
@@ -155,9 +155,7 @@ function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) 
           <Facts message={found} />
           <Panel title="Body">
             <PayloadView
-              payload={
-                found.bodyBase64 === undefined ? payloadOfText(found.body ?? '') : payloadOfBase64(found.bodyBase64)
-              }
+              payload={payloadOfBody(found.body, found.bodyBase64)}
               label="Body of the message"
               empty="The message has no body."
             />

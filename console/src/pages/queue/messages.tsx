@@ -1,16 +1,19 @@
-import { Button, Group, Select } from '@mantine/core'
+import { Button, Select } from '@mantine/core'
 import { IconInbox, IconSearch, IconSend } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { listLogs } from '../../../../src/contract/queue.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { type Column, DataTable } from '../../components/data-table.js'
-import { TextLink } from '../../components/link.js'
+import type { Column } from '../../components/data-table.js'
+import { barField, FilterGroup } from '../../components/filter-bar.js'
+import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
+import { withoutScheme } from '../../lib/format.js'
 import { FilterField } from './filters.js'
 import { PublishForm } from './publish.js'
 import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
@@ -19,9 +22,6 @@ import { messagesOf, standingOf, type Told, wordsOf } from './story.js'
 const route = getRouteApi('/shell/messages')
 /** Entries a request; a message has two or more. */
 const PAGE = 500
-
-/** Nearly all begin alike; what tells them apart comes later. */
-const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, '')
 
 const STANDING_TITLES: Readonly<Record<Standing, string>> = {
   unfinished: 'Not finished',
@@ -48,35 +48,47 @@ export function MessagesPage() {
     <Page
       title="Messages"
       about="A message is an HTTP request that the server delivers for you: signed, retried when it fails, and never lost."
-      actions={button}
+      actions={
+        <>
+          {canWrite && log.rows?.length !== 0 && canBeCanceled(filters) ? <CancelLink filters={filters} /> : null}
+          {button}
+        </>
+      }
     >
       <Panel flush title="Messages" actions={<Filters filters={filters} onChange={show} />}>
-        {log.isPending ? <LoadingLines /> : null}
-        {log.isError ? <ErrorState error={log.error} onRetry={() => void log.refetch()} /> : null}
-        {log.rows ? (
-          <DataTable
-            label="Messages"
-            columns={COLUMNS}
-            rows={log.rows}
-            rowKey={({ messageId }) => messageId}
-            onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
-            onEnd={log.hasNextPage && !log.isFetching ? () => void log.fetchNextPage() : undefined}
-            empty={
-              isFiltered ? (
-                <EmptyState title="No message is like this" icon={IconSearch}>
-                  Change the filters, or take them away.
-                </EmptyState>
-              ) : (
-                <EmptyState title="There is no message yet" icon={IconInbox} action={button}>
-                  Publish one from here, or with any HTTP client or the QStash SDK.
-                </EmptyState>
-              )
-            }
-          />
-        ) : null}
+        <PagedTable
+          label="Messages"
+          columns={COLUMNS}
+          pages={log}
+          rows={log.rows}
+          rowKey={({ messageId }) => messageId}
+          onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
+          empty={
+            isFiltered ? (
+              <EmptyState title="No message is like this" icon={IconSearch}>
+                Change the filters, or take them away.
+              </EmptyState>
+            ) : (
+              <EmptyState title="There is no message yet" icon={IconInbox} action={button}>
+                Publish one from here, or with any HTTP client or the QStash SDK.
+              </EmptyState>
+            )
+          }
+        />
       </Panel>
       <PublishForm isOpen={isPublishing === true && canWrite} onClose={() => show(filters)} />
     </Page>
+  )
+}
+
+const canBeCanceled = ({ standing }: MessageSearch): boolean => standing === undefined || standing === 'unfinished'
+
+/** To the wizard with everything that the filters leave. */
+function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {
+  return (
+    <ButtonLink variant="default" to="/bulk-actions/new" search={{ kind: 'cancelMessages', ...search }}>
+      Cancel many…
+    </ButtonLink>
   )
 }
 
@@ -106,12 +118,12 @@ function Filters({
     onChange(value === undefined ? rest : ({ ...rest, [name]: value } as MessageSearch))
   }
   return (
-    <Group gap="xs" wrap="wrap">
+    <FilterGroup>
       <Select
         aria-label="How they stand"
         placeholder="All"
         size="xs"
-        w={130}
+        {...barField(130)}
         clearable
         data={STANDINGS.map((value) => ({ value, label: STANDING_TITLES[value] }))}
         value={filters.standing ?? null}
@@ -120,7 +132,7 @@ function Filters({
       <FilterField label="Whole URL" isSearch value={filters.url} onChange={(value) => set('url', value)} />
       <FilterField label="Label" width={120} value={filters.label} onChange={(value) => set('label', value)} />
       <FilterField label="Queue" width={120} value={filters.queue} onChange={(value) => set('queue', value)} />
-    </Group>
+    </FilterGroup>
   )
 }
 
@@ -151,7 +163,7 @@ const COLUMNS: readonly Column<Told>[] = [
   {
     key: 'answer',
     title: 'Answer',
-    width: '80px',
+    width: '85px',
     from: 'sm',
     align: 'right',
     render: ({ latest }) => latest.responseStatus ?? '',

@@ -19,11 +19,11 @@ import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
+import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
-import { RowMenu } from './row-menu.js'
 
 type Queue = Static<typeof listQueues.success.body>[number]
 
@@ -82,7 +82,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: '110px',
       render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Delivers'}</Status>,
     },
     { key: 'lag', title: 'Not finished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },

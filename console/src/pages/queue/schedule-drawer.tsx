@@ -3,11 +3,11 @@ import type { Static } from 'typebox'
 import type { listSchedules } from '../../../../src/contract/queue-schedules.js'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
-import { PayloadView } from '../../components/payload.js'
+import { PayloadPart } from '../../components/payload.js'
 import { Status, type Tone } from '../../components/status.js'
 import { useNow } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
-import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { payloadOfBody } from '../../lib/payload.js'
 import { nextFires } from './fires.js'
 
 /** A schedule as the server shows it. */
@@ -31,7 +31,7 @@ export function ScheduleDrawer({ schedule, onClose }: { schedule: Schedule | und
 }
 
 function Everything({ schedule }: { schedule: Schedule }) {
-  const { scheduleId, cron, destination, method, retries, delay, queueName, error, body = '', bodyBase64 } = schedule
+  const { scheduleId, cron, destination, method, retries, delay, queueName, error, body, bodyBase64 } = schedule
   return (
     <Stack gap="md">
       {error === undefined ? null : (
@@ -54,11 +54,9 @@ function Everything({ schedule }: { schedule: Schedule }) {
       </div>
       <NextFires schedule={schedule} />
       <LastFires schedule={schedule} />
-      <Text fw={600} size="sm">
-        Body of the message
-      </Text>
-      <PayloadView
-        payload={bodyBase64 === undefined ? payloadOfText(body) : payloadOfBase64(bodyBase64)}
+      <PayloadPart
+        title="Body of the message"
+        payload={payloadOfBody(body, bodyBase64)}
         label="Body of the message"
         empty="The message has no body."
       />

@@ -4,6 +4,7 @@ import { createSchedule, listSchedules } from '../../../../src/contract/queue-sc
 import { useChange } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { useNow } from '../../components/when.js'
+import { contentTypeOf } from './delivery-form.js'
 import { nextFires, zoned } from './fires.js'
 import { PUBLISH_RULES } from './publish-form.js'
 import { FireTimes } from './schedule-drawer.js'
@@ -14,7 +15,6 @@ interface ScheduleValues {
   readonly zone: string
   readonly id: string
   readonly body: string
-  readonly contentType: string
 }
 
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')]
@@ -30,12 +30,12 @@ function cronProblem(cron: string, { zone }: ScheduleValues): string | null {
 }
 
 /** The headers that make a schedule of a message (reference queue 2.9). */
-function headersOf({ cron, zone, id, body, contentType }: ScheduleValues): Record<string, string> {
+function headersOf({ cron, zone, id, body }: ScheduleValues): Record<string, string> {
   return {
     'upstash-cron': zoned(cron, zone),
     'upstash-method': 'POST',
     ...(id.trim() !== '' && { 'upstash-schedule-id': id.trim() }),
-    ...(body !== '' && { 'content-type': contentType }),
+    ...(body !== '' && { 'content-type': contentTypeOf(body) }),
   }
 }
 
@@ -49,7 +49,6 @@ export function ScheduleForm({ onClose }: { onClose: () => void }) {
       zone: ownZone,
       id: '',
       body: '',
-      contentType: 'application/json',
     },
     validateInputOnChange: true,
     validate: {

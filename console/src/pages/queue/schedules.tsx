@@ -10,13 +10,16 @@ import {
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { queries, useCanWrite } from '../../api/session.js'
+import { CellButton } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
+import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { RowMenu } from './row-menu.js'
+import { withoutScheme } from '../../lib/format.js'
+import { unzoned } from './fires.js'
 import { type Schedule, ScheduleDrawer } from './schedule-drawer.js'
 import { ScheduleForm } from './schedule-form.js'
 
@@ -76,17 +79,16 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
         return <Status tone={isPaused ? 'warn' : 'ok'}>{isPaused ? 'Paused' : 'Fires'}</Status>
       },
     },
-    { key: 'cron', title: 'When', width: '170px', render: ({ cron }) => <code>{cron}</code> },
     {
       key: 'destination',
       title: 'Destination',
-      from: 'xs',
       render: ({ destination, scheduleId }) => (
-        <Button variant="subtle" size="compact-sm" px={4} onClick={() => onOpen(scheduleId)} maw="100%">
-          {destination}
-        </Button>
+        <CellButton onClick={() => onOpen(scheduleId)} title={destination}>
+          {withoutScheme(destination)}
+        </CellButton>
       ),
     },
+    { key: 'cron', title: 'When', width: '170px', from: 'sm', render: ({ cron }) => <CronTime cron={cron} /> },
     {
       key: 'next',
       title: 'Next fire',
@@ -109,6 +111,16 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
       render: (schedule) => (canWrite ? <ScheduleActions schedule={schedule} /> : null),
     },
   ]
+}
+
+/** The expression, with its time zone where it is not that of the server. */
+function CronTime({ cron }: { cron: string }) {
+  const { zone, expression } = unzoned(cron)
+  return (
+    <span title={cron}>
+      <code>{expression}</code> {zone?.split('/').at(-1)?.replaceAll('_', ' ')}
+    </span>
+  )
 }
 
 function ScheduleActions({ schedule: { scheduleId, isPaused } }: { schedule: Schedule }) {

@@ -1,4 +1,5 @@
 /** The filters of the lists, as they stand in the address. */
+import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
 /** How a message stands, in the words of the filter. */
 export const STANDINGS = ['unfinished', 'delivered', 'failed', 'canceled'] as const
@@ -26,17 +27,8 @@ export interface DeadSearch extends CommonSearch {
   readonly status?: number
 }
 
-const textAt = (search: Record<string, unknown>, name: string): string | undefined => {
-  const value = search[name]
-  // A label such as 42 stands in the address like the number 42.
-  const text = typeof value === 'number' ? String(value) : value
-  return typeof text === 'string' && text !== '' ? text : undefined
-}
-
-function commonOf(search: Record<string, unknown>): CommonSearch {
-  const [url, label, queue] = [textAt(search, 'url'), textAt(search, 'label'), textAt(search, 'queue')]
-  return { ...(url && { url }), ...(label && { label }), ...(queue && { queue }) }
-}
+const commonOf = (search: Record<string, unknown>): CommonSearch =>
+  given({ url: textAt(search, 'url'), label: textAt(search, 'label'), queue: textAt(search, 'queue') })
 
 /** Reads the address of the list of messages; what it does not know is left out. */
 export function messageSearchOf(search: Record<string, unknown>): MessageSearch {
@@ -46,15 +38,9 @@ export function messageSearchOf(search: Record<string, unknown>): MessageSearch 
 
 /** Reads the address of the list of dead letters. */
 export function deadSearchOf(search: Record<string, unknown>): DeadSearch {
-  const status = Number(textAt(search, 'status') ?? Number.NaN)
-  return { ...commonOf(search), ...(Number.isInteger(status) && { status }) }
+  return { ...commonOf(search), ...given({ status: wholeAt(search, 'status') }) }
 }
 
 /** The same filters as the operations of the queue take them. */
-export function filtersOf({ url, label, queue }: CommonSearch): {
-  url?: string[]
-  label?: string[]
-  queueName?: string[]
-} {
-  return { ...(url && { url: [url] }), ...(label && { label: [label] }), ...(queue && { queueName: [queue] }) }
-}
+export const filtersOf = ({ url, label, queue }: CommonSearch) =>
+  given({ url: one(url), label: one(label), queueName: one(queue) })

@@ -1,4 +1,4 @@
-import { Drawer, Group, Stack, Text } from '@mantine/core'
+import { Drawer, Group, Stack } from '@mantine/core'
 import { IconRosetteDiscountCheck, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
@@ -8,19 +8,22 @@ import { FAILURE_STATES, listDeadRuns } from '../../../../src/contract/workflow-
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
-import { type Column, DataTable } from '../../components/data-table.js'
-import { ButtonLink, TextLink } from '../../components/link.js'
+import type { Column } from '../../components/data-table.js'
+import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { PayloadView } from '../../components/payload.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime } from '../../lib/format.js'
-import { payloadOfBase64, payloadOfText } from '../../lib/payload.js'
+import { given, statusOf } from '../../lib/search.js'
+import { ToWizard } from '../bulk/to-wizard.js'
 import { FilterField } from '../queue/filters.js'
+import { LetterPayloads } from '../queue/letter-payloads.js'
+import { answerOf, failedAtMs } from '../queue/letters.js'
 import { FilterBar, MomentField } from './filters.js'
 import { ReviveButtons } from './run-actions.js'
-import { type DeadRunSearch, deadRunQueryOf, given } from './search.js'
+import { type DeadRunSearch, deadRunQueryOf } from './search.js'
 import { FAILURE_WORDS } from './words.js'
 
 type Letter = Static<typeof RunDeadLetter>
@@ -28,10 +31,11 @@ type Letter = Static<typeof RunDeadLetter>
 const route = getRouteApi('/shell/runs/dead-letters')
 const PAGE = 100
 
-/** When the run failed: the first part of the id of its dead letter, Unix milliseconds. */
-const failedAtMs = ({ dlqId }: Letter): number => Number(dlqId.split('-')[0])
-
-const answerOf = ({ responseStatus }: Letter): string => (responseStatus === 0 ? 'none' : String(responseStatus))
+const WHOLE_SET = [
+  ['resumeRuns', 'Resume many…'],
+  ['restartRuns', 'Restart many…'],
+  ['deleteDeadRuns', 'Delete many…'],
+] as const
 
 /** Runs that have failed and can be taken up again. */
 export function DeadRunsPage() {
@@ -51,19 +55,15 @@ export function DeadRunsPage() {
       actions={canWrite && rows !== undefined && rows.length > 0 ? <WholeSet search={search} /> : undefined}
     >
       <Panel flush title="Failed runs" actions={<Filters search={search} />}>
-        {pages.isPending ? <LoadingLines /> : null}
-        {pages.isError ? <ErrorState error={pages.error} onRetry={() => void pages.refetch()} /> : null}
-        {rows ? (
-          <DataTable
-            label="Failed runs"
-            columns={COLUMNS}
-            rows={rows}
-            rowKey={({ dlqId }) => dlqId}
-            onOpen={setOpen}
-            onEnd={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
-            empty={<Empty isFiltered={Object.keys(search).length > 0} />}
-          />
-        ) : null}
+        <PagedTable
+          label="Failed runs"
+          columns={COLUMNS}
+          pages={pages}
+          rows={rows}
+          rowKey={({ dlqId }) => dlqId}
+          onOpen={setOpen}
+          empty={<Empty isFiltered={Object.keys(search).length > 0} />}
+        />
       </Panel>
       <Drawer
         opened={open !== undefined}
@@ -93,35 +93,17 @@ function Empty({ isFiltered }: { isFiltered: boolean }) {
   )
 }
 
-const WHOLE_SET = [
-  ['resumeRuns', 'Resume many…'],
-  ['restartRuns', 'Restart many…'],
-  ['deleteDeadRuns', 'Delete many…'],
-] as const
-
 /** To the wizard with everything that the filters leave. */
 function WholeSet({ search }: { search: DeadRunSearch }) {
   const { id, ...filters } = search
   // A bulk action does not know the beginning of an id: without it the set would be wider than what is shown.
-  if (id !== undefined) return null
-  return WHOLE_SET.map(([kind, label], index) => (
-    <ButtonLink
-      key={kind}
-      variant={index === 0 ? 'filled' : 'default'}
-      to="/bulk-actions/new"
-      search={{ kind, ...filters }}
-    >
-      {label}
-    </ButtonLink>
-  ))
+  return id === undefined ? <ToWizard kinds={WHOLE_SET} search={filters} /> : null
 }
 
 function Filters({ search }: { search: DeadRunSearch }) {
   const navigate = useNavigate()
   const set = (change: { readonly [Name in keyof DeadRunSearch]?: DeadRunSearch[Name] | undefined }) =>
     void navigate({ to: '/runs/dead-letters', search: given({ ...search, ...change }) as DeadRunSearch })
-  const statusOf = (text: string | undefined) =>
-    text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined
   const { id, caller, status, from, to } = search
   return (
     <FilterBar
@@ -179,7 +161,6 @@ const COLUMNS: readonly Column<Letter>[] = [
 ]
 
 function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: boolean; onClose: () => void }) {
-  const { responseBody = '', responseBodyBase64, body = '', bodyBase64 } = letter
   return (
     <Stack gap="md">
       <div>
@@ -196,21 +177,11 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
         <Fact name="Last answer">{answerOf(letter)}</Fact>
         <Fact name="Failure function">{failureWordsOf(letter)?.title ?? 'none'}</Fact>
       </div>
-      <Text fw={600} size="sm">
-        What the endpoint said
-      </Text>
-      <PayloadView
-        payload={responseBodyBase64 === undefined ? payloadOfText(responseBody) : payloadOfBase64(responseBodyBase64)}
-        label="Last answer"
-        empty="Nothing."
-      />
-      <Text fw={600} size="sm">
-        What was delivered
-      </Text>
-      <PayloadView
-        payload={bodyBase64 === undefined ? payloadOfText(body) : payloadOfBase64(bodyBase64)}
-        label="What was delivered"
-        empty="The delivery had no body."
+      <LetterPayloads
+        letter={letter}
+        said="What the endpoint said"
+        sent="What was delivered"
+        nothingSent="The delivery had no body."
       />
       {canWrite ? (
         <Group gap="xs">

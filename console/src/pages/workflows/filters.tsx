@@ -1,6 +1,7 @@
-import { Button, Group, Text, TextInput } from '@mantine/core'
+import { Button, Text, TextInput } from '@mantine/core'
 import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
+import { barField, FilterGroup } from '../../components/filter-bar.js'
 
 const OFFSET_MS = 60_000
 
@@ -31,7 +32,7 @@ export function MomentField({
         ? { label }
         : { 'aria-label': label, leftSection: <Text size="xs">{label}</Text>, leftSectionWidth: 44 })}
       size={size}
-      w={size === 'sm' ? '100%' : { base: '100%', xs: 235 }}
+      {...(size === 'sm' ? { w: '100%' } : barField(235))}
       value={typed}
       onChange={(event) => {
         setTyped(event.currentTarget.value)
@@ -54,7 +55,7 @@ export function FilterBar({
 }) {
   const [isOpen, setOpen] = useState(isMoreUsed)
   return (
-    <Group gap="xs" wrap="wrap">
+    <FilterGroup>
       {children}
       {isOpen ? more : null}
       <Button
@@ -66,6 +67,6 @@ export function FilterBar({
       >
         {isOpen ? 'Fewer filters' : 'More filters'}
       </Button>
-    </Group>
+    </FilterGroup>
   )
 }

@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { shellRoute } from '../../app/root.js'
-import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf, textAt } from './search.js'
+import { textAt } from '../../lib/search.js'
+import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf } from './search.js'
 
 const runs = createRoute({
   getParentRoute: () => shellRoute,

@@ -1,8 +1,8 @@
-import { Button, Checkbox, Group, Select, Text } from '@mantine/core'
+import { Button, Checkbox, Group, Text } from '@mantine/core'
 import { IconBolt, IconRoute, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { listRuns, RUN_STATES } from '../../../../src/contract/workflow.js'
+import { listRuns } from '../../../../src/contract/workflow.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -12,9 +12,9 @@ import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, duration } from '../../lib/format.js'
-import { FilterField } from '../queue/filters.js'
-import { FilterBar, MomentField } from './filters.js'
-import { given, type RunSearch, runQueryOf } from './search.js'
+import { given } from '../../lib/search.js'
+import { RunFilters } from './run-filters.js'
+import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
 import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
 
@@ -45,7 +45,7 @@ export function RunsPage() {
         </>
       }
     >
-      <Panel flush title="Runs" actions={<Filters filters={filters} onChange={show} />}>
+      <Panel flush title="Runs" actions={<RunFilters filters={filters} onChange={show} />}>
         <List key={JSON.stringify(filters)} filters={filters} empty={button} />
       </Panel>
       <TriggerForm isOpen={isTriggering === true && canWrite} onClose={() => show(filters)} />
@@ -177,7 +177,7 @@ const COLUMNS: readonly Column<Run>[] = [
   {
     key: 'state',
     title: 'State',
-    width: '110px',
+    width: '120px',
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
@@ -195,7 +195,7 @@ const COLUMNS: readonly Column<Run>[] = [
   { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl.replace(/^https?:\/\//, '') },
   { key: 'label', title: 'Labels', width: '105px', from: 'lg', render: ({ labels }) => labels?.join(', ') ?? '' },
   { key: 'now', title: 'Why it waits', width: '165px', from: 'md', render: (run) => whyOf(run) },
-  { key: 'lasted', title: 'Took', width: '80px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },
+  { key: 'lasted', title: 'Took', width: '95px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },
   {
     key: 'made',
     title: 'Triggered',
@@ -214,38 +214,4 @@ function whyOf({ because = [] }: Run): string {
 function Lasted({ run }: { run: Run }) {
   const now = useNow()
   return <>{duration(lastedMs(run, now))}</>
-}
-
-function Filters({ filters, onChange }: { filters: RunSearch; onChange: (filters: RunSearch) => void }) {
-  const set = (change: { readonly [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) =>
-    onChange(given({ ...filters, ...change }) as RunSearch)
-  const { host, id, caller, flow, from, to } = filters
-  return (
-    <FilterBar
-      isMoreUsed={[host, id, caller, flow, from, to].some((value) => value !== undefined)}
-      more={
-        <>
-          <FilterField label="Host" width={140} value={host} onChange={(next) => set({ host: next })} />
-          <FilterField label="Run id" width={140} value={id} onChange={(next) => set({ id: next })} />
-          <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
-          <FilterField label="Flow-control key" width={130} value={flow} onChange={(next) => set({ flow: next })} />
-          <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />
-          <MomentField label="To" value={to} onChange={(next) => set({ to: next })} />
-        </>
-      }
-    >
-      <Select
-        aria-label="State"
-        placeholder="All states"
-        size="xs"
-        w={130}
-        clearable
-        data={RUN_STATES.map((value) => ({ value, label: RUN_WORDS[value].title }))}
-        value={filters.state ?? null}
-        onChange={(value) => set({ state: RUN_STATES.find((known) => known === value) })}
-      />
-      <FilterField label="Whole URL" isSearch value={filters.url} onChange={(url) => set({ url })} />
-      <FilterField label="Label" width={110} value={filters.label} onChange={(label) => set({ label })} />
-    </FilterBar>
-  )
 }

@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import { type listRuns, RUN_STATES } from '../../../../src/contract/workflow.js'
 import type { listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
+import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
 /** How a run stands. */
 export type RunState = (typeof RUN_STATES)[number]
@@ -33,28 +34,6 @@ export interface DeadRunSearch extends CommonSearch {
   readonly status?: number
 }
 
-/** A text of an address; a label such as 42 stands there like the number 42. */
-export function textAt(search: Record<string, unknown>, name: string): string | undefined {
-  const value = search[name]
-  const text = typeof value === 'number' ? String(value) : value
-  return typeof text === 'string' && text !== '' ? text : undefined
-}
-
-/** A whole number of an address. */
-export function wholeAt(search: Record<string, unknown>, name: string): number | undefined {
-  const text = textAt(search, name)
-  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
-}
-
-/** Leaves out what is `undefined`, so that it does not stand in an address or a request. */
-export function given<Fields extends object>(
-  fields: Fields,
-): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Name in keyof Fields]?: Exclude<Fields[Name], undefined>
-  }
-}
-
 function commonOf(search: Record<string, unknown>): CommonSearch {
   return given({
     url: textAt(search, 'url'),
@@ -83,8 +62,6 @@ export function runSearchOf(search: Record<string, unknown>): RunSearch {
 export function deadRunSearchOf(search: Record<string, unknown>): DeadRunSearch {
   return { ...commonOf(search), ...given({ id: textAt(search, 'id'), status: wholeAt(search, 'status') }) }
 }
-
-const one = (text: string | undefined): string[] | undefined => (text === undefined ? undefined : [text])
 
 /** The same filters as the logs of runs take them. */
 export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRuns)['query']>> {

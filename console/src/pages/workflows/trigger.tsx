@@ -1,12 +1,11 @@
-import { Button, Collapse, NumberInput, SimpleGrid, Textarea, TextInput } from '@mantine/core'
-import { type UseFormReturnType, useForm } from '@mantine/form'
-import { useDisclosure } from '@mantine/hooks'
-import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
+import { TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
 import { listRuns, triggerRuns } from '../../../../src/contract/workflow.js'
 import { ApiError, api } from '../../api/client.js'
 import { useTask } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
+import { AllSettings, BodyField, DeliveryFields, LabelField } from '../queue/delivery-fields.js'
 import { NO_TRIGGER, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
 
 /** Triggers one run; answers its id. */
@@ -27,7 +26,6 @@ export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
     validateInputOnChange: true,
     validate: TRIGGER_RULES,
   })
-  const [showsAll, { toggle }] = useDisclosure()
   const task = useTask(trigger, {
     refreshes: [listRuns],
     errors: 'inline',
@@ -54,66 +52,12 @@ export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
         data-autofocus
         {...form.getInputProps('url')}
       />
-      <Textarea
-        label="Payload"
-        description="What the program finds as context.requestPayload"
-        autosize
-        minRows={4}
-        maxRows={14}
-        placeholder='{"order": 4711}'
-        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-        {...form.getInputProps('body')}
-      />
-      <TextInput label="Label" placeholder="To find it again" {...form.getInputProps('label')} />
-      <Button
-        variant="subtle"
-        size="compact-sm"
-        onClick={toggle}
-        aria-expanded={showsAll}
-        leftSection={showsAll ? <IconChevronUp size={15} /> : <IconChevronDown size={15} />}
-        style={{ alignSelf: 'flex-start' }}
-      >
-        {showsAll ? 'Fewer settings' : 'All settings'}
-      </Button>
-      <Collapse expanded={showsAll}>
-        <Settings form={form} />
-      </Collapse>
+      <BodyField form={form} label="Payload" description="What the program finds as context.requestPayload" />
+      <LabelField form={form} />
+      <AllSettings>
+        <TextInput label="Run id" placeholder="One is made" {...form.getInputProps('runId')} />
+        <DeliveryFields form={form} retriesLabel="Retries of each delivery" />
+      </AllSettings>
     </FormDialog>
-  )
-}
-
-function Settings({ form }: { form: UseFormReturnType<TriggerValues> }) {
-  return (
-    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
-      <TextInput label="Run id" placeholder="One is made" {...form.getInputProps('runId')} />
-      <TextInput label="Delay" placeholder="10s, 5m, 1h30m" {...form.getInputProps('delay')} />
-      <NumberInput
-        label="Retries of each delivery"
-        placeholder="3"
-        min={0}
-        allowDecimal={false}
-        allowNegative={false}
-        {...form.getInputProps('retries')}
-      />
-      <TextInput
-        label="Failure callback"
-        placeholder="URL that is told of the final failure"
-        {...form.getInputProps('failureCallback')}
-      />
-      <TextInput label="Flow-control key" placeholder="Shares a limit" {...form.getInputProps('flowKey')} />
-      <TextInput
-        label="Limits of the key"
-        placeholder="rate=10, period=1m, parallelism=5"
-        {...form.getInputProps('flowValue')}
-      />
-      <Textarea
-        label="Own headers"
-        placeholder="Authorization: Bearer …"
-        autosize
-        minRows={1}
-        maxRows={6}
-        {...form.getInputProps('headers')}
-      />
-    </SimpleGrid>
   )
 }

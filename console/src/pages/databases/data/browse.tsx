@@ -1,26 +1,16 @@
-import {
-  ActionIcon,
-  Badge,
-  Button,
-  Group,
-  Select,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-  Tooltip,
-  UnstyledButton,
-} from '@mantine/core'
+import { ActionIcon, Badge, Button, Group, Select, SimpleGrid, Stack, Text, TextInput, Tooltip } from '@mantine/core'
 import { useDebouncedValue, useDisclosure } from '@mantine/hooks'
 import { IconKey, IconPlus, IconRefresh, IconSearch, IconTrash } from '@tabler/icons-react'
 import { useMemo, useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
+import { CellButton } from '../../../components/cell-buttons.js'
 import { type Column, DataTable } from '../../../components/data-table.js'
 import { Panel } from '../../../components/page.js'
 import { EmptyState, ErrorState, LoadingLines } from '../../../components/states.js'
 import { DeletePrefix } from './delete-prefix.js'
 import { type FoundKey, KEY_TYPES, type KeySearch, type KeyType, scannedText } from './keys.js'
 import { NewKey } from './new-key.js'
+import { OpenKey } from './open-key.js'
 import { refreshData, useKeyCount, useKeys } from './reads.js'
 import { ValuePanel } from './value.js'
 
@@ -29,12 +19,16 @@ export function Browse({ plane }: { plane: DataPlane }) {
   const [chosen, setChosen] = useState<string | undefined>()
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-      <Keys plane={plane} chosen={chosen} onChoose={setChosen} />
+      {plane.canWrite ? (
+        <Keys plane={plane} chosen={chosen} onChoose={setChosen} />
+      ) : (
+        <OpenKey plane={plane} onChoose={setChosen} />
+      )}
       <Stack miw={0}>
         {chosen === undefined ? (
           <Panel>
             <EmptyState title="No key is open" icon={IconKey}>
-              Choose one to see its value, or make a new one.
+              {plane.canWrite ? 'Choose one to see its value, or make a new one.' : 'Open one by its name.'}
             </EmptyState>
           </Panel>
         ) : (
@@ -174,9 +168,7 @@ function columnsFor(onChoose: (name: string) => void): Column<FoundKey>[] {
             {shown}
           </Text>
         ) : (
-          <UnstyledButton fz="sm" className="truncate" maw="100%" onClick={() => onChoose(name)}>
-            {shown}
-          </UnstyledButton>
+          <CellButton onClick={() => onChoose(name)}>{shown}</CellButton>
         ),
     },
     { key: 'type', title: 'Type', width: '110px', render: ({ type }) => <Badge color="gray">{type}</Badge> },

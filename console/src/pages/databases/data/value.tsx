@@ -27,7 +27,7 @@ export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: st
         <Loaded query={facts}>
           {(known) =>
             known.type === 'none' ? (
-              <EmptyState title="This key is gone">It was deleted, or its time was over.</EmptyState>
+              <EmptyState title="There is no such key">It was deleted, its time was over, or it never was.</EmptyState>
             ) : (
               <Open plane={plane} name={name} facts={known} onGone={onGone} />
             )

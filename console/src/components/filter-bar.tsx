@@ -1,0 +1,43 @@
+import { Group, TextInput } from '@mantine/core'
+import { IconSearch } from '@tabler/icons-react'
+import type { CSSProperties, ReactNode } from 'react'
+import classes from './filter-bar.module.css'
+
+/** The fields that filter a list. */
+export function FilterGroup({ children }: { children: ReactNode }) {
+  return (
+    <Group gap="xs" wrap="wrap" className={classes.bar ?? ''}>
+      {children}
+    </Group>
+  )
+}
+
+/** What makes a field one of a bar: `widthPx` where there is room. */
+export const barField = (widthPx: number): { className: string; style: CSSProperties } => ({
+  className: classes.field ?? '',
+  style: { '--field-width': `${widthPx}px` } as CSSProperties,
+})
+
+/** The field that looks through rows that are all there already. */
+export function SearchBox({
+  label,
+  value,
+  onChange,
+}: {
+  label: string
+  value: string
+  onChange: (value: string) => void
+}) {
+  return (
+    <TextInput
+      data-search
+      aria-label={label}
+      placeholder={label}
+      size="xs"
+      {...barField(240)}
+      leftSection={<IconSearch size={14} />}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  )
+}

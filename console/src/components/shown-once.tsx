@@ -1,0 +1,41 @@
+import { Alert, Button, Modal, Stack, Text } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { NamedCode } from './copy.js'
+
+/** A secret with the name of what it is. */
+export interface ShownSecret {
+  readonly label: string
+  readonly value: string
+}
+
+/** Secrets that nobody can be shown again: a click beside the dialog does not take them away. */
+export function ShownOnce({
+  title,
+  secrets,
+  isOpen,
+  onClose,
+  children,
+}: {
+  title: string
+  secrets: readonly ShownSecret[]
+  isOpen: boolean
+  onClose: () => void
+  children?: ReactNode
+}) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={title} closeOnClickOutside={false}>
+      <Stack gap="md">
+        <Alert color="yellow">
+          <Text size="sm" c="inherit">
+            Copy {secrets.length === 1 ? 'it' : 'them'} now. Nothing of it is kept, and nobody can show it to you again.
+          </Text>
+        </Alert>
+        {secrets.map(({ label, value }) => (
+          <NamedCode key={label} code={value} label={label} />
+        ))}
+        {children}
+        <Button onClick={onClose}>I have copied {secrets.length === 1 ? 'it' : 'them'}</Button>
+      </Stack>
+    </Modal>
+  )
+}

@@ -1,0 +1,159 @@
+import { Button, Checkbox, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { statusOf } from '../../lib/search.js'
+import { MomentField } from '../workflows/filters.js'
+import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
+import type { Choice } from './selector.js'
+import type { Kind } from './words.js'
+
+/** Some of a choice; `undefined` takes a filter away. */
+export type Change = { readonly [Name in keyof Choice]?: Choice[Name] | undefined }
+
+interface WhichProps {
+  readonly choice: Choice
+  readonly kind: Kind
+  readonly set: (change: Change) => void
+}
+
+/** The filters that choose among the items of a kind, or the field for their ids. */
+export function Which({ choice, kind, set }: WhichProps) {
+  const { idsOf } = FAMILIES[FAMILY_OF[kind]]
+  if (choice.ids !== undefined) return <Ids ids={choice.ids} of={idsOf} onChange={(ids) => set({ ids })} />
+  return (
+    <Stack gap="md">
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
+        {filterNamesOf(kind).map((name) => (
+          <Filter key={name} name={name} {...{ choice, kind, set }} />
+        ))}
+      </SimpleGrid>
+      <div>
+        <Button variant="subtle" size="compact-sm" onClick={() => set({ ids: [] })}>
+          Name {idsOf} by their ids instead
+        </Button>
+      </div>
+    </Stack>
+  )
+}
+
+/** The filters that are texts, with what stands in an empty field. */
+const TEXTS = {
+  label: { label: 'Label', placeholder: 'nightly' },
+  host: { label: 'Host', placeholder: 'example.com' },
+  path: { label: 'Path', placeholder: '/api/nightly' },
+  queue: { label: 'Queue', placeholder: 'mails' },
+  group: { label: 'URL group', placeholder: 'new-order' },
+  schedule: { label: 'Schedule', placeholder: 'Its id' },
+  caller: { label: 'Caller', placeholder: '203.0.113.7' },
+  flow: { label: 'Flow-control key', placeholder: '' },
+} as const
+
+function Filter({ name, choice, kind, set }: WhichProps & { name: FilterName }) {
+  switch (name) {
+    case 'url':
+      return <UrlFilter {...{ choice, kind, set }} />
+    case 'from':
+    case 'to':
+      return (
+        <MomentField
+          size="sm"
+          label={FAMILIES[FAMILY_OF[kind]].times[name]}
+          value={choice[name]}
+          onChange={(moment) => set({ [name]: moment })}
+        />
+      )
+    case 'status':
+      return (
+        <Field
+          label="Status of the failing answer"
+          placeholder="500"
+          value={choice.status?.toString()}
+          onChange={(text) => set({ status: statusOf(text) })}
+        />
+      )
+    default:
+      return <Field {...TEXTS[name]} value={choice[name]} onChange={(text) => set({ [name]: text })} />
+  }
+}
+
+function UrlFilter({ choice, kind, set }: WhichProps) {
+  const isCancel = kind === 'cancelRuns'
+  return (
+    <Stack gap={8}>
+      <Field
+        label={isCancel && choice.exact !== true ? 'URL begins with' : 'Whole URL'}
+        placeholder="https://example.com/api/nightly"
+        value={choice.url}
+        onChange={(url) => set({ url, ...(url === undefined && { exact: undefined }) })}
+      />
+      {isCancel ? (
+        <Checkbox
+          size="xs"
+          label="This is the whole URL, not its beginning"
+          checked={choice.exact === true}
+          disabled={choice.url === undefined}
+          onChange={(event) => set({ exact: event.currentTarget.checked ? true : undefined })}
+        />
+      ) : null}
+    </Stack>
+  )
+}
+
+function Field({
+  label,
+  value,
+  onChange,
+  placeholder,
+}: {
+  label: string
+  value: string | undefined
+  onChange: (value: string | undefined) => void
+  placeholder: string
+}) {
+  const [typed, setTyped] = useState(value ?? '')
+  return (
+    <TextInput
+      label={label}
+      placeholder={placeholder}
+      value={typed}
+      onChange={(event) => {
+        const text = event.currentTarget.value
+        setTyped(text)
+        onChange(text.trim() === '' ? undefined : text.trim())
+      }}
+    />
+  )
+}
+
+function Ids({
+  ids,
+  of,
+  onChange,
+}: {
+  ids: readonly string[]
+  of: string
+  onChange: (ids: readonly string[] | undefined) => void
+}) {
+  const [typed, setTyped] = useState(ids.join('\n'))
+  return (
+    <Stack gap="xs">
+      <Textarea
+        label={`Ids of ${of}`}
+        description="One a line"
+        autosize
+        minRows={5}
+        maxRows={16}
+        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+        value={typed}
+        onChange={(event) => {
+          setTyped(event.currentTarget.value)
+          onChange(event.currentTarget.value.split(/\s+/).filter((id) => id !== ''))
+        }}
+      />
+      <div>
+        <Button variant="subtle" size="compact-sm" onClick={() => onChange(undefined)}>
+          Choose by filters instead
+        </Button>
+      </div>
+    </Stack>
+  )
+}

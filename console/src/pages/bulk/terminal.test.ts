@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest'
+import { type Choice, NO_SETTINGS } from './selector.js'
+import { cliLine, curlLine } from './terminal.js'
+
+const URL = 'https://example.com/nightly'
+const NOW = 1_000_000
+
+it('writes the same for a terminal, quoted', () => {
+  const choice: Choice = { url: URL, label: `it's`, from: 7 }
+  const settings = { reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
+  expect(cliLine(choice, settings)).toBe(
+    `homeport runs cancel --url ${URL} --label 'it'\\''s' --from 7 --reason twice --rate 10 --fence 60m --async --yes`,
+  )
+  const curl = curlLine(choice, settings, 'http://127.0.0.1:1', NOW)
+  expect(curl).toContain('curl -X DELETE http://127.0.0.1:1/v2/workflows/runs')
+  expect(curl).toContain(`"label":"it'\\''s"`)
+  expect(curl).toContain(`"fenceUntil":${NOW + 3_600_000},"async":true`)
+})
+
+it('says "all" aloud, and says by the general command what the short ones cannot', () => {
+  expect(cliLine({ kind: 'cancelRuns' }, NO_SETTINGS)).toBe('homeport runs cancel --all --async --yes')
+  expect(cliLine({ kind: 'resumeRuns', label: 'x' }, NO_SETTINGS)).toBe('homeport runs resume --label x')
+  expect(cliLine({ kind: 'deleteDeadRuns' }, NO_SETTINGS)).toBe('homeport bulk start deleteDeadRuns --all --yes')
+  expect(cliLine({ kind: 'resumeRuns', label: 'x' }, { ...NO_SETTINGS, reason: 'twice' })).toBe(
+    'homeport bulk start resumeRuns --label x --reason twice --yes',
+  )
+  expect(cliLine({ kind: 'resumeRuns', status: 500 }, NO_SETTINGS)).toBe(
+    `homeport bulk start resumeRuns --selector '{"responseStatus":[500]}' --yes`,
+  )
+  expect(curlLine({ kind: 'resumeRuns', status: 500 }, NO_SETTINGS, 'http://q', NOW)).toContain(
+    '{"kind":"resumeRuns","selector":{"responseStatus":[500]}}',
+  )
+})
+
+it('says it in the words of the queue for messages and dead letters', () => {
+  expect(cliLine({ kind: 'cancelMessages', queue: 'mails', from: 7 }, NO_SETTINGS)).toBe(
+    'homeport queue messages cancel --from 7 --queue mails --yes',
+  )
+  expect(cliLine({ kind: 'retryDeadLetters', ids: ['1-0', '2-0'] }, NO_SETTINGS)).toBe(
+    'homeport queue dlq retry 1-0 2-0',
+  )
+  expect(cliLine({ kind: 'deleteDeadLetters' }, NO_SETTINGS)).toBe('homeport queue dlq delete --all --yes')
+  expect(cliLine({ kind: 'cancelMessages', host: 'h' }, NO_SETTINGS)).toBe(
+    'homeport bulk start cancelMessages --host h --yes',
+  )
+})

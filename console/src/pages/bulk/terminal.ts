@@ -1,0 +1,88 @@
+/** The same action from a terminal: as a request, and as a line of the command. */
+import { shellQuote } from '../../../../src/cli/shell.js'
+import { type FilterName, filterNamesOf } from './families.js'
+import { type Choice, kindOf, meansEverything, type Settings, selectorOf, settingsOf } from './selector.js'
+import type { Kind } from './words.js'
+
+/** The request that does the same from a terminal. */
+export function curlLine(choice: Choice, settings: Settings, queueUrl: string, nowMs: number): string {
+  const kind = kindOf(choice)
+  const more = settingsOf(settings, nowMs)
+  const [method, path, body] =
+    kind === 'cancelRuns'
+      ? ['DELETE', '/v2/workflows/runs', { ...selectorOf(choice), ...more, async: true }]
+      : ['POST', '/v2/workflows/bulkActions', { kind, selector: selectorOf(choice), ...more }]
+  return [
+    `curl -X ${method} ${shellQuote(`${queueUrl}${path}`)}`,
+    `-H "Authorization: Bearer $QSTASH_TOKEN" -H 'Content-Type: application/json'`,
+    `-d ${shellQuote(JSON.stringify(body))}`,
+  ].join(' \\\n  ')
+}
+
+/** A command of the command line that does a kind of action. */
+interface Command {
+  readonly words: string
+  /** The flags of its filters. */
+  readonly flags: Readonly<Partial<Record<FilterName, string>>>
+  /** What stands at the end. */
+  readonly tail: readonly string[]
+  /** Whether it takes a reason, a rate and a fence. */
+  readonly settings: 'taken' | 'not taken'
+}
+
+const BASIC_FLAGS = { url: '--url', label: '--label', from: '--from', to: '--to' } as const
+const CALLER_FLAGS = { caller: '--caller-ip', flow: '--flow-key' } as const
+const QUEUE_FLAGS = { queue: '--queue', group: '--group', schedule: '--schedule' } as const
+const LETTER_FLAGS = { ...BASIC_FLAGS, ...QUEUE_FLAGS, ...CALLER_FLAGS }
+
+const COMMANDS: Readonly<Partial<Record<Kind, Command>>> = {
+  cancelRuns: {
+    words: 'runs cancel',
+    flags: { ...BASIC_FLAGS, host: '--host', path: '--path', ...CALLER_FLAGS },
+    tail: ['--async', '--yes'],
+    settings: 'taken',
+  },
+  resumeRuns: { words: 'runs resume', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
+  restartRuns: { words: 'runs restart', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
+  cancelMessages: { words: 'queue messages cancel', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },
+  retryDeadLetters: { words: 'queue dlq retry', flags: LETTER_FLAGS, tail: [], settings: 'not taken' },
+  deleteDeadLetters: { words: 'queue dlq delete', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },
+}
+
+/** The command for whatever no shorter one can say. */
+const startOf = (kind: Kind): Command => ({
+  words: `bulk start ${kind}`,
+  flags: { ...LETTER_FLAGS, host: '--host', path: '--path' },
+  tail: ['--yes'],
+  settings: 'taken',
+})
+
+/** The command that does the same: a short one where it can say all of it. */
+export function cliLine(choice: Choice, settings: Settings): string {
+  const kind = kindOf(choice)
+  const how = settingFlags(settings)
+  const short = COMMANDS[kind]
+  const isSaid = short && whichOf(choice, short) !== undefined && (how.length === 0 || short.settings === 'taken')
+  const command = isSaid ? short : startOf(kind)
+  const which = whichOf(choice, command) ?? ['--selector', JSON.stringify(selectorOf(choice))]
+  return [`homeport ${command.words}`, ...[...which, ...how, ...command.tail].map(shellQuote)].join(' ')
+}
+
+/** Ids or flags; `undefined` when one of the filters has no flag. */
+function whichOf(choice: Choice, { flags }: Command): readonly string[] | undefined {
+  if (choice.ids !== undefined) return choice.ids
+  if (meansEverything(choice)) return ['--all']
+  const chosen = filterNamesOf(kindOf(choice)).filter((name) => choice[name] !== undefined)
+  if (chosen.some((name) => flags[name] === undefined)) return undefined
+  const words = chosen.flatMap((name) => [flags[name] ?? '', String(choice[name])])
+  return 'workflowUrlExactMatch' in selectorOf(choice) ? [...words, '--exact'] : words
+}
+
+const flag = (name: string, value: string | number | undefined): string[] =>
+  value === undefined ? [] : [name, String(value)]
+
+const settingFlags = ({ reason, ratePerSecond, fenceMs }: Settings): string[] => [
+  ...flag('--reason', reason.trim() === '' ? undefined : reason.trim()),
+  ...flag('--rate', ratePerSecond === '' ? undefined : ratePerSecond),
+  ...flag('--fence', fenceMs === 0 ? undefined : `${fenceMs / 60_000}m`),
+]

@@ -1,0 +1,42 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { Panel } from '../../../components/page.js'
+import { counted } from '../../../lib/format.js'
+import { useKeyCount } from './reads.js'
+
+/** In the place of the list, for whoever may read keys and not walk over all of them. */
+export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name: string) => void }) {
+  const [name, setName] = useState('')
+  const total = useKeyCount(plane)
+  return (
+    <Panel title="Open a key">
+      <Stack gap="sm">
+        <form
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (name !== '') onChoose(name)
+          }}
+        >
+          <Group gap="xs" wrap="nowrap">
+            <TextInput
+              data-search
+              aria-label="Name of the key"
+              placeholder="user:1"
+              flex={1}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+            <Button type="submit" disabled={name === ''}>
+              Open
+            </Button>
+          </Group>
+        </form>
+        <Text size="sm" c="dimmed">
+          {counted(total, 'key')} here. The read-only token opens keys by their names; only whoever may write can list
+          them.
+        </Text>
+      </Stack>
+    </Panel>
+  )
+}

@@ -1,0 +1,35 @@
+import type { DatabaseRecord } from '../../../../../src/contract/databases.js'
+import { NamedCode } from '../../../components/copy.js'
+import { ShownOnce } from '../../../components/shown-once.js'
+import type { UserSecrets } from './make.js'
+
+/** What opens the database for a user, and how. */
+export function NewSecrets({
+  database: { endpoint, port, tls },
+  made,
+  onClose,
+}: {
+  database: DatabaseRecord
+  made: UserSecrets | undefined
+  onClose: () => void
+}) {
+  const { name, password, restToken } = made ?? { name: '', password: '', restToken: '' }
+  const scheme = tls ? 'rediss' : 'redis'
+  return (
+    <ShownOnce
+      title={`The password of ${name}`}
+      secrets={[
+        { label: 'Password', value: password },
+        { label: 'REST token', value: restToken },
+      ]}
+      isOpen={made !== undefined}
+      onClose={onClose}
+    >
+      <NamedCode
+        code={`redis-cli${tls ? ' --tls --cacert homeport-ca.crt' : ''} -u "${scheme}://${name}:${password}@${endpoint}:${port}"`}
+        label={`Connect as ${name}`}
+        secrets={[password]}
+      />
+    </ShownOnce>
+  )
+}

@@ -1,0 +1,99 @@
+import { Button, Collapse, NumberInput, SimpleGrid, Textarea, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
+import type { DeliveryValues } from './delivery-form.js'
+
+/** A form that has these fields, whatever else it has. */
+export interface DeliveryFormState {
+  readonly getInputProps: (name: keyof DeliveryValues) => object
+}
+
+/** Settings that most people leave as they are, behind a button. */
+export function AllSettings({ children }: { children: ReactNode }) {
+  const [isOpen, { toggle }] = useDisclosure()
+  return (
+    <>
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        onClick={toggle}
+        aria-expanded={isOpen}
+        leftSection={isOpen ? <IconChevronUp size={15} /> : <IconChevronDown size={15} />}
+        style={{ alignSelf: 'flex-start' }}
+      >
+        {isOpen ? 'Fewer settings' : 'All settings'}
+      </Button>
+      <Collapse expanded={isOpen}>
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
+          {children}
+        </SimpleGrid>
+      </Collapse>
+    </>
+  )
+}
+
+/** What is delivered. */
+export function BodyField({
+  form,
+  label,
+  description,
+}: {
+  form: DeliveryFormState
+  label: string
+  description?: string
+}) {
+  return (
+    <Textarea
+      label={label}
+      {...(description !== undefined && { description })}
+      autosize
+      minRows={4}
+      maxRows={14}
+      placeholder='{"order": 4711}'
+      styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+      {...form.getInputProps('body')}
+    />
+  )
+}
+
+/** The label of what is made. */
+export function LabelField({ form }: { form: DeliveryFormState }) {
+  return <TextInput label="Label" placeholder="To find it again" {...form.getInputProps('label')} />
+}
+
+/** How it is delivered. */
+export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState; retriesLabel: string }) {
+  return (
+    <>
+      <TextInput label="Delay" placeholder="10s, 5m, 1h30m" {...form.getInputProps('delay')} />
+      <NumberInput
+        label={retriesLabel}
+        placeholder="3"
+        min={0}
+        allowDecimal={false}
+        allowNegative={false}
+        {...form.getInputProps('retries')}
+      />
+      <TextInput
+        label="Failure callback"
+        placeholder="URL that is told of the final failure"
+        {...form.getInputProps('failureCallback')}
+      />
+      <Textarea
+        label="Own headers"
+        placeholder="Authorization: Bearer …"
+        autosize
+        minRows={1}
+        maxRows={6}
+        {...form.getInputProps('headers')}
+      />
+      <TextInput label="Flow-control key" placeholder="Shares a limit" {...form.getInputProps('flowKey')} />
+      <TextInput
+        label="Limits of the key"
+        placeholder="rate=10, period=1m, parallelism=5"
+        {...form.getInputProps('flowValue')}
+      />
+    </>
+  )
+}
