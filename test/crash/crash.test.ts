@@ -25,6 +25,9 @@ afterAll(() =>
   console.log(`crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${ledger.summary()}`),
 )
 
+/** Whether something of everything is on record; a slow machine may take the whole first life for that. */
+const hasBegun = (): boolean => ledger.published.size > CYCLES && ledger.triggered.size > 0 && ledger.sealed.size > 0
+
 /** A life of the server: load until it is killed at a random moment. */
 async function live(
   homeport: RunningHomeport,
@@ -32,7 +35,8 @@ async function live(
   random: () => number,
 ): Promise<void> {
   const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
-  await waitFor(() => performance.now() >= endsAt, { what: 'the moment of the kill', everyMs: 1 })
+  const isOver = () => performance.now() >= endsAt && hasBegun()
+  await waitFor(isOver, { what: 'the moment of the kill', deadlineMs: DEADLINE_MS, everyMs: 1 })
   await homeport.kill('SIGKILL')
   await load.stopped()
 }
@@ -87,6 +91,5 @@ it('loses nothing that was acknowledged and delivers no cancelled run again, whe
   await allReach(homeport, ledger.sealed, 'RUN_CANCELED')
   await allReach(homeport, ledger.triggered, 'RUN_SUCCESS')
   expect(ledger.broken).toEqual([])
-  expect(ledger.published.size).toBeGreaterThan(CYCLES)
-  expect(ledger.sealed.size).toBeGreaterThan(0)
+  expect(hasBegun()).toBe(true)
 }, 180_000)

@@ -73,6 +73,30 @@ async function publishBatch(scene: Scene): Promise<void> {
   for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
 }
 
+/** A message for each endpoint of a URL group, in one commit. */
+async function publishToGroup(scene: Scene): Promise<void> {
+  const endpoints = ['left', 'right'].map((name) => ({ name, url: `${scene.world.url}/ok/${name}-${nextId()}` }))
+  const group = `group-${nextId()}`
+  await asked(scene, 'POST', `/v2/topics/${group}/endpoints`, {}, { endpoints })
+  scene.ledger.batches.push(endpoints.map(({ url }) => url.slice(scene.world.url.length + 1)))
+  const answers = (await asked(scene, 'POST', `/v2/publish/${group}`)) as { messageId: string }[]
+  for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
+}
+
+/** The same publication twice, as a client sends it that did not see the first answer; and past a flow-control key. */
+async function publishOnce(scene: Scene): Promise<void> {
+  const id = nextId()
+  const path = `ok/once-${id}`
+  const headers = {
+    'upstash-deduplication-id': `once-${id}`,
+    'upstash-flow-control-key': 'narrow',
+    'upstash-flow-control-value': 'parallelism=2',
+  }
+  scene.ledger.once.add(path)
+  const sent = [publish(scene, path, 'delivered', headers), publish(scene, path, 'delivered', headers)]
+  for (const outcome of await Promise.allSettled(sent)) if (outcome.status === 'rejected') throw outcome.reason
+}
+
 async function enqueue(scene: Scene, queue: string): Promise<void> {
   const { ledger, world } = scene
   const number = (nextInQueue.get(queue) ?? 0) + 1
@@ -107,7 +131,7 @@ async function revive(scene: Scene): Promise<void> {
     const page = (await asked(scene, 'GET', `/v2/dlq?messageId=${messageId}`)) as { messages: { dlqId: string }[] }
     const [letter] = page.messages
     if (!letter) continue
-    scene.ledger.revived.add(path)
+    scene.ledger.once.add(path)
     const again = (await asked(scene, 'POST', `/v2/dlq/retry/${letter.dlqId}`)) as { messageId: string }
     scene.ledger.accept(again.messageId, 'delivered')
     return
@@ -135,6 +159,8 @@ export function startQueueLoad(scene: Scene): Promise<unknown> {
   return Promise.all([
     ...Array.from({ length: PUBLISHERS }, () => untilGone(() => publishSome(scene))),
     untilGone(() => publishBatch(scene)),
+    untilGone(() => publishToGroup(scene)),
+    untilGone(() => publishOnce(scene)),
     ...QUEUES.map((queue) => untilGone(() => enqueue(scene, queue))),
     untilGone(() => cancel(scene)),
     untilGone(() => revive(scene)),

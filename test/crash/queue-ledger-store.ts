@@ -10,9 +10,16 @@ export interface StoredMessage {
   readonly schedule_id: string | null
 }
 
-const fileOf = (place: Place): string => join(place.dataDir, 'homeport.sqlite')
+/** Where a server keeps its data. */
+type DataPlace = Pick<Place, 'dataDir'>
 
-function withStore<Result>(place: Place, access: 'read' | 'write', work: (db: Database.Database) => Result): Result {
+const fileOf = (place: DataPlace): string => join(place.dataDir, 'homeport.sqlite')
+
+function withStore<Result>(
+  place: DataPlace,
+  access: 'read' | 'write',
+  work: (db: Database.Database) => Result,
+): Result {
   const db = new Database(fileOf(place), { readonly: access === 'read', timeout: 5_000 })
   try {
     return work(db)
@@ -22,7 +29,7 @@ function withStore<Result>(place: Place, access: 'read' | 'write', work: (db: Da
 }
 
 /** Every message in the store of a server, running or not. */
-export function storedMessages(place: Place): StoredMessage[] {
+export function storedMessages(place: DataPlace): StoredMessage[] {
   return withStore(
     place,
     'read',
@@ -55,4 +62,9 @@ export function planFires(place: Place, ledger: QueueLedger, withinMs: number, r
       if (change.run(at, scheduleId, now + 3_600_000).changes === 1) ledger.fires.set(scheduleId, fires + 1)
     }
   })
+}
+
+/** Takes a message out of the store behind the server's back, as if its commit had never reached the disk. */
+export function loseMessage(place: DataPlace, messageId: string): void {
+  withStore(place, 'write', (db) => db.prepare('DELETE FROM messages WHERE message_id = ?').run(messageId))
 }

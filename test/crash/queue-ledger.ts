@@ -26,14 +26,14 @@ export interface Arrival {
 export class QueueLedger {
   /** Messages whose acceptance was acknowledged, by id. */
   readonly accepted = new Map<string, Expectation>()
-  /** Batches that were sent, acknowledged or not, each with the paths of its items: all of them are taken or none. */
+  /** Batches that were sent, acknowledged or not, each with the paths of its messages: all of them are taken or none. */
   readonly batches: (readonly string[])[] = []
   /** Messages whose cancellation was acknowledged, from when on nothing of them may arrive. */
   readonly sealed = new Set<string>()
   /** Times at which schedules were made to fire, by the id of the schedule. */
   readonly fires = new Map<string, number>()
-  /** Messages that had been sent again from the dead letters, acknowledged or not, by the path that they went to. */
-  readonly revived = new Set<string>()
+  /** Paths at which one message may succeed: those of dead letters that were sent again, and of what was published twice. */
+  readonly once = new Set<string>()
   readonly arrivals: Arrival[] = []
   /** Arrivals of sealed messages. Must stay empty. */
   readonly broken: Arrival[] = []
@@ -96,6 +96,16 @@ export class QueueLedger {
     const paths = new Set(this.arrivals.map(({ path }) => path))
     const dead = [...paths].filter((path) => path.startsWith('dead/'))
     return [...untold, ...dead.filter((path) => !paths.has(path.replace('dead', 'failure')))]
+  }
+
+  /** Paths of `once` at which several messages have succeeded. */
+  repeated(): readonly string[] {
+    const successes = grouped(
+      this.arrivals.filter(({ isSuccess, path }) => isSuccess && this.once.has(path)),
+      ({ path }) => path,
+    )
+    const messages = (arrivals: readonly Arrival[]) => new Set(arrivals.map(({ messageId }) => messageId))
+    return [...successes].filter(([, arrivals]) => messages(arrivals).size > 1).map(([path]) => path)
   }
 
   /** Batches of which some items arrived and others did not. */
