@@ -5,7 +5,8 @@
  * on the same service, before and meanwhile.
  *
  *   npm run bench bulk-cancel
- *   node --import tsx bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
+ *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
+ *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 1000000 --only 'by URL prefix' --without-dbos
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -24,6 +25,8 @@ const { values: given } = parseArgs({
   options: {
     runs: { type: 'string', default: '10000,100000,1000000' },
     rounds: { type: 'string', default: '3' },
+    only: { type: 'string', multiple: true },
+    'without-dbos': { type: 'boolean', default: false },
   },
 })
 const SIZES = given.runs.split(',').map(Number)
@@ -44,6 +47,8 @@ const SELECTORS: Readonly<Record<string, Bodies>> = {
   'by URL prefix': () => [{ workflowUrl: prefix }],
   'by label and dates': () => [{ label, fromDate: from, toDate: to }],
 }
+
+const CHOSEN = Object.entries(SELECTORS).filter(([name]) => given.only?.includes(name) ?? true)
 
 interface Round {
   readonly cancelMs: number
@@ -98,7 +103,7 @@ async function measureSize(directory: string, size: number): Promise<Measured> {
   const rounds: Record<string, Round[]> = {}
   for (let round = 0; round < ROUNDS_OF(size); round++) {
     bare.push(await onCopy(original, (dataDir) => cancelBare(dataDir, size)))
-    for (const [name, bodies] of Object.entries(SELECTORS)) {
+    for (const [name, bodies] of CHOSEN) {
       const result = await onCopy(original, (dataDir) => measure(dataDir, bodies(ids), size))
       rounds[name] = [...(rounds[name] ?? []), result]
     }
@@ -131,7 +136,7 @@ async function measureDbos(size: number): Promise<number> {
 
 const ms = (value: number): string => `${value.toFixed(value < 100 ? 1 : 0)} ms`
 
-function report(size: number, { bare, rounds }: Measured, dbosMs: number): void {
+function report(size: number, { bare, rounds }: Measured, dbosMs: number | undefined): void {
   const updateMs = median(bare.map((times) => times.updateMs))
   const deleteMs = median(bare.map((times) => times.deleteMs))
   const row = (cancelMs: number) => ({
@@ -158,7 +163,7 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number): void 
   console.log(`\n${size} runs, a third each with a delivery, a sleep and a wait pending`)
   console.table({
     ...Object.fromEntries(rows),
-    'dbos by ids (status only)': row(dbosMs),
+    ...(dbosMs !== undefined && { 'dbos by ids (status only)': row(dbosMs) }),
     'one bare UPDATE of the runs': row(updateMs),
     'one bare DELETE of messages and of waits': row(deleteMs),
   })
@@ -167,7 +172,7 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number): void 
 for (const size of SIZES) {
   const directory = mkdtempSync(join(tmpdir(), 'homeport-bench-'))
   try {
-    report(size, await measureSize(directory, size), await measureDbos(size))
+    report(size, await measureSize(directory, size), given['without-dbos'] ? undefined : await measureDbos(size))
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

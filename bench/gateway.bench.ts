@@ -6,6 +6,9 @@
  * - REST: one GET a request on 50 connections that stay open, to the gateway, to a bare node:http server over one
  *   pipelined engine connection (the floor), and to webdis where it is installed.
  *
+ * Beside the rates stands the processor time of the gateway itself for one command, which depends less on what else the
+ * machine does.
+ *
  * - A storm: strangers that connect, are refused and come again, and what others notice of it.
  *
  *   npm run bench gateway
@@ -24,6 +27,7 @@ import { freePort } from '../test/support/index.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { median, postRequest, runHttpLoad } from './support/http-load.js'
 import { startPeer } from './support/peers.js'
+import { processUs } from './support/process-time.js'
 import { stormRate } from './support/storm.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 3)
@@ -52,10 +56,16 @@ async function outputOf(program: string, args: readonly string[]): Promise<strin
   return text
 }
 
+/** Requests of a round, of GET and of SET each. */
+function requestsOf({ clients, pipeline, bytes }: Shape): number {
+  const share = clients === 1 && pipeline === 1 ? 1 / 6 : pipeline > 1 && bytes < 1000 ? 4 : 1
+  return Math.round(REQUESTS * share)
+}
+
 /** Commands per second: the mean of GET and SET. */
-async function tcpRate(port: number, password: string, { clients, pipeline, bytes }: Shape): Promise<number> {
-  const requests = (REQUESTS / (clients === 1 && pipeline === 1 ? 6 : 1)) * (pipeline > 1 && bytes < 1000 ? 4 : 1)
-  const numbers = { '-p': port, '-c': clients, '-P': pipeline, '-d': bytes, '-n': Math.round(requests), '-r': 10_000 }
+async function tcpRate(port: number, password: string, shape: Shape): Promise<number> {
+  const { clients, pipeline, bytes } = shape
+  const numbers = { '-p': port, '-c': clients, '-P': pipeline, '-d': bytes, '-n': requestsOf(shape), '-r': 10_000 }
   const args = Object.entries(numbers).flatMap(([name, value]) => [name, String(value)])
   const csv = await outputOf('redis-benchmark', ['-h', '127.0.0.1', '-a', password, '-t', 'set,get', '--csv', ...args])
   const rates = [...csv.matchAll(/^"(?:GET|SET)","([\d.]+)"/gm)].map(([, rate]) => Number(rate))
@@ -63,14 +73,17 @@ async function tcpRate(port: number, password: string, { clients, pipeline, byte
   return rates.reduce((sum, rate) => sum + rate, 0) / 2
 }
 
-async function benchTcp(facts: GatewayFacts): Promise<void> {
+async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
   const rows: Record<string, object> = {}
   for (const shape of SHAPES) {
     const name = `${shape.clients}/${shape.pipeline}/${shape.bytes}`
     const gateway: number[] = []
     const engine: number[] = []
+    const spentUs: number[] = []
     for (let round = 0; round < ROUNDS; round++) {
+      const before = processUs(pid)
       gateway.push(await tcpRate(facts.gatewayPort, facts.gatewayPassword, shape))
+      spentUs.push((processUs(pid) - before) / (2 * requestsOf(shape)))
       engine.push(await tcpRate(facts.enginePort, facts.enginePassword, shape))
     }
     const ratio = median(gateway.map((rate, round) => rate / (engine[round] ?? Number.NaN)))
@@ -80,6 +93,7 @@ async function benchTcp(facts: GatewayFacts): Promise<void> {
       engine: Math.round(median(engine)),
       ratio: +ratio.toFixed(2),
       goal,
+      'gateway us': +median(spentUs).toFixed(2),
     }
   }
   console.log('TCP, commands per second (clients/pipeline/bytes of a value)')
@@ -168,26 +182,34 @@ async function benchRest(facts: GatewayFacts): Promise<void> {
 }
 
 /** Strangers that connect, are refused and come again, and what a client that is logged in notices of it. */
-async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayFacts): Promise<void> {
+async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayFacts, pid: number): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const request = postRequest('/', headers, '["PING"]')
   const load = { port: restPort, connections: 5, requests: REST_REQUESTS / 10, request }
   const quiet = await runHttpLoad(load)
+  const before = processUs(pid)
+  await stormRate({ port: gatewayPort, attempts: STORM_ATTEMPTS, atOnce: 200 })
+  const attemptUs = (processUs(pid) - before) / STORM_ATTEMPTS
   const [gateway, during] = await Promise.all([
     stormRate({ port: gatewayPort, attempts: STORM_ATTEMPTS, atOnce: 200 }),
     runHttpLoad(load),
   ])
   const engine = await stormRate({ port: enginePort, attempts: STORM_ATTEMPTS, atOnce: 200 })
   console.log('connection attempts per second, without a login (the attempts come from one Node process)')
-  console.table({ gateway: Math.round(gateway), 'engine itself': Math.round(engine) })
+  console.table({
+    gateway: Math.round(gateway),
+    'engine itself': Math.round(engine),
+    'gateway us an attempt': Math.round(attemptUs),
+  })
   console.log(
     `others meanwhile: ${Math.round(during.perSecond)} REST requests a second, ${Math.round(quiet.perSecond)} before`,
   )
 }
 
 const server = await startPeer<GatewayFacts>('gateway-server.ts')
+const pid = server.child.pid ?? 0
 const only = process.env.HOMEPORT_BENCH_ONLY
-if (only !== 'rest' && only !== 'storm') await benchTcp(server.facts)
+if (only !== 'rest' && only !== 'storm') await benchTcp(server.facts, pid)
 if (only !== 'tcp' && only !== 'storm') await benchRest(server.facts)
-if (only === undefined || only === 'storm') await benchStorm(server.facts)
+if (only === undefined || only === 'storm') await benchStorm(server.facts, pid)
 await server.stop()

@@ -3,7 +3,7 @@
  * the memory, the processor time and the disk writes of all processes of the server are measured over a while, with all
  * ports open. On the way: how long a creation takes as the databases grow in number.
  *
- *   node --import tsx bench/idle.bench.ts [databases = 1000] [seconds = 30]
+ *   node --import ./scripts/lib/measured.mjs bench/idle.bench.ts [databases = 1000] [seconds = 30]
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'

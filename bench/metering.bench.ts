@@ -11,7 +11,6 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { systemClock } from '../src/base/index.js'
 import { findCommandByName } from '../src/gateway/command-table.js'
 import { Guards } from '../src/gateway/limits/guards.js'
@@ -21,19 +20,11 @@ import { GATEWAY_LIMITS } from './support/gateway-limits.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { median } from './support/http-load.js'
 import { startPeer } from './support/peers.js'
+import { processUs } from './support/process-time.js'
 
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 300_000)
 const ROUNDS = 5
 const CALLS = 4_000_000
-/** A tick of /proc, whatever the kernel's own is. */
-const TICK_US = 10_000
-
-/** Processor time of a process so far, microseconds. */
-function processUs(pid: number): number {
-  const [, facts = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
-  const fields = facts.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_US
-}
 
 /** What the gateway spends on one command, microseconds. */
 async function wholeUs(facts: GatewayFacts, pid: number, pipeline: number): Promise<number> {

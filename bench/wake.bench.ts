@@ -2,7 +2,7 @@
  * How long a client waits for a database that sleeps: from the connection to the answer of its first command, against
  * the engine itself, which is started by hand on a copy of the same files until it answers PING. Rounds take turns.
  *
- *   node --import tsx bench/wake.bench.ts [rounds of the empty one = 100] [keys = 100000] [keys = 1000000] ...
+ *   node --import ./scripts/lib/measured.mjs bench/wake.bench.ts [rounds of the empty one = 100] [keys = 100000] [keys = 1000000] ...
  */
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'

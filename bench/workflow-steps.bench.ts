@@ -5,7 +5,10 @@
  * both directions through a bare server that keeps nothing.
  *
  *   npm run bench workflow-steps
- *   node --import tsx bench/workflow-steps.bench.ts --runs 200 --rounds 1
+ *   node --import ./scripts/lib/measured.mjs bench/workflow-steps.bench.ts --runs 200 --rounds 1 --at-a-time 50 --only homeport,restate
+ *
+ * Everybody is warmed up many at a time: a server has been running for a while. The processor time is that of the server
+ * alone, which can be told apart from that of the program for Homeport and the floor only.
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
@@ -14,21 +17,31 @@ import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { median } from './support/http-load.js'
 import { type LoadResult, percentile, runLoad } from './support/load.js'
 import { startPeer } from './support/peers.js'
+import { processUs } from './support/process-time.js'
 import { type StepService, startStepProgram } from './support/step-program.js'
 
 const { values: given } = parseArgs({
-  options: { runs: { type: 'string', default: '2000' }, rounds: { type: 'string', default: '3' } },
+  options: {
+    runs: { type: 'string', default: '2000' },
+    rounds: { type: 'string', default: '3' },
+    'at-a-time': { type: 'string', default: '1,50' },
+    only: { type: 'string' },
+  },
 })
 const RUNS = Number(given.runs)
 const ROUNDS = Number(given.rounds)
-const LOADS = [
-  { atATime: 1, runs: Math.ceil(RUNS / 10) },
-  { atATime: 50, runs: RUNS },
-] as const
+/** One at a time takes so much longer that a tenth of the runs tells as much. */
+const LOADS = given['at-a-time'].split(',').map((text) => {
+  const atATime = Number(text)
+  return { atATime, runs: atATime === 1 ? Math.ceil(RUNS / 10) : RUNS }
+})
+const WARM_UP_AT_A_TIME = 10
 const STEPS = 5
 
 /** Somebody who runs workflows of five steps. */
 interface Contestant {
+  /** The process of the server, when it is that and nothing else. */
+  readonly serverPid?: number | undefined
   measure(runs: number, atATime: number): Promise<LoadResult>
   stop(): Promise<void>
 }
@@ -38,6 +51,7 @@ const program = await startStepProgram(50)
 async function stepService(module: string): Promise<Contestant> {
   const peer = await startPeer<StepService>(module)
   return {
+    serverPid: peer.child.pid,
     measure: (runs, atATime) => runLoad(runs, atATime, () => program.run(peer.facts)),
     stop: () => peer.stop(),
   }
@@ -80,41 +94,57 @@ const CONTESTANTS: Readonly<Record<string, () => Promise<Contestant>>> = {
   'floor: bare HTTP, nothing kept': () => stepService('workflow-floor.ts'),
 }
 
+/** A round of one contestant. */
+interface Round extends LoadResult {
+  readonly runs: number
+  readonly serverCpuUs: number | undefined
+}
+
+async function round({ measure, serverPid }: Contestant, atATime: number, runs: number): Promise<Round> {
+  const serverUs = (): number | undefined => (serverPid === undefined ? undefined : processUs(serverPid))
+  const before = serverUs()
+  const result = await measure(runs, atATime)
+  const after = serverUs()
+  return { ...result, runs, serverCpuUs: before === undefined || after === undefined ? undefined : after - before }
+}
+
 /** In turns, so that a machine that gets slower or faster does so for all. */
 async function play(contestants: ReadonlyMap<string, Contestant>, atATime: number, runs: number) {
-  const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]))
-  for (let round = 0; round <= ROUNDS; round++) {
-    for (const [name, contestant] of contestants) {
-      const result = await contestant.measure(round === 0 ? Math.ceil(runs / 4) : runs, atATime)
-      if (round > 0) results.get(name)?.push(result) // the first one warms up
-    }
+  const results = new Map<string, Round[]>([...contestants.keys()].map((name) => [name, []]))
+  for (let turn = 0; turn < ROUNDS; turn++) {
+    for (const [name, contestant] of contestants) results.get(name)?.push(await round(contestant, atATime, runs))
   }
   return results
 }
 
-function report(results: ReadonlyMap<string, readonly LoadResult[]>, atATime: number, runs: number): void {
-  const rate = (result: LoadResult): number => runs / (result.elapsedMs / 1_000)
-  const rows = [...results].map(([name, rounds]) => {
-    const perSecond = median(rounds.map(rate))
-    const latencies = rounds.flatMap((round) => round.latenciesMs)
-    return [
-      name,
-      {
-        'runs per second': Math.round(perSecond),
-        'steps per second': Math.round(perSecond * STEPS),
-        'p50 ms': percentile(latencies, 0.5).toFixed(1),
-        'p99 ms': percentile(latencies, 0.99).toFixed(1),
-        rounds: rounds.map((round) => Math.round(rate(round))).join(' '),
-      },
-    ]
-  })
-  console.log(`\n${runs} runs of ${STEPS} steps, ${atATime} at a time`)
-  console.table(Object.fromEntries(rows))
+const perSecond = ({ runs, elapsedMs }: Round): number => runs / (elapsedMs / 1_000)
+
+function rowOf(rounds: readonly Round[]) {
+  const rate = median(rounds.map(perSecond))
+  const latencies = rounds.flatMap((one) => one.latenciesMs)
+  const cpu = rounds.flatMap(({ serverCpuUs, runs }) => (serverCpuUs === undefined ? [] : [serverCpuUs / runs / STEPS]))
+  return {
+    'runs per second': Math.round(rate),
+    'steps per second': Math.round(rate * STEPS),
+    'p50 ms': percentile(latencies, 0.5).toFixed(1),
+    'p99 ms': percentile(latencies, 0.99).toFixed(1),
+    'server CPU µs a step': cpu.length > 0 ? Math.round(median(cpu)) : '',
+    rounds: rounds.map((one) => Math.round(perSecond(one))).join(' '),
+  }
 }
 
+function report(results: ReadonlyMap<string, readonly Round[]>, atATime: number, runs: number): void {
+  console.log(`\n${runs} runs of ${STEPS} steps, ${atATime} at a time`)
+  console.table(Object.fromEntries([...results].map(([name, rounds]) => [name, rowOf(rounds)])))
+}
+
+const wanted = given.only?.split(',')
 const contestants = new Map<string, Contestant>()
 try {
-  for (const [name, start] of Object.entries(CONTESTANTS)) contestants.set(name, await start())
+  for (const [name, start] of Object.entries(CONTESTANTS)) {
+    if (!wanted || wanted.some((word) => name.startsWith(word))) contestants.set(name, await start())
+  }
+  for (const contestant of contestants.values()) await contestant.measure(Math.ceil(RUNS / 4), WARM_UP_AT_A_TIME)
   for (const { atATime, runs } of LOADS) report(await play(contestants, atATime, runs), atATime, runs)
 } finally {
   for (const contestant of contestants.values()) await contestant.stop()

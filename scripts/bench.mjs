@@ -42,7 +42,9 @@ await script(async () => {
   const failed = []
   for (const name of names) {
     console.log(`\n== ${name.replace('.bench.ts', '')}`)
-    const { code } = await run(process.execPath, ['--import', 'tsx', `bench/${name}`], { cwd: ROOT })
+    const { code } = await run(process.execPath, ['--import', inProject('scripts/lib/measured.mjs'), `bench/${name}`], {
+      cwd: ROOT,
+    })
     if (code !== 0) failed.push(name)
   }
   if (failed.length > 0) throw new SetupError(`these benchmarks failed: ${failed.join(', ')}`)

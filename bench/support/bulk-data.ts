@@ -17,6 +17,9 @@ export const MATCHING = {
 export const FILE = 'homeport.sqlite'
 
 const DAY_MS = 86_400_000
+/** Of so many runs one is not meant, and the others are. */
+const DECOY_EVERY = 11
+const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')}`
 
 /**
  * Makes a store with so many unfinished runs that match, and one in eleven that does not, spread among them. Every
@@ -30,34 +33,77 @@ export async function makeRuns(dataDir: string, count: number): Promise<string[]
     throw error
   }
   const store = await openStore({ location: 'sqlite', dataDir, onFailure })
-  const matching = {
+  await startRuns(store, ACCOUNT, 1, {
     url: `${MATCHING.prefix}/report`,
     host: 'work.test',
     path: '/nightly/report',
     labels: `|x|${MATCHING.label}|`,
-  }
-  const decoy = { ...matching, url: 'https://work.test/daily', path: '/daily', labels: '|other|' }
-  const isDecoy = (index: number): boolean => index % 11 === 10
-  const ids = await startRuns(store, ACCOUNT, count + Math.floor((count - 1) / 10), (index) => ({
-    ...(isDecoy(index) ? decoy : matching),
-    at: MATCHING.from + 1 + (Math.floor(index / 500) % 3_000_000),
-    dueAt: Date.now() + DAY_MS + index,
-  }))
+    at: MATCHING.from + 1,
+    dueAt: Date.now() + DAY_MS,
+  })
   await store.close()
-  addSleepsAndWaits(join(dataDir, FILE))
-  return ids.filter((_, index) => !isDecoy(index))
+  const total = count + Math.floor((count - 1) / (DECOY_EVERY - 1))
+  const db = open(join(dataDir, FILE))
+  multiply(db, total)
+  addSleepsAndWaits(db)
+  db.close()
+  return Array.from({ length: total }, (_, index) => index + 1)
+    .filter((number) => number % DECOY_EVERY !== 0)
+    .map(idOf)
 }
 
-/** As the workflow room writes them; one by one they would take minutes. */
-function addSleepsAndWaits(file: string): void {
-  const db = open(file)
+/** A run's message ids: as long as real ones, and like them in the order of time. */
+const MESSAGE_ID = "printf('msg_%010d', i) || lower(hex(randomblob(6)))"
+const isDecoy = (column: string, decoy: string): string =>
+  `CASE WHEN i % ${DECOY_EVERY} = 0 THEN '${decoy}' ELSE ${column} END`
+const PLACE = { url: isDecoy('url', 'https://work.test/daily'), path: isDecoy('path', '/daily') }
+const CREATED = `created_at + (i / 500) % 3000000`
+
+/** Copies the only run that a store has, row by row: starting a million would take minutes. */
+function multiply(db: Database.Database, total: number): void {
+  db.exec(`CREATE TEMP TABLE numbers AS
+    WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${total}) SELECT i FROM n`)
+  const labels = isDecoy('labels', '|other|')
+  copyRows(db, 'runs', 'seq', {
+    seq: 'i',
+    run_id: "printf('wfr_%018d', i)",
+    ...PLACE,
+    labels,
+    created_at: CREATED,
+  })
+  copyRows(db, 'messages', 'group_key', {
+    seq: 'i',
+    message_id: MESSAGE_ID,
+    group_key: 'i',
+    next_at: 'next_at + i',
+    ...PLACE,
+    labels,
+    created_at: CREATED,
+  })
+  copyRows(db, 'steps', 'run_seq', {
+    run_seq: 'i',
+    message_id: '(SELECT message_id FROM messages WHERE seq = i)',
+    created_at: CREATED,
+  })
+  db.exec(`UPDATE runs SET run_id = '${idOf(1)}' WHERE seq = 1`)
+}
+
+function copyRows(db: Database.Database, table: string, key: string, changed: Readonly<Record<string, string>>): void {
+  const names = db.pragma(`table_info(${table})`) as { name: string }[]
+  const columns = names.map(({ name }) => name)
+  const values = columns.map((name) => changed[name] ?? name)
+  db.exec(`INSERT INTO ${table} (${columns.join(', ')})
+    SELECT ${values.join(', ')} FROM numbers, (SELECT * FROM ${table} WHERE ${key} = 1) ORDER BY i`)
+}
+
+/** As the workflow room writes them. */
+function addSleepsAndWaits(db: Database.Database): void {
   db.exec(`INSERT INTO steps (run_seq, position, message_id, kind, body, created_at)
     SELECT run_seq, 1, message_id || '-1', 'step', '{"stepId":1,"stepType":"SleepFor"}', created_at
     FROM steps WHERE run_seq % 3 = 1`)
   db.exec(`INSERT INTO run_waits (account_id, run_seq, event_id, message_id, wait, deadline, created_at)
     SELECT account_id, group_key, 'paid', message_id, '{}', next_at, created_at
     FROM messages WHERE group_key % 3 = 2`)
-  db.close()
 }
 
 function open(file: string): Database.Database {
