@@ -19,6 +19,18 @@ const ItemReply = Type.Union([
   Type.Array(PublishReply, { description: 'To a URL group: one entry for each endpoint.' }),
 ])
 
+/** What may be wrong with a message that is published, alone or into a queue. */
+const PUBLISH_ERRORS = [
+  'invalid_request',
+  'setting_limit',
+  'destination_forbidden',
+  'url_group_not_found',
+  'run_ended',
+  'run_unknown',
+  'step_refused',
+  'run_fenced',
+] as const
+
 /** Publish one message. */
 export const publishMessage = endpoint({
   ...queue,
@@ -39,16 +51,7 @@ export const publishMessage = endpoint({
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
-  errors: [
-    'invalid_request',
-    'setting_limit',
-    'destination_forbidden',
-    'url_group_not_found',
-    'run_ended',
-    'run_unknown',
-    'step_refused',
-    'run_fenced',
-  ],
+  errors: PUBLISH_ERRORS,
 })
 
 /** Publish one message into a queue. */
@@ -67,16 +70,7 @@ export const enqueueMessage = endpoint({
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
-  errors: [
-    'invalid_request',
-    'setting_limit',
-    'destination_forbidden',
-    'url_group_not_found',
-    'run_ended',
-    'run_unknown',
-    'step_refused',
-    'run_fenced',
-  ],
+  errors: PUBLISH_ERRORS,
 })
 
 const BatchItem = Type.Object({
