@@ -20,7 +20,7 @@ export {
   startHomeport,
 } from './homeport.js'
 export { freePort, freePortRange, isPortFree } from './ports.js'
-export { type FoundProcess, processesMarked } from './processes.js'
+export { enginesIn, type FoundProcess, processesMarked } from './processes.js'
 export { type CommandResult, type RunOptions, run, runHomeport } from './run.js'
 export { tempDir } from './temp-dir.js'
 export { type WaitOptions, waitFor } from './wait-for.js'

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 /** A live process that belongs to a test. */
 export interface FoundProcess {
   readonly pid: number
+  readonly parentPid: number
   readonly command: string
 }
 
@@ -14,13 +15,14 @@ const attempt = (read: () => string): string => {
   }
 }
 
-function describe(pid: number): { command: string; traces: string; isZombie: boolean } {
+function describe(pid: number): Omit<FoundProcess, 'pid'> & { traces: string; isZombie: boolean } {
   const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
   const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8'))
   const directory = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  const isZombie = stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
-  return { command, traces: `${command}\n${environment}\n${directory}`, isZombie }
+  const [state, parentPid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const isZombie = state === 'Z'
+  return { command, parentPid: Number(parentPid), traces: `${command}\n${environment}\n${directory}`, isZombie }
 }
 
 /**
@@ -34,5 +36,11 @@ export function processesMarked(mark: string): FoundProcess[] {
     .filter((pid) => pid !== process.pid)
     .map((pid) => ({ pid, ...describe(pid) }))
     .filter((found) => found.traces.includes(mark) && !found.isZombie)
-    .map(({ pid, command }) => ({ pid, command }))
+    .map(({ pid, parentPid, command }) => ({ pid, parentPid, command }))
+}
+
+/** The engines that work in a folder, without the children that they fork to write a snapshot, which look the same. */
+export function enginesIn(folder: string): FoundProcess[] {
+  const found = processesMarked(folder)
+  return found.filter(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))
 }

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { expect } from 'vitest'
-import { isPortFree, processesMarked } from '../../../test/support/index.js'
+import { enginesIn, isPortFree } from '../../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../../contract/databases.js'
 import { compileChecker } from '../../http/index.js'
 import { operations } from '../../store/index.js'
@@ -50,7 +50,7 @@ export const databaseDirs = (on: House): string[] => {
 }
 
 /** The engines of a database; all engines for an empty id. They name their directory in their command line. */
-export const enginesOf = (on: House, databaseId: string) => processesMarked(join(on.dataDir, 'databases', databaseId))
+export const enginesOf = (on: House, databaseId: string) => enginesIn(join(on.dataDir, 'databases', databaseId))
 
 /** No row, no file, no process, no open port. */
 export async function expectNothing(on: House): Promise<void> {
