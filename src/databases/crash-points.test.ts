@@ -4,9 +4,10 @@
  * one comes to its end. Then the same with an engine that is killed in place of the server.
  */
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { freePortRange, waitFor } from '../../test/support/index.js'
+import { freePortRange, processesMarked, waitFor } from '../../test/support/index.js'
 import { operations } from '../store/index.js'
 import { readRegionsOf } from './engine-wish.js'
 import type { DatabaseRow } from './life.js'
@@ -81,7 +82,7 @@ async function restart(): Promise<void> {
 }
 
 function killEngines(databaseId: string): void {
-  for (const { pid } of enginesOf(at, databaseId)) {
+  for (const { pid } of processesMarked(join(at.dataDir, 'databases', databaseId))) {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {

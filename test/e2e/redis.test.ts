@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Redis as RestClient } from '@upstash/redis'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { enginesIn, isPortFree, run, waitFor } from '../support/index.js'
+import { enginesIn, isPortFree, processesMarked, run, waitFor } from '../support/index.js'
 import { connect, createDatabase, LEAST, type NewDatabase, restClient, useService } from './support/service.js'
 
 /** Databases as users meet them: made over the API, used with the published clients. */
@@ -293,7 +293,7 @@ describe('databases', () => {
     await client.set('k', 'v')
     const isSynced = async () => (await client.info('persistence')).includes('aof_pending_bio_fsync:0')
     await waitFor(isSynced, { what: 'the log of the engine to be on disk' })
-    for (const { pid } of enginesOf(some)) process.kill(pid, 'SIGKILL')
+    for (const { pid } of processesMarked(folderOf(some))) process.kill(pid, 'SIGKILL')
     await waitFor(async () => (await restClient(some).get('k')) === 'v', { what: 'the database to come back' })
     expect(enginesOf(some)).toHaveLength(1)
   })
