@@ -10,6 +10,7 @@ import { discardBody } from './discard-body.js'
 import { nestsDeeperThan } from './nesting.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
+import { sendJson } from './send.js'
 import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
 
@@ -205,8 +206,11 @@ function parseJson(bytes: Uint8Array): unknown {
 
 /** Sends bytes and streams of them as they are and everything else as JSON; `undefined` is an empty body. */
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
-  response.code(status)
-  if (value instanceof Uint8Array || value instanceof Readable) return response.send(value)
-  if (value === undefined) return response.send()
-  return response.type('application/json; charset=utf-8').send(JSON.stringify(value))
+  if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
+    return response.code(status).send(value)
+  }
+  const { raw, request } = response.hijack()
+  for (const [name, text] of Object.entries(response.getHeaders())) if (text !== undefined) raw.setHeader(name, text)
+  sendJson(request.raw, raw, status, JSON.stringify(value))
+  return response
 }

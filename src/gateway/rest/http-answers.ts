@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sendWhole } from '../../http/index.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { RestReply } from './reply-reader.js'
 
@@ -67,20 +68,6 @@ export class HttpAnswers {
 /** JSON text of a reply: `{"result":…}` or `{"error":…}`, never both. */
 export function replyJson(reply: RestReply): string {
   return 'json' in reply ? `{"result":${reply.json}}` : `{"error":${JSON.stringify(reply.error)}}`
-}
-
-/** Head and body in one write to the socket: ending with the body would gather two pieces first. */
-function sendWhole(
-  request: IncomingMessage,
-  response: ServerResponse,
-  text: string,
-  encoding: 'latin1' | 'utf8',
-): void {
-  if (request.method !== 'HEAD') {
-    response.write(text, encoding)
-    response.socket?.uncork()
-  }
-  response.end()
 }
 
 /** Browsers get to see the answer: the read-only token is made for them. */
