@@ -41,6 +41,20 @@ export interface Operation<Args, Result> {
    * then one piece; so others wait for one piece at most, and the pieces may be asked for ahead. Absent: it is small.
    */
   readonly turn?: 'background'
+  /** How calls that are asked for at the same time become one. Absent: each goes by itself. */
+  readonly together?: Together<Args, Result>
+}
+
+/**
+ * Makes one call of several of an operation, for which more is done than for their parts: crossing to the thread of the
+ * store costs more by the call than by the row. When the one call fails, the others are made after all.
+ */
+export interface Together<Args, Result> {
+  /** What is called instead. */
+  readonly operation: Pick<AnyOperation, 'name'>
+  readonly join: (all: readonly Args[]) => unknown
+  /** The results of the calls, in order, from the result of the one call. */
+  readonly split: (result: unknown, all: readonly Args[]) => readonly Result[]
 }
 
 /** An operation whose argument and result types are known only to its caller. */
@@ -67,9 +81,21 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'patienceMs' | 'turn'> = {},
+  how: Pick<Operation<Args, Result>, 'patienceMs' | 'turn' | 'together'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
+}
+
+/** Says how calls of one operation become one of another. */
+export function together<Args, Result, Joined, All>(
+  operation: Operation<Joined, All>,
+  how: {
+    readonly join: (all: readonly Args[]) => Joined
+    readonly split: (result: All, all: readonly Args[]) => readonly Result[]
+  },
+): Together<Args, Result> {
+  // The result is that of this very operation.
+  return { operation, join: how.join, split: (result, all) => how.split(result as All, all) }
 }
 
 /** Finds an operation by name, as the other side of a thread boundary has to. */

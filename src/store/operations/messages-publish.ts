@@ -1,6 +1,7 @@
-import { all, change, type Transaction, write } from '../operation.js'
+import { all, change, type Transaction, together, write } from '../operation.js'
 import { query } from '../query.js'
 import type { NewMessage } from './messages.js'
+import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
 import { type Accepted, acceptMessages } from './queue-turns.js'
 
 /** A message to publish. */
@@ -77,10 +78,41 @@ export function freshOf(
   return fresh.map((entry) => entry.message)
 }
 
+interface PublishArgs {
+  readonly entries: readonly PublishEntry[]
+  readonly now: number
+}
+
+const publishPacked = write('messages.publishPacked', function* (packed: PackedEntries): Transaction<Published> {
+  return yield* publishEntries(unpackEntries(packed), packed.now)
+})
+
 /** Stores messages, each once for its deduplication key. */
 export const publish = write(
   'messages.publish',
-  function* (args: { entries: readonly PublishEntry[]; now: number }): Transaction<Published> {
+  function* (args: PublishArgs): Transaction<Published> {
     return yield* publishEntries(args.entries, args.now)
   },
+  { together: together(publishPacked, { join: joinPublications, split: splitPublished }) },
 )
+
+function joinPublications(all: readonly PublishArgs[]): PackedEntries {
+  const now = all.reduce((latest, args) => Math.max(latest, args.now), 0)
+  return packEntries(
+    all.flatMap((args) => args.entries),
+    now,
+  )
+}
+
+/** What became of each publication. Turns that have come are told once. */
+function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly PublishArgs[]): Published[] {
+  let entry = 0
+  let stored = 0
+  return all.map(({ entries }, index) => {
+    const duplicates = duplicateOf.slice(entry, entry + entries.length)
+    const fresh = freshOf(entries, duplicates).length
+    entry += entries.length
+    stored += fresh
+    return { duplicateOf: duplicates, seqs: seqs.slice(stored - fresh, stored), turns: index === 0 ? turns : [] }
+  })
+}

@@ -234,6 +234,54 @@ describeOnEveryStore('message operations', (openStore) => {
     })
   })
 
+  describe('publications at the same time', () => {
+    const publish = (messages: readonly NewMessage[], key?: string) =>
+      store.run(operations.messagesPublish.publish, {
+        entries: messages.map((message) => ({ message, dedup: key === undefined ? null : { key, expiresAt: T + 1 } })),
+        now: T,
+      })
+
+    it('are stored as they are, whatever columns each uses, and answered each for itself', async () => {
+      const group_key = ++ids
+      const bodies = [new Uint8Array([1]), null, new Uint8Array([2, 3])]
+      const plain = bodies.map((body) => make({ body, group_key }))
+      const full = make({
+        ...{ body: new Uint8Array([4]), group_key, flow_key: 'f', caller_ip: '::1', topic: 't', endpoint: 'e' },
+        ...{ labels: '|a|', schedule_id: 's', headers: '{"A":["b"]}', path: '/b', method: 'PUT', max_retries: 9 },
+      })
+      const held = make({ queue: 'q', slot_seq: null, group_key })
+      const published = await Promise.all([publish(plain), publish([]), publish([full]), publish([held])])
+      expect(published.map(({ seqs }) => seqs.length)).toEqual([3, 0, 1, 1])
+      expect(published.flatMap(({ turns }) => turns.map((row) => row.message_id))).toEqual([held.message_id])
+      const found = await store.run(operations.messagesRead.history, {
+        ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
+      })
+      const [first, second, third, fourth, fifth] = found.map(({ message }) => message)
+      expect([first, second, third].map((row) => row?.body && [...row.body])).toEqual([[1], null, [2, 3]])
+      expect(fourth).toMatchObject({ ...full, body: expect.anything() })
+      expect([...(fourth?.body ?? [])]).toEqual([4])
+      expect(fifth).toMatchObject({ message_id: held.message_id, queue: 'q', state: 'pending' })
+      expect(found.map(({ message }) => message.seq)).toEqual(published.flatMap(({ seqs }) => [...seqs]))
+    })
+
+    it('count as one under one key, and the first is the message', async () => {
+      const [first, second, other] = [make(), make(), make()]
+      const published = await Promise.all([publish([first], 'k'), publish([second], 'k'), publish([other])])
+      expect(published.map(({ duplicateOf }) => duplicateOf[0])).toEqual([undefined, first.message_id, undefined])
+      expect(published.map(({ seqs }) => seqs.length)).toEqual([1, 0, 1])
+    })
+
+    it('do not suffer from one among them that is refused', async () => {
+      const [good, bad, last] = [publish([make()]), publish([make()], 'a\0b'), publish([make()], 'k')]
+      await expect(bad).rejects.toMatchObject({ code: 'invalid_request' })
+      expect((await Promise.all([good, last])).map(({ seqs }) => seqs.length)).toEqual([1, 1])
+      const found = await store.run(operations.messagesRead.history, {
+        ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
+      })
+      expect(found).toHaveLength(2)
+    })
+  })
+
   it('sweeps what ended long enough ago, in steps, and never what is pending', async () => {
     const seqs = await insert(make(), make(), make(), make())
     await settle(settling(seqs[0] ?? 0, { kind: 'delivered', keep: true }))

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { systemClock, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import type { AnyOperation } from '../operation.js'
 import {
   type Call,
   type Failure,
@@ -14,9 +15,13 @@ import {
 } from './protocol.js'
 import { startThread } from './start-thread.js'
 
+type AnyTogether = NonNullable<AnyOperation['together']>
+
 /** A caller who has no answer yet. */
 interface Waiting {
   readonly call: Call
+  /** How it goes together with others like it; absent where it goes by itself. */
+  readonly together?: AnyTogether | undefined
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -66,13 +71,17 @@ export class Lane {
   }
 
   /** Runs one operation on the thread; one that has patience goes with the next that has none. */
-  run(name: string, args: unknown, patienceMs = 0): Promise<unknown> {
+  run({ name, patienceMs = 0, together }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
-      this.#unsent.push({ call: { id: ++this.#lastId, name, args }, resolve, reject })
+      this.#unsent.push({ call: this.#call(name, args), together, resolve, reject })
       if (patienceMs === 0) this.#sendSoon()
       else if (this.#plan === 'none') this.#plan = systemClock.after(patienceMs, () => this.#send())
     })
+  }
+
+  #call(name: string, args: unknown): Call {
+    return { id: ++this.#lastId, name, args }
   }
 
   /** What is asked for in one tick goes together. */
@@ -98,7 +107,43 @@ export class Lane {
   #send(): void {
     if (this.#plan !== 'none' && this.#plan !== 'soon') this.#plan.cancel()
     this.#plan = 'none'
-    while (this.#unsent.length > 0) this.#sendBatch(this.#unsent.splice(0, LARGEST_BATCH))
+    while (this.#unsent.length > 0) this.#sendBatch(this.#joined(this.#unsent.splice(0, LARGEST_BATCH)))
+  }
+
+  /** Makes one call of those that go together. */
+  #joined(batch: readonly Waiting[]): readonly Waiting[] {
+    const groups = new Map<AnyTogether, Waiting[]>()
+    for (const waiting of batch) {
+      if (!waiting.together) continue
+      const group = groups.get(waiting.together)
+      if (group) group.push(waiting)
+      else groups.set(waiting.together, [waiting])
+    }
+    const many = [...groups].filter(([, group]) => group.length > 1)
+    if (many.length === 0) return batch
+    const joined = many.map(([together, group]) => this.#joinedCall(together, group))
+    const isAlone = ({ together }: Waiting): boolean => !together || groups.get(together)?.length === 1
+    return [...batch.filter(isAlone), ...joined]
+  }
+
+  #joinedCall(together: AnyTogether, group: readonly Waiting[]): Waiting {
+    const all = group.map(({ call }) => call.args) as never[]
+    return {
+      call: this.#call(together.operation.name, together.join(all)),
+      resolve: (result) => {
+        const results = together.split(result, all)
+        group.forEach((waiting, index) => {
+          waiting.resolve(results[index])
+        })
+      },
+      reject: (error) => this.#sendApart(group, error),
+    }
+  }
+
+  /** One of them may be the reason why all were refused. */
+  #sendApart(group: readonly Waiting[], error: Error): void {
+    if (this.#state.kind === 'open') this.#sendBatch(group)
+    else for (const { reject } of group) reject(error)
   }
 
   #sendBatch(batch: readonly Waiting[]): void {

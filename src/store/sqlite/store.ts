@@ -43,7 +43,7 @@ class SqliteStore implements Store {
     const lane = operation.access === 'write' ? this.#writer : this.#reader
     if (operation.access === 'write') this.#checkpointer.notice()
     // The thread runs the very operation that carries this type.
-    return lane.run(operation.name, args, operation.patienceMs) as Promise<Result>
+    return lane.run(operation, args) as Promise<Result>
   }
 
   describe(): StoreDescription {
