@@ -40,6 +40,8 @@ export function nextAttempt(message: PendingMessage, at: number): PendingMessage
   return { ...message, retried: message.retried + 1, nextAt: at }
 }
 
+const NOTHING_FOLLOWS: Settled = { offers: [] }
+
 /** What the kind `http` works with. */
 export interface PlainKindDeps {
   readonly store: Store
@@ -66,20 +68,15 @@ export class PlainKind implements MessageKind {
     const dlqId = dlqIdOf(message.seq, at)
     const follow = this.#callbacks({ message, outcome }, decision, dlqId, at)
     const { seq, retried, turn } = message
-    const end = endOf(decision, dlqId)
-    const args: SettleArgs = {
-      seq,
-      retried,
-      at,
-      attempt: attemptRecord(outcome),
-      end,
-      follow,
-      ...(turn !== undefined && { turn }),
+    const facts = { seq, retried, at, attempt: attemptRecord(outcome) }
+    const { store } = this.#deps
+    if (decision.kind === 'delivered' && follow.length === 0 && turn === undefined) {
+      await store.run(operations.messagesDeliver.deliver, facts)
+      return NOTHING_FOLLOWS
     }
-    const { settle, settleInPassing } = operations.messagesSettle
-    const isLast = decision.kind === 'delivered' && follow.length === 0 && turn === undefined
-    const result = await this.#deps.store.run(isLast ? settleInPassing : settle, args)
-    if (result.kind === 'gone') return { offers: [] }
+    const args: SettleArgs = { ...facts, end: endOf(decision, dlqId), follow, ...(turn !== undefined && { turn }) }
+    const result = await store.run(operations.messagesSettle.settle, args)
+    if (result.kind === 'gone') return NOTHING_FOLLOWS
     const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
     return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }
   }

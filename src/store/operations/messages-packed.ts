@@ -78,7 +78,8 @@ export function packEntries(entries: readonly PublishEntry[], now: number): Pack
   }
 }
 
-function joinBodies(bodies: readonly (Uint8Array | null)[]): Uint8Array {
+/** Bodies as one piece, in order. */
+export function joinBodies(bodies: readonly (Uint8Array | null)[]): Uint8Array {
   const whole = new Uint8Array(bodies.reduce((sum, body) => sum + (body?.byteLength ?? 0), 0))
   let at = 0
   for (const body of bodies) {
@@ -89,13 +90,21 @@ function joinBodies(bodies: readonly (Uint8Array | null)[]): Uint8Array {
   return whole
 }
 
+/** The bodies of these lengths again, of which `null` is none: views into the piece. */
+export function partBodies(whole: Uint8Array, lengths: readonly (number | null)[]): (Uint8Array | null)[] {
+  let at = 0
+  return lengths.map((length) => {
+    if (length === null) return null
+    at += length
+    return whole.subarray(at - length, at)
+  })
+}
+
 /** The messages again. */
 export function unpackEntries({ rows, bodies, keys }: PackedEntries): PublishEntry[] {
-  let at = 0
-  return rows.map((row, index) => {
-    const length = row[21]
-    const body = length === null ? null : bodies.subarray(at, at + length)
-    at += length ?? 0
-    return { message: unpackRow(row, body), dedup: keys[index] ?? null }
-  })
+  const parts = partBodies(
+    bodies,
+    rows.map((row) => row[21]),
+  )
+  return rows.map((row, index) => ({ message: unpackRow(row, parts[index] ?? null), dedup: keys[index] ?? null }))
 }

@@ -61,7 +61,8 @@ interface Finishing {
   dlqId: string | null
 }
 
-const finish = query<Finishing>(({ db, p }) =>
+/** Ends a message with its last attempt. */
+export const finish = query<Finishing>(({ db, p }) =>
   db
     .updateTable('messages')
     .set({
@@ -138,9 +139,3 @@ export function* settleMessage(args: SettleArgs): Transaction<SettleResult> {
 
 /** Writes the outcome of an attempt together with the messages that follow from it. */
 export const settle = write('messages.settle', settleMessage)
-
-/** How long an outcome from which nothing follows may wait for a commit that somebody else needs anyway. */
-const PATIENCE_MS = 5
-
-/** The same for an outcome from which nothing follows, and that nobody waits for. */
-export const settleInPassing = write('messages.settleInPassing', settleMessage, { patienceMs: PATIENCE_MS })

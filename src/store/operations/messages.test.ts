@@ -234,6 +234,30 @@ describeOnEveryStore('message operations', (openStore) => {
     })
   })
 
+  it('writes deliveries at the same time each with its own answer, and none of an attempt that is past', async () => {
+    const seqs = await insert(make(), make(), make())
+    const bodies = [new Uint8Array([1, 2]), null, new Uint8Array([3])]
+    const deliver = (seq: number, index: number) => {
+      const attempt = {
+        startedAt: T + index,
+        status: 200 + index,
+        headers: `{"N":["${index}"]}`,
+        body: bodies[index] ?? null,
+      }
+      return store.run(operations.messagesDeliver.deliver, { seq, retried: index === 2 ? 1 : 0, at: T + 9, attempt })
+    }
+    await Promise.all(seqs.map(deliver))
+    const found = await store.run(operations.messagesRead.history, {
+      ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
+    })
+    const [first, second, third] = found.map(({ message }) => message)
+    const delivered = { state: 'delivered', finished_at: T + 9, error: null, dlq_id: null }
+    expect(first).toMatchObject({ ...delivered, started_at: T, response_status: 200, response_headers: '{"N":["0"]}' })
+    expect([...(first?.response_body ?? [])]).toEqual([1, 2])
+    expect(second).toMatchObject({ ...delivered, started_at: T + 1, response_status: 201, response_body: null })
+    expect(third).toMatchObject({ state: 'pending', finished_at: null, response_body: null })
+  })
+
   describe('publications at the same time', () => {
     const publish = (messages: readonly NewMessage[], key?: string) =>
       store.run(operations.messagesPublish.publish, {
