@@ -1,5 +1,5 @@
 import { operations, type Store } from '../store/index.js'
-import { FIRST_DUE, type PendingSelector } from '../store/operations/messages-cancel.js'
+import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/operations/messages-cancel.js'
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../store/operations/runs.js'
@@ -44,16 +44,15 @@ async function pendingChunks(
   state: PendingSelector['state'],
 ): Promise<FixedSet['chunks'][number][]> {
   const chunks: FixedSet['chunks'][number][] = []
-  let after = FIRST_DUE
+  let after: PendingPage['next'] = FIRST_DUE
   let left = most
-  while (left > 0) {
+  while (after && left > 0) {
     const limit = Math.min(PAGE_ITEMS, left)
-    const selector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
-    const places = await store.run(operations.messagesCancel.selectPending, selector)
+    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
+    const { places, next }: PendingPage = await store.run(operations.messagesCancel.selectPending, selector)
     chunks.push(...chunksOf(places.map((place) => place.seq)))
     left -= places.length
-    after = places.at(-1) ?? after
-    if (places.length < limit) break
+    after = next
   }
   return chunks
 }

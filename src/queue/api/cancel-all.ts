@@ -1,6 +1,6 @@
 import { operations } from '../../store/index.js'
 import type { DuePlace } from '../../store/operations/messages.js'
-import { FIRST_DUE, type PendingSelector } from '../../store/operations/messages-cancel.js'
+import { FIRST_DUE, type PendingPage, type PendingSelector } from '../../store/operations/messages-cancel.js'
 import type { MessageFilter } from '../../store/operations/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 
@@ -35,9 +35,9 @@ async function cancelThose(
   while (after && cancelled < most) {
     const limit = Math.min(CHUNK, most - cancelled)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo: at, after, limit }
-    const places = await deps.store.run(operations.messagesCancel.selectPending, selector)
+    const { places, next }: PendingPage = await deps.store.run(operations.messagesCancel.selectPending, selector)
     cancelled += await end(deps, places, at)
-    after = places.length < limit ? undefined : places.at(-1)
+    after = next
   }
   return cancelled
 }

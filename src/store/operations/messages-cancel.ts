@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, read, type Transaction, write } from '../operation.js'
+import { all, first, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { DuePlace, PendingRow } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
@@ -28,6 +28,12 @@ export interface PendingSelector {
 /** The first place in the order of falling due. */
 export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
+/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
+const MOST_SCANNED = 10_000
+
+/** The last place in the order of falling due. */
+const LAST_DUE: DuePlace = { nextAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
+
 type SelectQuery = FilterParams & {
   accountId: string
   kind: string
@@ -37,15 +43,30 @@ type SelectQuery = FilterParams & {
   seq: number
   limit: number
 }
+type BoundedQuery = SelectQuery & { untilAt: number; untilSeq: number }
 
-/** Those that wait for their turns are selected apart: their order is not one of falling due, and canceled first. */
-const byFilter = (state: 'pending' | 'held') =>
-  query<SelectQuery, DuePlace>(({ db, p, d }) =>
+const placeAhead = (state: 'pending' | 'held') =>
+  query<DuePlace & { ahead: number }, DuePlace>(({ db, p }) =>
     db
       .selectFrom('messages')
       .select(['next_at as nextAt', 'seq'])
       .where(sql<boolean>`state = ${sql.lit(state)}`)
       .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+      .orderBy('next_at')
+      .orderBy('seq')
+      .offset(p.ahead)
+      .limit(1),
+  )
+
+/** Those that wait for their turns are selected apart: their order is not one of falling due, and canceled first. */
+const byFilter = (state: 'pending' | 'held') =>
+  query<BoundedQuery, DuePlace>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select(['next_at as nextAt', 'seq'])
+      .where(sql<boolean>`state = ${sql.lit(state)}`)
+      .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+      .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
       // Written so that no index on the account is taken: that one would lead through all finished messages.
       .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
       .where('kind', '=', p.kind)
@@ -56,6 +77,7 @@ const byFilter = (state: 'pending' | 'held') =>
       .limit(p.limit),
   )
 
+const AHEAD = { pending: placeAhead('pending'), held: placeAhead('held') }
 const BY_FILTER = { pending: byFilter('pending'), held: byFilter('held') }
 
 const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>
@@ -73,16 +95,29 @@ const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>
     .limit(p.limit),
 )
 
+/** A page of selected messages; there may be more when it is not full. */
+export interface PendingPage {
+  readonly places: readonly DuePlace[]
+  /** Where the next page begins; `undefined` at the end. */
+  readonly next: DuePlace | undefined
+}
+
 /** Pending messages of an account, in the order of falling due. */
-export const selectPending = read('messages.selectPending', function* (selector: PendingSelector): Transaction<
-  DuePlace[]
-> {
-  const { filter, after, ...rest } = selector
-  return yield* all(filter.messageIds.length > 0 ? byIds : BY_FILTER[selector.state], {
-    ...filterParams(filter),
-    ...after,
-    ...rest,
-  })
+export const selectPending = read(
+  'messages.selectPending',
+  function* (selector: PendingSelector): Transaction<PendingPage> {
+    const { filter, after, ...rest } = selector
+    const params = { ...filterParams(filter), ...after, ...rest }
+    if (filter.messageIds.length > 0) return pageOf(yield* all(byIds, params), selector.limit, undefined)
+    const ahead = yield* first(AHEAD[selector.state], { ...after, ahead: MOST_SCANNED })
+    const { nextAt: untilAt, seq: untilSeq } = ahead ?? LAST_DUE
+    return pageOf(yield* all(BY_FILTER[selector.state], { ...params, untilAt, untilSeq }), selector.limit, ahead)
+  },
+)
+
+const pageOf = (places: readonly DuePlace[], limit: number, ahead: DuePlace | undefined): PendingPage => ({
+  places,
+  next: places.length < limit ? ahead : places.at(-1),
 })
 
 interface Ended {

@@ -42,6 +42,12 @@ describeOnEveryStore('message operations', (openStore) => {
     ...more,
   })
   const insert = (...messages: NewMessage[]) => store.run(operations.messages.insert, messages)
+  const stored = (messages: readonly NewMessage[]) =>
+    Promise.all(
+      messages.map(({ message_id: messageId }) =>
+        store.run(operations.messagesRead.message, { accountId, kind: 'http', messageId }),
+      ),
+    )
   const attempt = { startedAt: T, status: 500, headers: '{}', body: null, error: null }
   const settling = (seq: number, end: SettleArgs['end'], retried = 0): SettleArgs => ({
     seq,
@@ -62,13 +68,27 @@ describeOnEveryStore('message operations', (openStore) => {
       after: FIRST_DUE,
       limit: 100,
     }
-    const places = await store.run(operations.messagesCancel.selectPending, { ...all, ...more })
+    const { places } = await store.run(operations.messagesCancel.selectPending, { ...all, ...more })
     const { seqs } = await store.run(operations.messagesCancel.cancel, {
       seqs: places.map((place) => place.seq),
       at: T,
     })
     return [...seqs]
   }
+
+  it('looks at a part of what waits in one read, however few are meant', async () => {
+    const many = await insert(...Array.from({ length: 10_001 }, (_, index) => make({ next_at: T - 20_000 + index })))
+    const [last] = await insert(make({ labels: '|rare|' }))
+    const filter = { ...ANY_MESSAGE, labels: ['rare'] }
+    const selector = { accountId, kind: 'http', state: 'pending' as const, filter, createdUpTo: T, limit: 100 }
+    const first = await store.run(operations.messagesCancel.selectPending, { ...selector, after: FIRST_DUE })
+    expect(first).toEqual({ places: [], next: { nextAt: T - 10_000, seq: many.at(-1) } })
+    const second = await store.run(operations.messagesCancel.selectPending, {
+      ...{ ...selector, after: first.next ?? FIRST_DUE },
+    })
+    expect(second.places.map(({ seq }) => seq)).toEqual([last])
+    await store.run(operations.messagesCancel.cancel, { seqs: many, at: T })
+  })
 
   it('numbers messages in the order in which they were given, few and many', async () => {
     const few = await insert(make(), make())
@@ -235,7 +255,8 @@ describeOnEveryStore('message operations', (openStore) => {
   })
 
   it('writes deliveries at the same time each with its own answer, and none of an attempt that is past', async () => {
-    const seqs = await insert(make(), make(), make())
+    const messages = [make(), make(), make()]
+    const seqs = await insert(...messages)
     const bodies = [new Uint8Array([1, 2]), null, new Uint8Array([3])]
     const deliver = (seq: number, index: number) => {
       const attempt = {
@@ -247,10 +268,7 @@ describeOnEveryStore('message operations', (openStore) => {
       return store.run(operations.messagesDeliver.deliver, { seq, retried: index === 2 ? 1 : 0, at: T + 9, attempt })
     }
     await Promise.all(seqs.map(deliver))
-    const found = await store.run(operations.messagesRead.history, {
-      ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
-    })
-    const [first, second, third] = found.map(({ message }) => message)
+    const [first, second, third] = await stored(messages)
     const delivered = { state: 'delivered', finished_at: T + 9, error: null, dlq_id: null }
     expect(first).toMatchObject({ ...delivered, started_at: T, response_status: 200, response_headers: '{"N":["0"]}' })
     expect([...(first?.response_body ?? [])]).toEqual([1, 2])
@@ -277,32 +295,32 @@ describeOnEveryStore('message operations', (openStore) => {
       const published = await Promise.all([publish(plain), publish([]), publish([full]), publish([held])])
       expect(published.map(({ seqs }) => seqs.length)).toEqual([3, 0, 1, 1])
       expect(published.flatMap(({ turns }) => turns.map((row) => row.message_id))).toEqual([held.message_id])
-      const found = await store.run(operations.messagesRead.history, {
-        ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
-      })
-      const [first, second, third, fourth, fifth] = found.map(({ message }) => message)
+      const found = await stored([...plain, full, held])
+      const [first, second, third, fourth, fifth] = found
       expect([first, second, third].map((row) => row?.body && [...row.body])).toEqual([[1], null, [2, 3]])
       expect(fourth).toMatchObject({ ...full, body: expect.anything() })
       expect([...(fourth?.body ?? [])]).toEqual([4])
       expect(fifth).toMatchObject({ message_id: held.message_id, queue: 'q', state: 'pending' })
-      expect(found.map(({ message }) => message.seq)).toEqual(published.flatMap(({ seqs }) => [...seqs]))
+      expect(found.map((row) => row?.seq)).toEqual(published.flatMap(({ seqs }) => [...seqs]))
     })
 
-    it('count as one under one key, and the first is the message', async () => {
-      const [first, second, other] = [make(), make(), make()]
-      const published = await Promise.all([publish([first], 'k'), publish([second], 'k'), publish([other])])
-      expect(published.map(({ duplicateOf }) => duplicateOf[0])).toEqual([undefined, first.message_id, undefined])
-      expect(published.map(({ seqs }) => seqs.length)).toEqual([1, 0, 1])
+    it('count as one message under one key', async () => {
+      const messages = [make(), make(), make()] as const
+      const keys = ['k', 'k', undefined]
+      const published = await Promise.all(messages.map((message, index) => publish([message], keys[index])))
+      const isFresh = published.map(({ seqs }) => seqs.length === 1)
+      const winner = isFresh[0] ? 0 : 1
+      expect(isFresh).toEqual([winner === 0, winner === 1, true])
+      expect(published[1 - winner]?.duplicateOf).toEqual([messages[winner]?.message_id])
     })
 
     it('do not suffer from one among them that is refused', async () => {
-      const [good, bad, last] = [publish([make()]), publish([make()], 'a\0b'), publish([make()], 'k')]
+      const messages = [make(), make(), make()] as const
+      const keys = [undefined, 'a\0b', 'k']
+      const [good, bad, last] = messages.map((message, index) => publish([message], keys[index]))
       await expect(bad).rejects.toMatchObject({ code: 'invalid_request' })
-      expect((await Promise.all([good, last])).map(({ seqs }) => seqs.length)).toEqual([1, 1])
-      const found = await store.run(operations.messagesRead.history, {
-        ...{ accountId, kind: 'http', filter: ANY_MESSAGE, order: 'oldestFirst', after: undefined, limit: 10 },
-      })
-      expect(found).toHaveLength(2)
+      expect((await Promise.all([good, last])).map((published) => published?.seqs.length)).toEqual([1, 1])
+      expect((await stored(messages)).map((row) => row?.state)).toEqual(['pending', undefined, 'pending'])
     })
   })
 
