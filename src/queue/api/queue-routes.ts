@@ -11,19 +11,39 @@ import {
 import { type Route, route } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
-import type { QueueRow } from '../../store/operations/queues.js'
+import type { CountedPart, QueueRow } from '../../store/operations/queues.js'
 import { NAME, refuseSetting } from '../publish/settings.js'
 import { cancelAll } from './cancel-all.js'
 import type { ApiDeps } from './deps.js'
 
-const view = (row: QueueRow) => ({
+const view = (row: QueueRow, lag: number) => ({
   name: row.name,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   parallelism: row.parallelism,
-  lag: row.lag,
+  lag,
   paused: row.paused === 1,
 })
+
+/** So many messages are counted in one read. */
+const COUNTED_AT_ONCE = 20_000
+
+/** How many messages of a queue have not ended. */
+async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueRow): Promise<number> {
+  let lag = 0
+  for (let after: CountedPart['next'] = 0; after !== undefined; ) {
+    const limit = COUNTED_AT_ONCE
+    const part: CountedPart = await store.run(operations.queues.countWaiting, { accountId, name, after, limit })
+    lag += part.count
+    after = part.next
+  }
+  return lag
+}
+
+async function listAll(deps: ApiDeps, accountId: string) {
+  const rows = await deps.store.run(operations.queues.list, { accountId })
+  return Promise.all(rows.map(async (row) => view(row, await lagOf(deps, row))))
+}
 
 async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, name: string, paused: 0 | 1) {
   const offers = await store.run(operations.queues.setPaused, { accountId, name, paused, now: clock.now() })
@@ -57,13 +77,11 @@ export function queueRoutes(deps: ApiDeps): Route[] {
       offer(await store.run(operations.queues.upsert, args))
       return {}
     }),
-    route(listQueues, async ({ caller: { accountId } }) =>
-      (await store.run(operations.queues.list, { accountId })).map(view),
-    ),
+    route(listQueues, ({ caller }) => listAll(deps, caller.accountId)),
     route(getQueue, async ({ caller: { accountId }, params: { name } }) => {
       const row = await store.run(operations.queues.get, { accountId, name })
       if (!row) throw new HomeportError('queue_not_found', { name })
-      return view(row)
+      return view(row, await lagOf(deps, row))
     }),
     route(deleteQueue, async ({ caller: { accountId }, params: { name } }) => ({
       cancelled: await removeQueue(deps, accountId, name),

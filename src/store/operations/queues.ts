@@ -1,13 +1,12 @@
-import type { Kysely, Selectable } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../operation.js'
+import type { Selectable } from 'kysely'
+import { all, change, first, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
-import type { Tables } from '../schema/index.js'
 import type { QueuesTable } from '../schema/queues.js'
 import type { PendingRow } from './messages.js'
 import { advanceQueue } from './queue-turns.js'
 
-/** A queue with the number of its messages that are not finished. */
-export type QueueRow = Selectable<QueuesTable> & { readonly lag: number }
+/** A queue as it is set. */
+export type QueueRow = Selectable<QueuesTable>
 
 interface Writing {
   accountId: string
@@ -65,27 +64,11 @@ export const setPaused = write(
 
 const COLUMNS = ['account_id', 'name', 'parallelism', 'paused', 'created_at', 'updated_at'] as const
 
-/** Queues of an account, each with how many of its messages have not ended. */
-const queuesWithLag = (db: Kysely<Tables>, accountId: string) =>
-  db
-    .selectFrom('queues')
-    .select(COLUMNS)
-    .select((q) =>
-      q
-        .selectFrom('messages')
-        .select((m) => m.fn.countAll<number>().as('waiting'))
-        .whereRef('messages.account_id', '=', 'queues.account_id')
-        .whereRef('messages.queue', '=', 'queues.name')
-        .where('messages.finished_at', 'is', null)
-        .$asScalar()
-        .$notNull()
-        .as('lag'),
-    )
-    .where('account_id', '=', accountId)
-
-const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) => queuesWithLag(db, p.accountId).orderBy('name'))
+const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) =>
+  db.selectFrom('queues').select(COLUMNS).where('account_id', '=', p.accountId).orderBy('name'),
+)
 const oneQueue = query<{ accountId: string; name: string }, QueueRow>(({ db, p }) =>
-  queuesWithLag(db, p.accountId).where('name', '=', p.name),
+  db.selectFrom('queues').select(COLUMNS).where('account_id', '=', p.accountId).where('name', '=', p.name),
 )
 
 /** All queues of an account, by name. */
@@ -99,6 +82,50 @@ export const get = read('queues.get', function* (args: { accountId: string; name
 > {
   return yield* first(oneQueue, args)
 })
+
+interface WaitingPart {
+  accountId: string
+  name: string
+  /** Messages after this number are counted. */
+  after: number
+  limit: number
+}
+
+const countPart = query<WaitingPart, { count: number; last: number | null }>(({ db, p }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('messages')
+        .select('seq')
+        .where('account_id', '=', p.accountId)
+        .where('queue', '=', p.name)
+        .where('finished_at', 'is', null)
+        .where('seq', '>', p.after)
+        .orderBy('seq')
+        .limit(p.limit)
+        .as('part'),
+    )
+    .select(({ fn }) => [fn.countAll<number>().as('count'), fn.max<number | null>('seq').as('last')]),
+)
+
+/** What was counted, and where to go on after; `undefined` at the end. */
+export interface CountedPart {
+  readonly count: number
+  readonly next: number | undefined
+}
+
+/**
+ * Counts the next messages of a queue that have not ended, at most `limit`: of a queue of millions all at once would keep
+ * other reads waiting.
+ */
+export const countWaiting = read(
+  'queues.countWaiting',
+  function* (args: WaitingPart): Transaction<CountedPart> {
+    const { count, last } = yield* only(countPart, args)
+    return { count, next: count < args.limit ? undefined : (last ?? undefined) }
+  },
+  { turn: 'background' },
+)
 
 const anyLeft = query<{ accountId: string; name: string }, { seq: number }>(({ db, p }) =>
   db
