@@ -1,3 +1,5 @@
+import type { BudgetPart, BudgetStep } from '../store/operations/budget.js'
+
 /** Looked at in one read, and deleted in one transaction; other traffic goes on between two. */
 const READ_CHUNK = 2_000
 const DELETE_CHUNK = 500
@@ -6,8 +8,8 @@ const DELETE_CHUNK = 500
 export interface ByteBudgetDeps {
   /** Of what has finished the newest is kept, up to this much. */
   readonly keepBytes: number
-  /** Sizes of the next older items before a number, newest first; 0 for what has not finished. */
-  readonly sizes: (step: { before: number; limit: number }) => Promise<readonly { seq: number; bytes: number }[]>
+  /** Measures the next older items before a number; what has not finished takes nothing. */
+  readonly measure: (step: BudgetStep) => Promise<BudgetPart>
   /** Deletes what has finished among the next items after a number, up to another; answers where to go on. */
   readonly trim: (step: { after: number; upTo: number; limit: number }) => Promise<number | undefined>
 }
@@ -30,16 +32,12 @@ export class ByteBudget {
 
   /** The newest item that does not fit any more. */
   async #firstBeyond(goesOn: () => boolean): Promise<number | undefined> {
-    let left = this.#deps.keepBytes
-    let before = Number.MAX_SAFE_INTEGER
+    let step: BudgetStep = { before: Number.MAX_SAFE_INTEGER, leftBytes: this.#deps.keepBytes, limit: READ_CHUNK }
     while (goesOn()) {
-      const items = await this.#deps.sizes({ before, limit: READ_CHUNK })
-      for (const { seq, bytes } of items) {
-        left -= bytes
-        if (left < 0) return seq
-        before = seq
-      }
-      if (items.length < READ_CHUNK) return undefined
+      const part = await this.#deps.measure(step)
+      if (part.kind === 'beyond') return part.seq
+      if (part.kind === 'fits') return undefined
+      step = { before: part.before, leftBytes: part.leftBytes, limit: READ_CHUNK }
     }
     return undefined
   }

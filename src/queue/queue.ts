@@ -108,7 +108,7 @@ class StoredQueue implements Queue {
     this.#scheduler = new Scheduler({ store, clock, logger, limits, offer })
     const budget = new ByteBudget({
       keepBytes: deps.retentionBytes ?? DEFAULT_RETENTION_BYTES,
-      sizes: (step) => store.run(operations.messagesTrim.sizes, step),
+      measure: (step) => store.run(operations.messagesTrim.measure, step),
       trim: (step) => store.run(operations.messagesTrim.trim, step),
     })
     this.#retention = new Retention({

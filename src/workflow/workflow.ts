@@ -75,7 +75,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
 function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
   const budget = new ByteBudget({
     keepBytes: retentionBytes ?? DEFAULT_RETENTION_BYTES,
-    sizes: (step) => store.run(operations.runs.runSizes, step),
+    measure: (step) => store.run(operations.runs.measureRuns, step),
     trim: (step) => store.run(operations.runs.trimRuns, step),
   })
   return new Retention({

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { all, change, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
+import { type BudgetPart, type BudgetStep, takeOff } from './budget.js'
 
 /**
  * Retention by size: the newest finished messages are kept, as many as fit, and older ones deleted. Sizes are those of
@@ -29,13 +30,10 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
     .limit(p.limit),
 )
 
-/** Numbers and sizes in bytes of the next older messages before a number, newest first; 0 for what has not finished. */
-export const sizes = read('messages.sizes', function* (args: { before: number; limit: number }): Transaction<
-  { seq: number; bytes: number }[]
-> {
-  const rows = yield* all(newestBefore, args)
-  // A sum is a decimal number in PostgreSQL.
-  return rows.map((row) => ({ seq: row.seq, bytes: Number(row.bytes) }))
+/** Measures the next older messages before a number; what has not finished takes nothing. */
+export const measure = read('messages.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
+  const { before, limit } = step
+  return takeOff(yield* all(newestBefore, { before, limit }), step)
 })
 
 const oldest = query<{ after: number; upTo: number; limit: number }, { seq: number }>(({ db, p }) =>

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { all, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
+import { type BudgetPart, type BudgetStep, takeOff } from './budget.js'
 import { removeRunsWithAll } from './runs-retention.js'
 
 /**
@@ -34,13 +35,10 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
     .limit(p.limit),
 )
 
-/** Numbers and sizes in bytes of the next older runs before a number, newest first; 0 for those that go on. */
-export const runSizes = read('runs.sizes', function* (args: { before: number; limit: number }): Transaction<
-  { seq: number; bytes: number }[]
-> {
-  const rows = yield* all(newestBefore, args)
-  // A sum is a decimal number in PostgreSQL.
-  return rows.map((row) => ({ seq: row.seq, bytes: Number(row.bytes) }))
+/** Measures the next older runs before a number; those that go on take nothing. */
+export const measureRuns = read('runs.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
+  const { before, limit } = step
+  return takeOff(yield* all(newestBefore, { before, limit }), step)
 })
 
 const oldest = query<{ after: number; upTo: number; limit: number }, { seq: number; finished_at: number | null }>(

@@ -70,5 +70,5 @@ export {
   type Submitted,
   submit,
 } from './runs-submit.js'
-export { runSizes, trimRuns } from './runs-trim.js'
+export { measureRuns, trimRuns } from './runs-trim.js'
 export { type WaitArgs, type WaitRecord, type WaitResult, type WaitRow, wait } from './runs-wait.js'
