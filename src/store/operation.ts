@@ -43,6 +43,14 @@ export interface Operation<Args, Result> {
   readonly turn?: 'background'
   /** How calls that are asked for at the same time become one. Absent: each goes by itself. */
   readonly together?: Together<Args, Result>
+  /** In which form a large result comes over from the thread of the store. Absent: as it is. */
+  readonly crossing?: Crossing<Result>
+}
+
+/** Another form of a result, which costs less to copy. */
+export interface Crossing<Result> {
+  pack(result: Result): unknown
+  unpack(packed: unknown): Result
 }
 
 /**
@@ -72,7 +80,7 @@ function register<Args, Result>(operation: Operation<Args, Result>): Operation<A
 export function read<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'turn'> = {},
+  how: Pick<Operation<Args, Result>, 'turn' | 'crossing'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'read', body, ...how })
 }
@@ -96,6 +104,15 @@ export function together<Args, Result, Joined, All>(
 ): Together<Args, Result> {
   // The result is that of this very operation.
   return { operation, join: how.join, split: (result, all) => how.split(result as All, all) }
+}
+
+/** Says in which form a result crosses. */
+export function crossing<Result, Packed>(
+  pack: (result: Result) => Packed,
+  unpack: (packed: Packed) => Result,
+): Crossing<Result> {
+  // What comes over is what was packed.
+  return { pack, unpack: (packed) => unpack(packed as Packed) }
 }
 
 /** Finds an operation by name, as the other side of a thread boundary has to. */

@@ -24,8 +24,14 @@ export function readGroups(
   accountId: string,
   items: readonly Pick<PublishItem, 'destination'>[],
 ): Promise<UrlGroups> | UrlGroups {
-  const names = new Set(items.map((item) => groupNameOf(item.destination)).filter((name) => name !== undefined))
-  return names.size === 0 ? NO_GROUPS : readNamed(store, accountId, names)
+  let names: Set<string> | undefined
+  for (const { destination } of items) {
+    const name = groupNameOf(destination)
+    if (name === undefined) continue
+    names ??= new Set()
+    names.add(name)
+  }
+  return names ? readNamed(store, accountId, names) : NO_GROUPS
 }
 
 async function readNamed(store: Store, accountId: string, names: ReadonlySet<string>): Promise<UrlGroups> {

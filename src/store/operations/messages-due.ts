@@ -3,6 +3,9 @@ import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { bodyBytes, bodyUpTo, type DuePlace, PENDING_COLUMNS, type PendingRow } from './messages.js'
+import { type DuePage, pageCrossing } from './messages-page.js'
+
+export type { DuePage } from './messages-page.js'
 
 /**
  * What the delivery engine loads: pending messages in the order in which they fall due, from one place in that order to
@@ -20,12 +23,6 @@ export interface DueRange {
   readonly limit: number
   /** Bodies larger than this many bytes are left out; see `messages.body`. */
   readonly largestBody: number
-}
-
-/** What a load brought: every message that was asked for up to a place in the order. */
-export interface DuePage {
-  readonly rows: readonly PendingRow[]
-  readonly upTo: DuePlace
 }
 
 const HOST = ' host '
@@ -133,6 +130,7 @@ export const ofAll = read(
     const rows = yield* all(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes })
     return paged(rows, args.limit, bound)
   },
+  { crossing: pageCrossing },
 )
 
 function* boundOfAccount(args: DueRange & { accountId: string }): Transaction<DuePlace> {
@@ -148,6 +146,7 @@ export const ofAccount = read(
     const bound = yield* boundOfAccount(args)
     return paged(yield* all(rowsOfAccount, { ...pageOf(args, bound), accountId, exceptLanes }), args.limit, bound)
   },
+  { crossing: pageCrossing },
 )
 
 /** Of one account, to one destination host, without flow-control key. */
@@ -158,6 +157,7 @@ export const ofHost = read(
     const bound = yield* boundOfAccount(args)
     return paged(yield* all(rowsOfHost, { ...pageOf(args, bound), accountId, host }), args.limit, bound)
   },
+  { crossing: pageCrossing },
 )
 
 /** Of one account, naming one flow-control key. */
@@ -168,4 +168,5 @@ export const ofFlow = read(
     // An index has exactly these rows.
     return paged(yield* all(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }), args.limit, until)
   },
+  { crossing: pageCrossing },
 )

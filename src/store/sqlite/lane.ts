@@ -22,6 +22,8 @@ interface Waiting {
   readonly call: Call
   /** How it goes together with others like it; absent where it goes by itself. */
   readonly together?: AnyTogether | undefined
+  /** How its result comes over; absent where it comes as it is. */
+  readonly crossing?: AnyOperation['crossing']
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -71,10 +73,10 @@ export class Lane {
   }
 
   /** Runs one operation on the thread; one that has patience goes with the next that has none. */
-  run({ name, patienceMs = 0, together }: AnyOperation, args: unknown): Promise<unknown> {
+  run({ name, patienceMs = 0, together, crossing }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
-      this.#unsent.push({ call: this.#call(name, args), together, resolve, reject })
+      this.#unsent.push({ call: this.#call(name, args), together, crossing, resolve, reject })
       if (patienceMs === 0) this.#sendSoon()
       else if (this.#plan === 'none') this.#plan = systemClock.after(patienceMs, () => this.#send())
     })
@@ -185,7 +187,7 @@ export class Lane {
 }
 
 function settle(waiting: Waiting, outcome: Outcome): void {
-  if ('value' in outcome) waiting.resolve(outcome.value)
+  if ('value' in outcome) waiting.resolve(waiting.crossing ? waiting.crossing.unpack(outcome.value) : outcome.value)
   else waiting.reject(toError(outcome.failure, waiting.call.name))
 }
 

@@ -1,6 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import '../operations/index.js'
-import { isBackground } from '../operation.js'
+import { isBackground, operationNamed } from '../operation.js'
 import { readBatch, writeBatch } from './batch.js'
 import { SqliteEngine } from './engine.js'
 import {
@@ -69,7 +69,13 @@ function takeCalls(first: ToThread | undefined): boolean {
 function run(calls: readonly Call[]): void {
   if (calls.length === 0) return
   const outcomes = settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls)
-  answer(calls.map(({ id, name }, index) => ({ id, outcome: outcomes[index] ?? lost(name) })))
+  answer(calls.map(({ id, name }, index) => ({ id, outcome: packed(name, outcomes[index] ?? lost(name)) })))
+}
+
+function packed(name: string, outcome: Outcome): Outcome {
+  if (!('value' in outcome)) return outcome
+  const { crossing } = operationNamed(name)
+  return crossing ? { value: crossing.pack(outcome.value) } : outcome
 }
 
 /** A batch has an outcome for each of its calls; if one had none, its caller must not wait for ever. */
