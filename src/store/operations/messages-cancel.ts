@@ -29,7 +29,7 @@ export interface PendingSelector {
 export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
 /** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
-const MOST_SCANNED = 10_000
+const MOST_SCANNED = 2_000
 
 /** The last place in the order of falling due. */
 const LAST_DUE: DuePlace = { nextAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
