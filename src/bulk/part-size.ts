@@ -1,35 +1,49 @@
 import type { StoreDescription } from '../store/index.js'
 
-/** How large parts may be. */
+/** How large parts may be, and how many are with the store. */
 export interface PartLimits {
-  /** So long one transaction should take. */
+  /** So long one part should take, with its share of the commit. */
   readonly aimMs: number
   readonly smallest: number
   readonly largest: number
+  /** So many parts are asked for before the first of them is decided. */
+  readonly ahead: number
 }
 
 /**
- * On SQLite every other writer waits for one part at most, and each part waits once for the disk: smaller ones would do
- * hardly anything else, and help nobody. On PostgreSQL only those wait who change the very same runs; a part is as long
- * as to make the way there and back a trifle.
+ * On SQLite every other writer waits for one part at most; those that nobody interrupts share a commit, so there have to
+ * be some in reserve. On PostgreSQL only those wait who change the very same runs, and each part waits for the one before
+ * on a connection of its own; it is as long as to make the way there and back a trifle.
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], PartLimits>> = {
-  sqlite: { aimMs: 4, smallest: 300, largest: 2_000 },
-  postgres: { aimMs: 80, smallest: 300, largest: 2_000 },
+  sqlite: { aimMs: 3, smallest: 200, largest: 2_000, ahead: 6 },
+  postgres: { aimMs: 80, smallest: 300, largest: 2_000, ahead: 2 },
 }
 
-/** So many parts are looked back at: the fastest of them tells what an item costs, the others met something in between. */
+/** Parts that end within so short a time shared a commit, or its news were late: only together they tell something. */
+const TOGETHER_MS = 0.5
+/** So many commits are looked back at; most of them hold turns of others too. */
 const LOOKED_BACK_AT = 8
+/** The fastest of them may be one whose forerunner's news were late. */
+const RANK = 1
+
+/** Parts that ended together. */
+interface Ended {
+  readonly items: number
+  readonly elapsedMs: number
+}
+
+const itemMs = ({ items, elapsedMs }: Ended): number => Math.max(elapsedMs, 0.1) / items
 
 /**
- * How many items are decided in one transaction: as many as fit into a few milliseconds on this machine. What is measured
- * goes as far as the commit, and holds the turns of others too; the fastest of the last parts had the fewest of those.
+ * How many items are decided in one turn: as many as fit into a few milliseconds on this machine. What is measured goes
+ * as far as the commit, and holds the turns of others too; the fastest of the last commits had the fewest of those.
  */
 export class PartSize {
   readonly #limits: PartLimits
   #items: number
-  /** Milliseconds an item, of the last parts. */
-  readonly #costs: number[] = []
+  #ended: readonly Ended[] = []
+  #lastEndedAt = Number.NEGATIVE_INFINITY
 
   constructor(limits: PartLimits) {
     this.#limits = limits
@@ -41,14 +55,29 @@ export class PartSize {
     return Math.round(this.#items)
   }
 
-  /** Learns from a part of this many items. */
-  took(items: number, elapsedMs: number): void {
+  /** Learns from a part of this many items, which was asked for and ended at these times, milliseconds of one clock. */
+  took(items: number, askedAt: number, endedAt: number): void {
+    this.#note(items, askedAt, endedAt)
+    this.#lastEndedAt = endedAt
     // A small part says little about the size that would fit.
-    if (items * 2 < this.#items) return
-    this.#costs.push(Math.max(elapsedMs, 0.1) / items)
-    if (this.#costs.length > LOOKED_BACK_AT) this.#costs.shift()
-    const { aimMs, smallest, largest } = this.#limits
-    const wanted = aimMs / Math.min(...this.#costs)
+    const telling = this.#ended.filter((ended) => ended.items * 2 >= this.#items)
+    const cost = telling.map(itemMs).sort((one, other) => one - other)[Math.min(RANK, telling.length - 1)]
+    if (cost !== undefined) this.#approach(this.#limits.aimMs / cost)
+  }
+
+  #note(items: number, askedAt: number, endedAt: number): void {
+    const last = this.#ended.at(-1)
+    if (last && endedAt - this.#lastEndedAt < TOGETHER_MS) {
+      this.#ended = [...this.#ended.slice(0, -1), { ...last, items: last.items + items }]
+      return
+    }
+    // The commit before it took the rest of the time.
+    const elapsedMs = endedAt - Math.max(askedAt, this.#lastEndedAt)
+    this.#ended = [...this.#ended, { items, elapsedMs }].slice(-LOOKED_BACK_AT)
+  }
+
+  #approach(wanted: number): void {
+    const { smallest, largest } = this.#limits
     const bounded = Math.min(Math.max(wanted, this.#items / 2), this.#items * 1.5)
     this.#items = Math.min(Math.max(bounded, smallest), largest)
   }

@@ -7,9 +7,10 @@ import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js
 import { silentLogger } from '../telemetry/index.js'
 import { Fences } from './fences.js'
 import { CHUNK_ITEMS, fixSet } from './freeze.js'
+import { LIMITS } from './part-size.js'
 import { gatedStore, startBulk } from './testing/harness.js'
 import { countEnded, startRuns, statesOf } from './testing/runs.js'
-import { BulkWorker, PARTS_AHEAD } from './worker.js'
+import { BulkWorker } from './worker.js'
 
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -125,8 +126,8 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     hold.open()
     await large
     expect(order.filter((seq) => seq === 2)).toHaveLength(1)
-    expect(order.indexOf(2)).toBeLessThanOrEqual(PARTS_AHEAD + 1)
-    expect(order.length).toBeGreaterThan(PARTS_AHEAD + 2)
+    expect(order.indexOf(2)).toBeLessThanOrEqual(LIMITS.sqlite.ahead + 1)
+    expect(order.length).toBeGreaterThan(LIMITS.sqlite.ahead + 2)
   })
 
   it('goes on when the caller has gone', async () => {

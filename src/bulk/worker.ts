@@ -4,7 +4,7 @@ import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { Job, type Part } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { LIMITS, PartSize } from './part-size.js'
+import { LIMITS, type PartLimits, PartSize } from './part-size.js'
 import { type Watcher, Watchers } from './watchers.js'
 
 type BulkActionRow = operations.bulk.BulkActionRow
@@ -37,13 +37,11 @@ type State =
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
-/** So many parts are with the store: while it decides one, the next is there already and nothing idles between the two. */
-export const PARTS_AHEAD = 2
 
 /**
  * Works on the running actions, part by part, each action in its turn: an action over a million runs does not keep one
- * over ten waiting. The next part is asked for before the last one is decided; that it waits its turn behind everybody
- * else is up to the store. Nothing is lost when it stops at any point; what is decided is in the store.
+ * over ten waiting. The next parts are asked for before the last one is decided, so that nothing idles between two; that
+ * they wait their turn behind everybody else is up to the store. Nothing is lost when it stops at any point; what is decided is in the store.
  */
 export class BulkWorker implements Service {
   readonly name = 'bulk worker'
@@ -51,16 +49,16 @@ export class BulkWorker implements Service {
   readonly #turns: Job[] = []
   readonly #jobs = new Map<number, Job>()
   readonly #watchers = new Watchers()
+  readonly #limits: PartLimits
   readonly #size: PartSize
   readonly #underWay = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
   #pauseMs = FIRST_PAUSE_MS
-  /** When the last part was over, on the monotonic clock, milliseconds. */
-  #lastEndedAt = 0
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
-    this.#size = new PartSize(LIMITS[deps.store.describe().kind])
+    this.#limits = LIMITS[deps.store.describe().kind]
+    this.#size = new PartSize(this.#limits)
   }
 
   /** Takes up every action that an earlier life has left running. */
@@ -150,7 +148,7 @@ export class BulkWorker implements Service {
     // The first turn comes after the state that belongs to it has been set.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#underWay.size < PARTS_AHEAD ? this.#takeTurn() : undefined
+      const job = this.#underWay.size < this.#limits.ahead ? this.#takeTurn() : undefined
       if (job) await this.#turn(job)
       else if (this.#underWay.size > 0) await Promise.race(this.#underWay)
       else this.#waitForTurn()
@@ -250,10 +248,7 @@ export class BulkWorker implements Service {
   async #decide(job: Job, part: Part): Promise<BulkActionRow> {
     const asked = performance.now()
     const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, part)
-    const ended = performance.now()
-    // The part before it took the rest of the time.
-    this.#size.took(part.to - part.from, ended - Math.max(asked, this.#lastEndedAt))
-    this.#lastEndedAt = ended
+    this.#size.took(part.to - part.from, asked, performance.now())
     return action
   }
 

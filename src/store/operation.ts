@@ -38,7 +38,8 @@ export interface Operation<Args, Result> {
   readonly patienceMs?: number
   /**
    * `background`: large work that is cut into pieces. Where operations take turns, all that wait beside it go first, and
-   * then one piece; so others wait for one piece at most, and the pieces may be asked for ahead. Absent: it is small.
+   * then pieces until somebody comes; so others wait for one piece at most, and the pieces may be asked for ahead.
+   * Absent: it is small.
    */
   readonly turn?: 'background'
   /** How calls that are asked for at the same time become one. Absent: each goes by itself. */

@@ -2,6 +2,12 @@ import { operationNamed } from '../operation.js'
 import type { SqliteEngine } from './engine.js'
 import { type Call, isBeyondTrust, type Outcome, toFailure } from './protocol.js'
 
+/** Calls that run one after the other in an open transaction; `guarded` ones take back what they did when they throw. */
+export interface Turn {
+  readonly kind: 'guarded' | 'bare'
+  readonly calls: readonly Call[]
+}
+
 /**
  * Runs writing operations in one transaction. Refusals are rare, so at first nothing guards the operations from each
  * other; when one throws, the transaction is rolled back and runs again with a savepoint around each operation, and
@@ -16,6 +22,32 @@ export function writeBatch(engine: SqliteEngine, calls: readonly Call[]): Outcom
     together(engine, () => calls.map((call) => writeBeside(engine, call))) ??
     calls.map((call) => writeAlone(engine, call))
   )
+}
+
+/**
+ * Runs large operations in a transaction that others join while it is open: `next` is asked for them turn by turn, and a
+ * turn of none ends it. Those that are not guarded come first: a savepoint around a large operation would copy every page
+ * that it changes.
+ * @param ran is filled with the calls on the way; the outcomes are in its order.
+ * @throws when the file or the disk can no longer be trusted.
+ */
+export function writeShared(engine: SqliteEngine, ran: Call[], next: () => Turn): Outcome[] {
+  return (
+    together(engine, () => turnByTurn(engine, ran, next)) ??
+    together(engine, () => ran.map((call) => writeBeside(engine, call))) ??
+    ran.map((call) => writeAlone(engine, call))
+  )
+}
+
+function turnByTurn(engine: SqliteEngine, ran: Call[], next: () => Turn): Outcome[] {
+  const outcomes: Outcome[] = []
+  for (let turn = next(); turn.calls.length > 0; turn = next()) {
+    ran.push(...turn.calls)
+    const isGuarded = turn.kind === 'guarded'
+    const inTurn = (call: Call) => (isGuarded ? writeBeside(engine, call) : { value: runCall(engine, call) })
+    outcomes.push(...turn.calls.map(inTurn))
+  }
+  return outcomes
 }
 
 /** The outcomes of a batch in one transaction, or `undefined` when it was rolled back. */

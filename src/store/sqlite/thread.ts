@@ -1,7 +1,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import '../operations/index.js'
 import { isBackground, operationNamed } from '../operation.js'
-import { readBatch, writeBatch } from './batch.js'
+import { readBatch, type Turn, writeBatch, writeShared } from './batch.js'
 import { SqliteEngine } from './engine.js'
 import {
   type Answer,
@@ -17,14 +17,17 @@ import {
 /**
  * A thread with one connection. While it works, calls pile up in its port; then it takes all of them together, and
  * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
- * store is, the more operations share a commit. Operations of the background come one by one, each after all others
- * that wait: nobody waits for more than one of them, and they are not kept out for ever.
+ * store is, the more operations share a commit. Operations of the background come after all others that wait, and share
+ * a transaction of their own until somebody comes, who joins it: nobody waits for more than one of them and one commit,
+ * and they are not kept out for ever.
  *
  * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
  */
 const port = parentPort
 if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
+/** So long operations of the background share a transaction while nobody else comes. */
+const LONGEST_TURN_MS = 8
 let engine: SqliteEngine | undefined
 
 /** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
@@ -44,31 +47,61 @@ function prepare(): FromThread {
 
 const urgent: Call[] = []
 const background: Call[] = []
+let isClosing = false
 
 /** Works until nothing is left to do, in turns of both kinds. */
 function receive(first: ToThread): void {
-  let isClosing = takeCalls(first)
+  takeCalls(first)
   while (urgent.length > 0 || background.length > 0) {
     run(urgent.splice(0))
-    run(background.splice(0, 1))
-    isClosing ||= takeCalls(nextMessage())
+    if (settings.access === 'read') run(background.splice(0, 1))
+    else if (background.length > 0) runShared()
+    takeCalls(nextMessage())
   }
   if (isClosing) close()
 }
 
-/** Sorts what has come in; answers whether it ends with the order to close. */
-function takeCalls(first: ToThread | undefined): boolean {
+/** Sorts what has come in; the order to close is the last of it. */
+function takeCalls(first: ToThread | undefined): void {
   let message = first
   while (message?.kind === 'run') {
     for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
     message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined
   }
-  return message?.kind === 'close'
+  if (message?.kind === 'close') isClosing = true
 }
 
 function run(calls: readonly Call[]): void {
   if (calls.length === 0) return
-  const outcomes = settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls)
+  answerCalls(calls, settings.access === 'write' ? writeBatch(open(), calls) : readBatch(open(), calls))
+}
+
+function runShared(): void {
+  const calls: Call[] = []
+  answerCalls(calls, writeShared(open(), calls, turnsOfBackground()))
+}
+
+/**
+ * Operations of the background one after the other, while nobody else comes, for a while. Whoever comes has waited for
+ * the one that was running, and goes into the same commit instead of waiting for a second one.
+ */
+function turnsOfBackground(): () => Turn {
+  const until = performance.now() + LONGEST_TURN_MS
+  let stage: 'first' | 'open' | 'over' = 'first'
+  return () => {
+    if (stage !== 'first') takeCalls(nextMessage())
+    const goesOn = stage === 'open' && urgent.length === 0 && performance.now() < until
+    if (stage === 'first' || goesOn) {
+      stage = 'open'
+      return { kind: 'bare', calls: background.splice(0, 1) }
+    }
+    const joining = stage === 'open' ? urgent.splice(0) : []
+    stage = 'over'
+    return { kind: 'guarded', calls: joining }
+  }
+}
+
+function answerCalls(calls: readonly Call[], outcomes: readonly Outcome[]): void {
   answer(calls.map(({ id, name }, index) => ({ id, outcome: packed(name, outcomes[index] ?? lost(name)) })))
 }
 

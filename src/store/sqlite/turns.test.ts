@@ -23,7 +23,7 @@ describeOnStore(
   'sqlite',
   'an operation of the background',
   (openStore, on) => {
-    it('lets all others that wait go first, and does not share its commit', async () => {
+    it('lets all others that wait go first', async () => {
       const store = await openStore()
       const wanted = [
         [addInBackground, 'b1'],

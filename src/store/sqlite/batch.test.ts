@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { operationNamed } from '../operation.js'
+import { add, install, list, type ProbeRow } from '../testing/probe.js'
+import { type Turn, writeShared } from './batch.js'
+import { SqliteEngine } from './engine.js'
+import type { Call } from './protocol.js'
+
+let directory: string
+let writer: SqliteEngine
+let reader: SqliteEngine
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'homeport-'))
+  writer = new SqliteEngine(join(directory, 'store.sqlite'), 'write')
+  writer.inTransaction(() => writer.run(operationNamed(install.name), {}))
+  reader = new SqliteEngine(join(directory, 'store.sqlite'), 'read')
+})
+
+afterEach(() => {
+  reader.close()
+  writer.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let lastId = 0
+const adding = (name: string, refuseWith?: string): Call => ({
+  id: ++lastId,
+  name: add.name,
+  args: { rows: [{ name }], ...(refuseWith !== undefined && { refuseWith }) },
+})
+
+/** What has been committed. */
+function stored(): string[] {
+  const rows = reader.inSnapshot(() => reader.run(operationNamed(list.name), {})) as ProbeRow[]
+  return rows.map((row) => row.name)
+}
+
+/** Answers the turns one after the other, and notes what others see at each of these times. */
+function playing(turns: readonly Turn[], seen: string[][] = []): () => Turn {
+  const left = [...turns]
+  return () => {
+    seen.push(stored())
+    return left.shift() ?? { kind: 'bare', calls: [] }
+  }
+}
+
+const bare = (...calls: Call[]): Turn => ({ kind: 'bare', calls })
+const guarded = (...calls: Call[]): Turn => ({ kind: 'guarded', calls })
+
+it('commits all turns together', () => {
+  const seen: string[][] = []
+  const ran: Call[] = []
+  const turns = [bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'), adding('a2'))]
+  const outcomes = writeShared(writer, ran, playing(turns, seen))
+  expect(outcomes).toEqual([{ value: 1 }, { value: 1 }, { value: 1 }, { value: 1 }])
+  expect(ran).toEqual(turns.flatMap((turn) => turn.calls))
+  expect(seen).toEqual([[], [], [], []])
+  expect(stored()).toEqual(['b1', 'b2', 'a1', 'a2'])
+})
+
+it('refuses one of those that join without the others, and without running these again', () => {
+  const ran: Call[] = []
+  const seen: string[][] = []
+  const turns = [bare(adding('b1')), guarded(adding('a1'), adding('a2', 'no'), adding('a3'))]
+  const outcomes = writeShared(writer, ran, playing(turns, seen))
+  expect(outcomes.map((outcome) => 'value' in outcome)).toEqual([true, true, false, true])
+  expect(seen).toHaveLength(3)
+  expect(stored()).toEqual(['b1', 'a1', 'a3'])
+})
+
+it('keeps what others did when a large operation throws', () => {
+  const ran: Call[] = []
+  const turns = [bare(adding('b1')), bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'))]
+  const outcomes = writeShared(writer, ran, playing(turns))
+  expect(outcomes.map((outcome) => 'value' in outcome)).toEqual([true, false])
+  expect(ran).toHaveLength(2)
+  expect(stored()).toEqual(['b1'])
+})
