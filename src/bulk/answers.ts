@@ -16,7 +16,7 @@ type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcom
 /** How many errors an answer spells out. */
 const MOST_ERRORS = 100
 /** How many ids of a list an action shows again. */
-const MOST_IDS_SHOWN = 100
+export const MOST_IDS_SHOWN = 100
 
 /** The counts by outcome; their sum is the number of decided items. */
 export function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
@@ -79,11 +79,15 @@ export async function pageOf(
   return { items, next }
 }
 
-/** The selector for the records. A list of ids may be very long; all of them are in the outcomes. */
-export function selectorForRecords(given: object): string {
+/**
+ * The selector for the records. A list of ids may be very long; all of them are in the outcomes.
+ * @param total how many ids there were, when only the first of them are given.
+ */
+export function selectorForRecords(given: object, total?: number): string {
   const { workflowRunIds: ids, ...others } = given as { workflowRunIds?: readonly string[] }
-  if (ids === undefined || ids.length <= MOST_IDS_SHOWN) return JSON.stringify(given)
-  return JSON.stringify({ ...others, workflowRunIds: ids.slice(0, MOST_IDS_SHOWN), workflowRunIdsTotal: ids.length })
+  const workflowRunIdsTotal = total ?? ids?.length ?? 0
+  if (ids === undefined || workflowRunIdsTotal <= MOST_IDS_SHOWN) return JSON.stringify(given)
+  return JSON.stringify({ ...others, workflowRunIds: ids.slice(0, MOST_IDS_SHOWN), workflowRunIdsTotal })
 }
 
 /** An action with its progress. */

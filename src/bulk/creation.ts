@@ -3,7 +3,7 @@ import { type Caller, type Reply, reply } from '../http/index.js'
 import { operations } from '../store/index.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import type { Fences } from './fences.js'
-import type { FixedSet } from './freeze.js'
+import type { FixedSet } from './fixed-set.js'
 import type { Target } from './selector.js'
 import type { BulkWorker, WorkerDeps } from './worker.js'
 

@@ -3,7 +3,7 @@ import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/oper
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../store/operations/runs.js'
-import { chunksOf, type FixedSet, itemsOf, parts } from './freeze.js'
+import { chunksOf, type FixedSet, itemsOf, parts } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000

@@ -11,7 +11,7 @@ import type { BulkKindName } from '../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf } from '../workflow/index.js'
 import { selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
-import type { FixedSet } from './freeze.js'
+import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixMessages } from './freeze-messages.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>

@@ -156,6 +156,7 @@ export const cancelWorkflowRuns = endpoint({
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
+  parsedBy: 'handler',
   success: { status: 200, description: 'How many runs were cancelled.', body: CancelAnswer },
   otherAnswers: [
     {

@@ -21,6 +21,7 @@
  */
 export type { Authenticator, Caller } from './caller.js'
 export { discardBody } from './discard-body.js'
+export { parseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
 export { sendWhole } from './send.js'

@@ -7,7 +7,7 @@ import { type Arrival, arrivalOf } from './arrival.js'
 import { readBody } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
 import { discardBody } from './discard-body.js'
-import { nestsDeeperThan } from './nesting.js'
+import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
 import { sendJson } from './send.js'
@@ -169,7 +169,6 @@ function bearerToken(header: string | undefined, target: string): string | undef
 }
 
 const NO_BYTES = new Uint8Array()
-const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
 function parseBody(endpoint: Endpoint, received: Uint8Array | Readable | undefined): unknown {
@@ -181,26 +180,11 @@ function parseBody(endpoint: Endpoint, received: Uint8Array | Readable | undefin
     case 'raw':
       return bytes
     case 'json': {
+      if (endpoint.parsedBy === 'handler') return bytes
       const value = bytes.length === 0 ? null : parseJson(bytes)
       if (value !== null) return value
       return endpoint.body.optional ? undefined : {}
     }
-  }
-}
-
-/** Far more than any request needs, and far less than what a recursive function can stand. */
-const MOST_LEVELS = 64
-
-function parseJson(bytes: Uint8Array): unknown {
-  if (nestsDeeperThan(bytes, MOST_LEVELS)) {
-    throw new HomeportError('invalid_request', {
-      problem: `The request body nests lists and objects more than ${MOST_LEVELS} levels deep. Send a flatter one.`,
-    })
-  }
-  try {
-    return JSON.parse(decoder.decode(bytes))
-  } catch (error) {
-    throw new HomeportError('invalid_json', { reason: error instanceof Error ? error.message : 'it cannot be read' })
   }
 }
 

@@ -39,6 +39,8 @@ export interface Dialect {
   startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
   /** `test` holds for at least one of the texts of a list parameter. */
   someText(list: readonly string[], test: (item: Expression<string>) => RawBuilder<boolean>): RawBuilder<boolean>
+  /** All numbers of a column as one text, a JSON list in no certain order: thousands of rows would cost several times as much. */
+  numbersOf(column: string): RawBuilder<string>
   /** Locks the selected rows until the transaction ends, where transactions run side by side. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
 }
@@ -70,6 +72,7 @@ export const sqliteDialect: Dialect = {
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
   someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
+  numbersOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
   forUpdate: (builder) => builder,
 }
 
@@ -97,6 +100,7 @@ export const postgresDialect: Dialect = {
   startsWith: starts,
   someText: (list, test) =>
     sql<boolean>`exists (select 1 from unnest(${list}::text[]) as item (value) where ${test(ITEM)})`,
+  numbersOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
 }
 

@@ -76,7 +76,7 @@ export async function statesOf(
 /** How many of these runs have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
-  return (await store.run(operations.bulkSelect.selectNamed, args)).finished.length
+  return (await store.run(operations.bulkNamed.selectNamed, args)).finished.length
 }
 
 /** How many messages are pending in the whole store. */

@@ -3,7 +3,6 @@ import { sql } from 'kysely'
 import type { Dialect } from '../dialect.js'
 import { all, only, read, type Transaction } from '../operation.js'
 import { type Query, query } from '../query.js'
-import type { RunState } from '../schema/runs.js'
 import { packSeqs } from './bulk-pack.js'
 
 /**
@@ -118,8 +117,22 @@ const CONDITIONS = {
 /** The conditions of a query; its text depends on nothing else. */
 type Shape = readonly (keyof typeof CONDITIONS)[]
 
-function buildMatching(shape: Shape): Query<MatchParams, { seq: number }> {
-  return query<MatchParams, { seq: number }>(({ db, p, d }) => {
+/** Numbers of rows, as `Dialect.numbersOf` gives them. */
+export interface Numbers {
+  readonly seqs: string
+}
+
+/** Asks for all the numbers at once, in an order of ours. */
+export function* numbersOf<Params extends object>(
+  asked: Query<Params, Numbers>,
+  params: Params,
+): Transaction<number[]> {
+  const { seqs } = yield* only(asked, params)
+  return JSON.parse(seqs)
+}
+
+function buildMatching(shape: Shape): Query<MatchParams, Numbers> {
+  return query<MatchParams, Numbers>(({ db, p, d }) => {
     let matching = db
       .selectFrom('runs')
       .select('seq')
@@ -128,14 +141,15 @@ function buildMatching(shape: Shape): Query<MatchParams, { seq: number }> {
       .where('seq', '>', p.after)
       .where('seq', '<=', p.last)
     for (const condition of shape) matching = matching.where(CONDITIONS[condition](d, p))
-    return matching.orderBy('seq').limit(p.most)
+    const first = matching.orderBy('seq').limit(p.most).as('first')
+    return db.selectFrom(first).select(d.numbersOf('seq').as('seqs'))
   })
 }
 
-const matchingByShape = new Map<string, Query<MatchParams, { seq: number }>>()
+const matchingByShape = new Map<string, Query<MatchParams, Numbers>>()
 
 /** The query with these conditions; there are few combinations, and each is built once. */
-function matching(shape: Shape): Query<MatchParams, { seq: number }> {
+function matching(shape: Shape): Query<MatchParams, Numbers> {
   const key = shape.join()
   const known = matchingByShape.get(key) ?? buildMatching(shape)
   matchingByShape.set(key, known)
@@ -156,7 +170,13 @@ function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => given[name] !== undefined)
   const { accountId, after, most } = args
-  return (yield* all(matching(shape), { ...given, accountId, after, last, most })).map((row) => row.seq)
+  return ascending(yield* numbersOf(matching(shape), { ...given, accountId, after, last, most }))
+}
+
+/** Sorts numbers; most lists are sorted already, and a comparison in JavaScript would take long for the others. */
+export function ascending(seqs: number[]): number[] {
+  const isSorted = seqs.every((seq, index) => index === 0 || seq >= (seqs[index - 1] ?? 0))
+  return isSorted ? seqs : Array.from(Float64Array.from(seqs).sort())
 }
 
 /** Cuts ascending `runs.seq` into packed chunks. */
@@ -188,58 +208,6 @@ const idsBySeq = query<{ seqs: readonly number[] }, { run_id: string }>(({ db, p
 export const idsOf = read('bulk.idsOf', function* (args: { seqs: readonly number[] }): Transaction<string[]> {
   return args.seqs.length > 0 ? (yield* all(idsBySeq, args)).map((row) => row.run_id) : []
 })
-
-/** Asks which runs ids name. */
-export interface NamedArgs {
-  readonly accountId: string
-  /** Each once. */
-  readonly ids: readonly string[]
-  /** The newest run that may be selected: `runs.seq`. */
-  readonly bound: number
-}
-
-/** The runs that ids name, in no order. */
-export interface NamedRuns {
-  readonly unfinished: readonly number[]
-  readonly finished: readonly number[]
-  /** Ids that name nothing. */
-  readonly absent: readonly string[]
-}
-
-const namedUnfinished = query<NamedArgs, { seq: number }>(({ db, p, d }) =>
-  db
-    .selectFrom('runs')
-    .select('seq')
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('run_id', p.ids))
-    .where('seq', '<=', p.bound)
-    .where('state', '=', sql.lit('RUN_STARTED')),
-)
-const named = query<NamedArgs, { seq: number; run_id: string; state: RunState }>(({ db, p, d }) =>
-  db
-    .selectFrom('runs')
-    .select(['seq', 'run_id', 'state'])
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('run_id', p.ids))
-    .where('seq', '<=', p.bound),
-)
-
-/** Selects the runs of an account that ids name. Most often all of them are unfinished, and nothing else is looked up. */
-export const selectNamed = read(
-  'bulk.selectNamed',
-  function* (args: NamedArgs): Transaction<NamedRuns> {
-    const unfinished = (yield* all(namedUnfinished, args)).map((row) => row.seq)
-    if (unfinished.length === args.ids.length) return { unfinished, finished: [], absent: [] }
-    const rows = yield* all(named, args)
-    const known = new Set(rows.map((row) => row.run_id))
-    return {
-      unfinished,
-      finished: rows.filter((row) => row.state !== 'RUN_STARTED').map((row) => row.seq),
-      absent: args.ids.filter((id) => !known.has(id)),
-    }
-  },
-  { turn: 'background' },
-)
 
 /** A message that an id names. */
 export interface NamedMessage {

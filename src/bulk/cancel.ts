@@ -1,0 +1,113 @@
+import { HomeportError } from '../contract/errors.js'
+import { type Call, type Caller, parseJson, type Reply, reply } from '../http/index.js'
+import { operations } from '../store/index.js'
+import { type CancelAnswer, cancelAnswer, MOST_IDS_SHOWN, selectorForRecords } from './answers.js'
+import { answerLater, createAction, type RouteDeps } from './creation.js'
+import type { Bounds, FixedSet } from './fixed-set.js'
+import { fixSet } from './freeze.js'
+import { fixSent } from './freeze-named.js'
+import { cutLongList } from './long-list.js'
+import { parseSelector, type Selector } from './selector.js'
+
+const SAMPLE_IDS = 20
+
+type Answer = CancelAnswer | Reply
+
+/** A cancel that is understood, with how its set is fixed and what the records say of it. */
+interface Cancel {
+  readonly caller: Caller
+  readonly selector: Selector
+  readonly records: string
+  readonly fix: () => Promise<FixedSet>
+}
+
+/** Cancels many runs. The work does not look at whether the caller is still there: what was asked for is done. */
+export async function cancelRuns(
+  deps: RouteDeps,
+  { caller, body, target }: Pick<Call, 'caller' | 'body' | 'target'>,
+): Promise<Answer> {
+  const question = target.indexOf('?')
+  const query = question < 0 ? '' : target.slice(question + 1)
+  const bytes = body instanceof Uint8Array ? body : new Uint8Array()
+  const sent = await understandSent(deps, caller, bytes, query)
+  if (sent) return carryOut(deps, sent)
+  const given = bytes.length === 0 ? undefined : parseJson(bytes)
+  return carryOut(deps, understood(deps, caller, understandCancel(deps, given, query)))
+}
+
+/** A cancel of runs that is started like an action of any kind. */
+export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
+  const cancel = understood(deps, caller, understandCancel(deps, given, ''))
+  if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
+  const { matched, sample } = await cancel.fix()
+  return reply(200, { matched, sample })
+}
+
+async function carryOut(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
+  const { mode, report } = cancel.selector
+  if (mode === 'dryRun') {
+    const { matched, sample } = await cancel.fix()
+    return { cancelled: 0, matched, sample: [...sample] }
+  }
+  const action = await storeCancel(deps, cancel)
+  return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
+}
+
+function understandCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
+  const parsed = parseSelector(body, query)
+  if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
+  const { fenceUntil } = parsed.selector
+  if (fenceUntil === undefined || fenceUntil > clock.now()) return parsed.selector
+  const problem = `\`fenceUntil\` must lie in the future; found ${fenceUntil}. Nothing was cancelled.`
+  throw new HomeportError('invalid_request', { problem })
+}
+
+function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
+  const { target } = selector
+  const fix = async () => fixSet(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
+  return { caller, selector, records: selectorForRecords(selector.given), fix }
+}
+
+async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
+  const bound = await store.run(operations.bulkSelect.newest, {})
+  return { accountId, most, bound, sample: mode === 'dryRun' ? SAMPLE_IDS : 0 }
+}
+
+/**
+ * A request with a long list of ids, looked up without being parsed here; `undefined` when it has none, or anything about
+ * it is not quite plain: then it is parsed as a whole, which says what is wrong. A fence needs the ids in memory.
+ */
+async function understandSent(
+  deps: RouteDeps,
+  caller: Caller,
+  body: Uint8Array,
+  query: string,
+): Promise<Cancel | undefined> {
+  const cut = cutLongList(body)
+  const [first = new Uint8Array()] = cut?.pieces ?? []
+  const firstIds = operations.bulkNamed.textsOf(first)?.slice(0, MOST_IDS_SHOWN)
+  if (!cut || !firstIds || new URLSearchParams(query).has('workflowRunIds')) return undefined
+  const parsed = parseSelector({ ...cut.rest, workflowRunIds: firstIds }, query)
+  if ('problem' in parsed || parsed.selector.fenceUntil !== undefined) return undefined
+  const { selector } = parsed
+  const sent = await fixSent(deps.store, await boundsOf(deps, caller, selector), cut.pieces)
+  if (!sent) return undefined
+  return { caller, selector, records: selectorForRecords(selector.given, sent.given), fix: async () => sent.set }
+}
+
+function storeCancel(deps: RouteDeps, { caller, selector, records, fix }: Cancel) {
+  const { target, reason, ratePerSecond, fenceUntil: until } = selector
+  const fence = until === undefined ? undefined : { target, until }
+  return createAction(deps, caller, { kind: 'cancelRuns', selector: records, reason, ratePerSecond, fence }, fix)
+}
+
+async function answerNow(
+  { store, worker }: RouteDeps,
+  action: operations.bulk.BulkActionRow,
+  report: boolean,
+): Promise<Answer> {
+  const ended = await worker.finish(action)
+  if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
+  // Whoever has paused it may leave it so for days: the caller is told where to look instead of waiting.
+  return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
+}

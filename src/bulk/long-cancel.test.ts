@@ -1,0 +1,82 @@
+import { beforeAll, expect, it } from 'vitest'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type BulkUnderTest, startBulk } from './testing/harness.js'
+import { finishRun, startRuns, statesOf } from './testing/runs.js'
+
+const RUNS = '/v2/workflows/runs'
+/** With these a request is long, and its list comes in several pieces. */
+const UNKNOWN = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
+
+/** Ways to write the same request: only the first is plain enough to be cut. */
+const WRITINGS: readonly (readonly [string, (request: object) => string])[] = [
+  ['is cut into pieces', (request) => JSON.stringify(request)],
+  ['is parsed as a whole', (request) => JSON.stringify(request).replace('wfr_unknown', 'wfr\\u005funknown')],
+]
+
+let accounts = 0
+const newAccount = () => `long-${++accounts}`
+
+/** The known ids at both ends and in the middle, among very many others. */
+const spread = (ids: readonly string[]): string[] => [
+  ...ids.toReversed(),
+  ...UNKNOWN.slice(0, 4_000),
+  ...ids,
+  ...UNKNOWN.slice(2_000),
+  ...ids,
+]
+
+describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
+  let store: Store
+  let service: BulkUnderTest
+  beforeAll(async () => {
+    store = await openStore()
+    service = await startBulk(store)
+  })
+
+  it.each(WRITINGS)('gives every run one outcome, however often it is named, when it %s', async (_, write) => {
+    const account = newAccount()
+    const ids = await startRuns(store, account, 6)
+    await startRuns(store, account, 2)
+    await finishRun(store, account, ids[0] ?? '')
+    await service.cancel(account, { workflowRunIds: [ids[1]] })
+    const workflowRunIds = spread(ids)
+    const answer = await service.cancel(account, write({ workflowRunIds, report: true }))
+    const outcomes = { cancelled: 4, alreadyFinished: 2, notFound: UNKNOWN.length, failed: 0 }
+    expect(answer).toMatchObject({ cancelled: 4, failed: 1, outcomes })
+    expect(await statesOf(store, account, ids)).toEqual(['RUN_SUCCESS', ...Array(5).fill('RUN_CANCELED')])
+    const { body } = await service.ask(account, 'GET', `/v2/workflows/bulkActions/${answer.actionId}`)
+    const shown = { workflowRunIds: workflowRunIds.slice(0, 100), workflowRunIdsTotal: workflowRunIds.length }
+    expect(body).toMatchObject({ matched: ids.length + UNKNOWN.length, selector: { ...shown, report: true } })
+  })
+
+  it.each(WRITINGS)('takes the oldest of them, or only looks, when it %s', async (_, write) => {
+    const account = newAccount()
+    const ids = await startRuns(store, account, 5)
+    const workflowRunIds = spread(ids)
+    const look = await service.cancel(account, write({ workflowRunIds, dryRun: true }))
+    expect(look).toEqual({ cancelled: 0, matched: 5, sample: ids })
+    expect(await service.cancel(account, write({ workflowRunIds, count: 2 }))).toEqual({ cancelled: 2 })
+    const left = Array(3).fill('RUN_STARTED')
+    expect(await statesOf(store, account, ids)).toEqual(['RUN_CANCELED', 'RUN_CANCELED', ...left])
+  })
+
+  it.each([
+    ['an empty text', { workflowRunIds: [...UNKNOWN, ''] }, '', '`workflowRunIds[9000]` is an empty text'],
+    ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000]` must be a text'],
+    ['a field that is not known', { workflowRunIds: UNKNOWN, lable: 'a' }, '', 'lable'],
+    ['other ids in the query', { workflowRunIds: UNKNOWN }, '?workflowRunIds=wfr_1', 'with different values'],
+  ])('is refused for %s, and nothing is cancelled', async (_, request, query, problem) => {
+    const account = newAccount()
+    const [id = ''] = await startRuns(store, account, 1)
+    const body = { ...request, workflowRunIds: [id, ...request.workflowRunIds.slice(1)] }
+    const answer = await service.ask(account, 'DELETE', RUNS + query, body)
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining(problem) } })
+    expect(await statesOf(store, account, [id])).toEqual(['RUN_STARTED'])
+  })
+
+  it('says what is wrong with JSON that breaks off behind the list', async () => {
+    const text = JSON.stringify({ workflowRunIds: UNKNOWN }).slice(0, -1)
+    expect(await service.ask(newAccount(), 'DELETE', RUNS, text)).toMatchObject({ status: 400 })
+  })
+})
