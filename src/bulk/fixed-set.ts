@@ -1,4 +1,5 @@
 import { operations } from '../store/index.js'
+import { othersFirst } from './ascending.js'
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
 export const CHUNK_ITEMS = 2_000
@@ -42,7 +43,7 @@ export async function chunksInTurns(ascending: readonly number[]): Promise<opera
   const chunks: operations.bulkSelect.PackedSeqs[] = []
   for (const part of parts(ascending, CHUNKS_A_TURN * CHUNK_ITEMS)) {
     chunks.push(...operations.bulkSelect.packChunks(part, CHUNK_ITEMS))
-    await new Promise((resolve) => setImmediate(resolve))
+    await othersFirst()
   }
   return chunks
 }

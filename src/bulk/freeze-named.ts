@@ -1,4 +1,5 @@
 import { operations, type Store } from '../store/index.js'
+import { Ascending } from './ascending.js'
 import { type Bounds, chunksInTurns, type FixedSet, parts } from './fixed-set.js'
 
 /** Fixing a set that is given by ids. Of a list of hundreds of thousands nobody ever holds more than a page as texts. */
@@ -63,14 +64,14 @@ async function eachPage<Page, Answer>(
 
 /** What has been found so far. */
 class Found {
-  readonly #unfinished: number[] = []
-  readonly #finished: number[] = []
+  readonly #unfinished = new Ascending()
+  readonly #finished = new Ascending()
   readonly #absent = new Set<string>()
   #given = 0
 
   add({ unfinished, finished, absent, given }: NamedRuns): void {
-    this.#unfinished.push(...unfinished)
-    this.#finished.push(...finished)
+    this.#unfinished.add(unfinished)
+    this.#finished.add(finished)
     for (const id of absent) this.#absent.add(id)
     this.#given += given
   }
@@ -80,8 +81,8 @@ class Found {
   }
 
   async fix(store: Store, { most, sample }: Bounds): Promise<FixedSet> {
-    const oldest = distinct(this.#unfinished).slice(0, most)
-    const all = this.#finished.length > 0 ? distinct([...oldest, ...this.#finished]) : oldest
+    const oldest = await this.#unfinished.take(most)
+    const all = this.#finished.isEmpty ? oldest : await this.#with(oldest)
     return {
       chunks: await chunksInTurns(all),
       absent: parts([...this.#absent]),
@@ -89,8 +90,12 @@ class Found {
       sample: await store.run(operations.bulkSelect.idsOf, { seqs: oldest.slice(0, sample) }),
     }
   }
-}
 
-function distinct(seqs: number[]): number[] {
-  return operations.bulkSelect.ascending(seqs).filter((seq, index, sorted) => seq !== sorted[index - 1])
+  /** A run may have ended between two pages that name it. */
+  async #with(oldest: readonly number[]): Promise<number[]> {
+    const all = new Ascending()
+    all.add(await this.#finished.take())
+    all.add(oldest)
+    return all.take()
+  }
 }
