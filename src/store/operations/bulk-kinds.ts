@@ -37,9 +37,9 @@ function* otherwise<State extends RunState | MessageState>(
   states: (seqs: readonly number[]) => Transaction<{ seq: number; state: State }[]>,
   meaning: (state: State) => Decided,
 ): Transaction<Done['otherwise']> {
+  if (succeeded.length === items.length) return () => 'notFound'
   const done = new Set(succeeded)
-  const others = items.filter((seq) => !done.has(seq))
-  const found = others.length > 0 ? yield* states(others) : []
+  const found = yield* states(items.filter((seq) => !done.has(seq)))
   const outcomes = new Map(found.map(({ seq, state }) => [seq, meaning(state)]))
   return (seq) => outcomes.get(seq) ?? 'notFound'
 }

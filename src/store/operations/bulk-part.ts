@@ -1,7 +1,7 @@
 import { change, first, type Operation, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { type BulkActionRow, type Counters, count, lockAction } from './bulk-action.js'
-import { type ItemOutcome, outcomeByte, outcomeOf, unpackSeqs } from './bulk-pack.js'
+import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 import type { PendingRow } from './messages.js'
 
 /**
@@ -63,51 +63,66 @@ const setOutcomes = query<{ actionSeq: number; chunk: number; outcomes: Uint8Arr
     .where('chunk', '=', p.chunk),
 )
 
-/** An item of a part that has no outcome yet. */
-interface OpenItem {
-  readonly position: number
-  readonly seq: number
-}
-
+/** What a part is about. Parts are many: their items lie in plain lists of numbers. */
 interface OpenPart {
+  /** Of the whole chunk. */
   readonly outcomes: Uint8Array
-  readonly open: readonly OpenItem[]
+  /** Items that have no outcome yet, and their positions in the chunk. */
+  readonly seqs: number[]
+  readonly positions: number[]
   /** Items that an earlier try was done to, of whose commit its caller did not learn. */
-  readonly before: readonly number[]
+  readonly before: number[]
 }
 
-function* openItems(part: ChunkPart): Transaction<OpenPart> {
-  const row = yield* first(chunkForUpdate, part)
-  if (!row?.seqs) return { outcomes: new Uint8Array(), open: [], before: [] }
-  const outcomes = Uint8Array.from(row.outcomes ?? new Uint8Array(row.items))
-  const items = unpackSeqs(row.seqs)
-    .slice(part.from, part.to)
-    .map((seq, index) => ({ position: part.from + index, seq }))
-  const having = (outcome: ItemOutcome) => items.filter(({ position }) => outcomeOf(outcomes[position]) === outcome)
-  return { outcomes, open: having('pending'), before: having('succeeded').map((item) => item.seq) }
+const PENDING = outcomeByte('pending')
+const SUCCEEDED = outcomeByte('succeeded')
+
+function* openItems({ from, to, ...chunk }: ChunkPart): Transaction<OpenPart> {
+  const row = yield* first(chunkForUpdate, chunk)
+  const outcomes = row?.outcomes ? new Uint8Array(row.outcomes) : new Uint8Array(row?.items ?? 0)
+  const part: OpenPart = { outcomes, seqs: [], positions: [], before: [] }
+  const items = row?.seqs ? unpackSeqs(row.seqs).slice(from, to) : []
+  for (const [index, seq] of items.entries()) {
+    const outcome = outcomes[from + index]
+    if (outcome === SUCCEEDED) part.before.push(seq)
+    if (outcome !== PENDING) continue
+    part.seqs.push(seq)
+    part.positions.push(from + index)
+  }
+  return part
+}
+
+const NONE: Counters = {
+  succeeded: 0,
+  alreadyFinished: 0,
+  alreadyCancelled: 0,
+  notFound: 0,
+  failed: 0,
+  skipped: 0,
+}
+
+/** Notes the outcomes of open items in the chunk, and counts them. */
+function note({ outcomes, seqs, positions }: OpenPart, { succeeded, otherwise }: Done): Counters {
+  // Most often it was done to all of them.
+  if (succeeded.length === seqs.length) {
+    for (const position of positions) outcomes[position] = SUCCEEDED
+    return { ...NONE, succeeded: seqs.length }
+  }
+  const counters = { ...NONE }
+  const done = new Set(succeeded)
+  for (const [index, seq] of seqs.entries()) {
+    const outcome = done.has(seq) ? 'succeeded' : otherwise(seq)
+    outcomes[positions[index] ?? 0] = outcomeByte(outcome)
+    counters[outcome === 'fenced' ? 'failed' : outcome]++
+  }
+  return counters
 }
 
 /** Writes the outcomes of open items into their chunk and the counters, and ends the action with its last one. */
-function* decide(
-  part: ChunkPart,
-  { outcomes, open }: OpenPart,
-  of: (seq: number) => Decided,
-): Transaction<BulkActionRow> {
-  const counters: Counters = {
-    succeeded: 0,
-    alreadyFinished: 0,
-    alreadyCancelled: 0,
-    notFound: 0,
-    failed: 0,
-    skipped: 0,
-  }
-  for (const { position, seq } of open) {
-    const outcome = of(seq)
-    outcomes[position] = outcomeByte(outcome)
-    counters[outcome === 'fenced' ? 'failed' : outcome]++
-  }
-  yield* change(setOutcomes, { actionSeq: part.actionSeq, chunk: part.chunk, outcomes, decided: open.length })
-  return yield* count(part.actionSeq, counters, part.at)
+function* decide({ actionSeq, chunk, at }: ChunkPart, open: OpenPart, done: Done): Transaction<BulkActionRow> {
+  const counters = note(open, done)
+  yield* change(setOutcomes, { actionSeq, chunk, outcomes: open.outcomes, decided: open.seqs.length })
+  return yield* count(actionSeq, counters, at)
 }
 
 /**
@@ -117,16 +132,11 @@ function* decide(
 function* workOn<Part extends ChunkPart>(part: Part, act: Act<Part>): Transaction<DecidedPart> {
   const action = yield* lockAction(part.actionSeq)
   if (action.state !== 'running') return { succeeded: [], offers: [], action }
-  const chunk = yield* openItems(part)
-  if (chunk.open.length === 0) return { succeeded: chunk.before, offers: [], action }
-  const done = yield* act(
-    chunk.open.map((item) => item.seq),
-    action,
-    part,
-  )
-  const succeeded = new Set(done.succeeded)
-  const after = yield* decide(part, chunk, (seq) => (succeeded.has(seq) ? 'succeeded' : done.otherwise(seq)))
-  return { succeeded: [...chunk.before, ...done.succeeded], offers: done.offers, action: after }
+  const open = yield* openItems(part)
+  if (open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
+  const done = yield* act(open.seqs, action, part)
+  const after = yield* decide(part, open, done)
+  return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }
 }
 
 /** Declares what an action does to the items of a part; everybody else's writes go before it. */
