@@ -22,7 +22,7 @@ export interface FixedSet {
   readonly chunks: readonly operations.bulkSelect.PackedSeqs[]
   /** Ids that name nothing. */
   readonly absent: readonly (readonly string[])[]
-  /** How many of the set the action can still be done to. */
+  /** How many of the set the action can still be done to; for ids without bounds, how many exist. */
   readonly matched: number
   /** The first ids of those. */
   readonly sample: readonly string[]

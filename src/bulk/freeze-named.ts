@@ -8,11 +8,11 @@ type NamedRuns = operations.bulkNamed.NamedRuns
 
 /** Selects the runs that pages of ids name. An id may come more than once. */
 export async function fixNamed(store: Store, bounds: Bounds, pages: readonly (readonly string[])[]): Promise<FixedSet> {
-  const { accountId, bound } = bounds
+  const shared = sharedArgs(bounds)
   const found = new Found()
   await eachPage(
     pages,
-    (ids) => store.run(operations.bulkNamed.selectNamed, { accountId, ids, bound }),
+    (ids) => store.run(operations.bulkNamed.selectNamed, { ids, ...shared }),
     (page) => found.add(page),
   )
   return found.fix(store, bounds)
@@ -30,19 +30,24 @@ export async function fixSent(
   bounds: Bounds,
   pieces: readonly Uint8Array[],
 ): Promise<SentSet | undefined> {
-  const { accountId, bound } = bounds
+  const shared = sharedArgs(bounds)
   const found = new Found()
   let isPlain = true
   const ask = (piece: Uint8Array) => {
     // A copy: the whole of what a piece is cut from would go along to the store.
     const elements = new Uint8Array(piece)
-    return store.run(operations.bulkNamed.selectSent, { accountId, elements, bound })
+    return store.run(operations.bulkNamed.selectSent, { elements, ...shared })
   }
   await eachPage(pieces, ask, (page) => {
     if (page) found.add(page)
     else isPlain = false
   })
   return isPlain ? { set: await found.fix(store, bounds), given: found.given } : undefined
+}
+
+/** What became of a run is told when its turn comes, unless only so many unfinished ones are to be taken or counted. */
+function sharedArgs({ accountId, bound, most, sample }: Bounds): Omit<operations.bulkNamed.NamedArgs, 'ids'> {
+  return { accountId, bound, wanted: most === undefined && sample === 0 ? 'all' : 'unfinished' }
 }
 
 /** Goes through pages in order. The next one is asked for before the last is answered: nothing idles between them. */
@@ -64,14 +69,14 @@ async function eachPage<Page, Answer>(
 
 /** What has been found so far. */
 class Found {
-  readonly #unfinished = new Ascending()
-  readonly #finished = new Ascending()
+  readonly #wanted = new Ascending()
+  readonly #ended = new Ascending()
   readonly #absent = new Set<string>()
   #given = 0
 
-  add({ unfinished, finished, absent, given }: NamedRuns): void {
-    this.#unfinished.add(unfinished)
-    this.#finished.add(finished)
+  add({ found, ended, absent, given }: NamedRuns): void {
+    this.#wanted.add(found)
+    this.#ended.add(ended)
     for (const id of absent) this.#absent.add(id)
     this.#given += given
   }
@@ -81,8 +86,8 @@ class Found {
   }
 
   async fix(store: Store, { most, sample }: Bounds): Promise<FixedSet> {
-    const oldest = await this.#unfinished.take(most)
-    const all = this.#finished.isEmpty ? oldest : await this.#with(oldest)
+    const oldest = await this.#wanted.take(most)
+    const all = this.#ended.isEmpty ? oldest : await this.#with(oldest)
     return {
       chunks: await chunksInTurns(all),
       absent: parts([...this.#absent]),
@@ -94,7 +99,7 @@ class Found {
   /** A run may have ended between two pages that name it. */
   async #with(oldest: readonly number[]): Promise<number[]> {
     const all = new Ascending()
-    all.add(await this.#finished.take())
+    all.add(await this.#ended.take())
     all.add(oldest)
     return all.take()
   }

@@ -75,8 +75,8 @@ export async function statesOf(
 
 /** How many of these runs have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
-  const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
-  return (await store.run(operations.bulkNamed.selectNamed, args)).finished.length
+  const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER, wanted: 'unfinished' as const }
+  return (await store.run(operations.bulkNamed.selectNamed, args)).ended.length
 }
 
 /** How many messages are pending in the whole store. */

@@ -6,24 +6,38 @@ import { type Numbers, numbersOf } from './bulk-select.js'
 
 /** Which runs ids name. A list of hundreds of thousands comes in pieces, and is best not looked at before it is here. */
 
+/** Which of the runs that ids name are wanted; to tell those that have ended apart, each has to be looked at. */
+export type WantedRuns = 'all' | 'unfinished'
+
 /** Asks for the runs of some ids. */
 export interface NamedArgs {
   readonly accountId: string
   readonly ids: readonly string[]
   /** The newest run that may be selected: `runs.seq`. */
   readonly bound: number
+  readonly wanted: WantedRuns
 }
 
 /** The runs that ids name, each once, in no order. */
 export interface NamedRuns {
-  readonly unfinished: readonly number[]
-  readonly finished: readonly number[]
+  /** Those that were wanted. */
+  readonly found: readonly number[]
+  /** The others: they have ended. */
+  readonly ended: readonly number[]
   /** Ids that name nothing, as often as they were given. */
   readonly absent: readonly string[]
   /** How many ids were given. */
   readonly given: number
 }
 
+const namedAll = query<NamedArgs, Numbers>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(d.numbersOf('seq').as('seqs'))
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('run_id', p.ids))
+    .where('seq', '<=', p.bound),
+)
 const namedUnfinished = query<NamedArgs, Numbers>(({ db, p, d }) =>
   db
     .selectFrom('runs')
@@ -43,28 +57,23 @@ const named = query<NamedArgs, { seq: number; run_id: string; state: RunState }>
 )
 
 function* namedAmong(args: NamedArgs): Transaction<NamedRuns> {
-  const unfinished = yield* numbersOf(namedUnfinished, args)
+  const found = yield* numbersOf(args.wanted === 'all' ? namedAll : namedUnfinished, args)
   const given = args.ids.length
-  if (unfinished.length === given) return { unfinished, finished: [], absent: [], given }
+  if (found.length === given) return { found, ended: [], absent: [], given }
   const rows = yield* all(named, args)
   const known = new Set(rows.map((row) => row.run_id))
-  return {
-    unfinished,
-    finished: rows.filter((row) => row.state !== 'RUN_STARTED').map((row) => row.seq),
-    absent: args.ids.filter((id) => !known.has(id)),
-    given,
-  }
+  const ended = args.wanted === 'all' ? [] : rows.filter((row) => row.state !== 'RUN_STARTED')
+  const absent = args.ids.filter((id) => !known.has(id))
+  return { found, ended: ended.map((row) => row.seq), absent, given }
 }
 
-/** Selects the runs of an account that ids name. Most often all of them are unfinished, and nothing else is looked up. */
+/** Selects the runs of an account that ids name. Most often all of them are found at once, and nothing else is looked up. */
 export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => namedAmong(args), { turn: 'background' })
 
 /** Asks for the runs of ids as they were sent. */
-export interface SentArgs {
-  readonly accountId: string
+export interface SentArgs extends Omit<NamedArgs, 'ids'> {
   /** Elements of a JSON list with the commas between them. */
   readonly elements: Uint8Array
-  readonly bound: number
 }
 
 /** The same for ids as they were sent; `undefined` when these are anything but texts, or one of them is empty. */
