@@ -78,14 +78,17 @@ describe('the directory of what is served', () => {
 
   it('tells who asked to be told, after the change, until they no longer want to be', () => {
     const directory = directoryOf()
-    const seen: number[] = []
-    const end = directory.onChange(() => seen.push(directory.list().length))
+    const seen: [string, number][] = []
+    const end = directory.onChange((databaseId) => seen.push([databaseId, directory.list().length]))
     directory.put(rowOf('1'))
     directory.remove('unknown')
     directory.remove('1')
     end()
     directory.put(rowOf('2'))
-    expect(seen).toEqual([1, 0])
+    expect(seen).toEqual([
+      ['1', 1],
+      ['1', 0],
+    ])
   })
 
   it('serves without TLS behind a proxy that terminates it', () => {

@@ -93,7 +93,7 @@ export class ServingDirectory {
   readonly #settings: ServingSettings
   readonly #entries = new Map<string, Entry>()
   readonly #byToken = new Map<string, { readonly entry: Entry; readonly user: DataUser }>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<(databaseId: string) => void>()
   readonly #followers = new Set<DirectoryFollower>()
   #list: readonly ServedDatabase[] | undefined
 
@@ -108,14 +108,14 @@ export class ServingDirectory {
     this.#entries.set(row.database_id, entry)
     for (const [token, user] of entry.tokens) this.#byToken.set(token, { entry, user })
     for (const follower of this.#followers) follower.put(row)
-    this.#changed()
+    this.#changed(row.database_id)
   }
 
   /** Serves a database no longer. */
   remove(databaseId: string): void {
     if (!this.#forget(databaseId)) return
     for (const follower of this.#followers) follower.remove(databaseId)
-    this.#changed()
+    this.#changed(databaseId)
   }
 
   /** Checks a password; `username` is undefined for the one-argument AUTH, which means `default`. */
@@ -147,14 +147,19 @@ export class ServingDirectory {
     return this.#entries.get(databaseId)?.row
   }
 
+  /** A database as it is served; undefined when it is not. */
+  find(databaseId: string): ServedDatabase | undefined {
+    return this.#entries.get(databaseId)?.served
+  }
+
   /** Every database that is served. The same array until something changes. */
   list(): readonly ServedDatabase[] {
     this.#list ??= [...this.#entries.values()].map((entry) => entry.served)
     return this.#list
   }
 
-  /** Calls `listener` whenever a database appears, changes or goes. Returns what ends that. */
-  onChange(listener: () => void): () => void {
+  /** Calls `listener` whenever a database appears, changes or goes, with its id. Returns what ends that. */
+  onChange(listener: (databaseId: string) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -183,9 +188,9 @@ export class ServingDirectory {
     return this.#entries.delete(databaseId)
   }
 
-  #changed(): void {
+  #changed(databaseId: string): void {
     this.#list = undefined
-    for (const listener of [...this.#listeners]) listener()
+    for (const listener of [...this.#listeners]) listener(databaseId)
   }
 }
 

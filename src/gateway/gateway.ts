@@ -18,6 +18,7 @@ import type {
 import { DatabaseListener } from './tcp/database-listener.js'
 import { DomainListener } from './tcp/domain-listener.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './tcp/outlet.js'
+import { ServerNames } from './tls/server-names.js'
 
 /** What a gateway is made of. */
 export interface GatewayOptions {
@@ -83,8 +84,9 @@ class DataPlane implements Gateway {
   readonly #logins: LoginWatch
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
-  /** The databases with a server name, by that. */
-  readonly #byName = new Map<string, string>()
+  /** Databases whose port could not be opened; it is tried again with the next change of any. */
+  readonly #shut = new Set<string>()
+  readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
   #unsubscribe: (() => void) | undefined
   #lastClientId = 0
@@ -117,8 +119,9 @@ class DataPlane implements Gateway {
   async start(): Promise<void> {
     await this.#rest.listen()
     await this.#domain?.listen()
-    this.#unsubscribe = this.#options.directory.onChange(() => this.#follow())
-    this.#follow()
+    const { directory } = this.#options
+    this.#unsubscribe = directory.onChange((databaseId) => this.#onChange(databaseId))
+    for (const { databaseId } of directory.list()) this.#follow(databaseId)
     await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
   }
 
@@ -134,7 +137,7 @@ class DataPlane implements Gateway {
     const { settings, clock, logger } = this.#options
     if (settings.domainPort === undefined || !settings.tls) return undefined
     const find = (serverName: string): DatabaseListener | undefined =>
-      this.#open.get(this.#byName.get(serverName) ?? '')?.listener
+      this.#open.get(this.#names.databaseOf(serverName) ?? '')?.listener
     return new DomainListener({
       ...{ settings, clock, logger, find },
       port: settings.domainPort,
@@ -145,7 +148,7 @@ class DataPlane implements Gateway {
   openDatabase(databaseId: string): Promise<void> {
     const open = this.#open.get(databaseId)
     if (open) return open.listening
-    const database = this.#find(databaseId)
+    const database = this.#options.directory.find(databaseId)
     if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
     return this.#openListener(database)
   }
@@ -155,37 +158,35 @@ class DataPlane implements Gateway {
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {
-    const database = this.#find(databaseId)
+    const database = this.#options.directory.find(databaseId)
     return database && this.#guards.of(database).usage
   }
 
-  #find(databaseId: string): ServedDatabase | undefined {
-    return this.#options.directory.list().find((served) => served.databaseId === databaseId)
+  /** A change of one database costs the same however many there are. */
+  #onChange(databaseId: string): void {
+    for (const changed of new Set([databaseId, ...this.#shut])) this.#follow(changed)
+    this.#rest.recheck()
   }
 
-  /** Makes the open ports those of the directory. */
-  #follow(): void {
-    const served = new Map(this.#options.directory.list().map((database) => [database.databaseId, database]))
-    this.#byName.clear()
-    for (const { serverName, databaseId } of served.values()) {
-      if (serverName !== undefined) this.#byName.set(serverName, databaseId)
+  /** Makes the port of a database what the directory says. */
+  #follow(databaseId: string): void {
+    const database = this.#options.directory.find(databaseId)
+    this.#names.put(databaseId, database?.serverName)
+    const listener = this.#open.get(databaseId)?.listener
+    if (database && listener && samePort(database, listener.database)) {
+      this.#update(listener, database)
+      return
     }
-    for (const [databaseId, { listener }] of this.#open) {
-      const database = served.get(databaseId)
-      if (database && samePort(database, listener.database)) this.#update(listener, database)
-      else this.#forget(databaseId)
-      if (!database) this.#guards.forget(databaseId)
-    }
-    this.#rest.recheck()
-    for (const database of served.values()) {
-      if (this.#open.has(database.databaseId)) continue
-      this.#openListener(database).catch((error: unknown) =>
-        this.#options.logger.error(
-          { err: error, databaseId: database.databaseId },
-          'the port of a database cannot be opened',
-        ),
-      )
-    }
+    if (listener) this.#forget(databaseId)
+    if (database) this.#openOrTell(database)
+    else this.#gone(databaseId)
+  }
+
+  #openOrTell(database: ServedDatabase): void {
+    const { databaseId } = database
+    this.#openListener(database).catch((error: unknown) =>
+      this.#options.logger.error({ err: error, databaseId }, 'the port of a database cannot be opened'),
+    )
   }
 
   #update(listener: DatabaseListener, database: ServedDatabase): void {
@@ -213,6 +214,7 @@ class DataPlane implements Gateway {
       guard: this.#guards.of(database),
       nextClientId,
     })
+    this.#shut.delete(database.databaseId)
     const listening = this.#listen(listener)
     this.#open.set(database.databaseId, { listener, listening })
     await listening
@@ -225,7 +227,10 @@ class DataPlane implements Gateway {
       await listener.listen()
     } catch (error) {
       const { databaseId } = listener.database
-      if (this.#open.get(databaseId)?.listener === listener) this.#open.delete(databaseId)
+      if (this.#open.get(databaseId)?.listener === listener) {
+        this.#open.delete(databaseId)
+        this.#shut.add(databaseId)
+      }
       throw error
     }
   }
@@ -233,6 +238,12 @@ class DataPlane implements Gateway {
   #forget(databaseId: string): void {
     this.#close(databaseId, 0)
     this.#lanes.forget(databaseId)
+  }
+
+  /** The database is served no more. */
+  #gone(databaseId: string): void {
+    this.#shut.delete(databaseId)
+    this.#guards.forget(databaseId)
   }
 
   #close(databaseId: string, graceMs: number): void {

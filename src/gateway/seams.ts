@@ -82,8 +82,10 @@ export interface DatabaseDirectory {
   /** Finds what a REST token opens. */
   byRestToken(token: string): DataAccess | undefined
   list(): readonly ServedDatabase[]
-  /** Calls `listener` whenever a database appears, changes or goes. Returns what ends that. */
-  onChange(listener: () => void): () => void
+  /** One of them; undefined when it is not served. */
+  find(databaseId: string): ServedDatabase | undefined
+  /** Calls `listener` whenever a database appears, changes or goes, with its id. Returns what ends that. */
+  onChange(listener: (databaseId: string) => void): () => void
   /** What a user logs in to the engine with. */
   engineCredentials(databaseId: string, user: DataUser): EngineCredentials
 }

@@ -18,7 +18,7 @@ export class PortGate {
 
   /** Opens the port of a database; rejects with `port_taken` when another program holds it. */
   async open(databaseId: string): Promise<void> {
-    const served = this.#directory.list().find((one) => one.databaseId === databaseId)
+    const served = this.#directory.find(databaseId)
     if (!served) throw new Error(`database ${databaseId} is not served`)
     if (this.#servers.get(databaseId)?.port === served.port) return
     const server = createServer((socket) => socket.destroy())
@@ -40,7 +40,7 @@ export class PortGate {
 
   #closeGone(): void {
     for (const [databaseId, { port, server }] of this.#servers) {
-      if (this.#directory.list().some((one) => one.databaseId === databaseId && one.port === port)) continue
+      if (this.#directory.find(databaseId)?.port === port) continue
       server.close()
       this.#servers.delete(databaseId)
     }

@@ -50,7 +50,7 @@ export interface EntranceParts {
 }
 
 /**
- * The tokens that were used since the directory last changed, with what they open. Looking one up here costs a fraction
+ * The tokens that were used since their database last changed, with what they open. Looking one up here costs a fraction
  * of asking the directory, which has to make a digest. A map finds a text by its seeded hash, so the time of a lookup
  * tells as little about a token as there.
  */
@@ -63,9 +63,9 @@ export class Entrances {
     this.#parts = parts
   }
 
-  /** From now on what is remembered is forgotten with every change of the directory. */
+  /** From now on what is remembered of a database is forgotten when that changes. */
   open(): void {
-    this.#unsubscribe = this.#parts.directory.onChange(() => this.#known.clear())
+    this.#unsubscribe = this.#parts.directory.onChange((databaseId) => this.#forget(databaseId))
   }
 
   /** Remembers nothing any more. */
@@ -78,6 +78,10 @@ export class Entrances {
   /** Finds what a token opens. */
   find(token: string): Entrance | undefined {
     return this.#known.get(token) ?? this.#ask(token)
+  }
+
+  #forget(databaseId: string): void {
+    for (const [token, { key }] of this.#known) if (key.databaseId === databaseId) this.#known.delete(token)
   }
 
   #ask(token: string): Entrance | undefined {

@@ -1,5 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/index.js'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { freePort, waitFor } from '../../../test/support/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -91,6 +93,29 @@ it('opens the port of a database that comes, and says so when another program ho
   await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
   await expect(rig.gateway.openDatabase('db-none')).rejects.toMatchObject({ code: 'database_not_found' })
   await rig.gateway.openDatabase('db-one')
+})
+
+it('opens a port that another program held as soon as that has let it go and any database changes', async () => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  rig.directory.put({ databaseId: 'db-two', port, tls: false })
+  await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
+  holder.close()
+  await once(holder, 'close')
+  rig.directory.put({ ...rig.database, maxClients: 7 })
+  await rig.gateway.openDatabase('db-two')
+  await new RawClient(port).login()
+})
+
+it('follows a change of one database without a look at the others', async () => {
+  const port = await freePort()
+  const list = vi.spyOn(rig.directory, 'list')
+  rig.directory.put({ databaseId: 'db-two', port, tls: false })
+  await rig.gateway.openDatabase('db-two')
+  rig.directory.remove('db-two')
+  expect(rig.gateway.usageOf('db-two')).toBeUndefined()
+  expect(list).not.toHaveBeenCalled()
 })
 
 it('refuses connections above the limit of the database', async () => {

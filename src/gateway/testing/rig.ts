@@ -27,18 +27,18 @@ export const CREDENTIALS = {
 /** A directory that tests fill by hand; every database in it has the `CREDENTIALS`. */
 export class TestDirectory implements DatabaseDirectory {
   readonly databases = new Map<string, ServedDatabase>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<(databaseId: string) => void>()
 
   /** Adds or replaces a database and tells the gateway. */
   put(database: ServedDatabase): void {
     this.databases.set(database.databaseId, database)
-    this.#tell()
+    this.#tell(database.databaseId)
   }
 
   /** Removes a database and tells the gateway. */
   remove(databaseId: string): void {
     this.databases.delete(databaseId)
-    this.#tell()
+    this.#tell(databaseId)
   }
 
   authenticate(_databaseId: string, username: string | undefined, password: string): DataUser | undefined {
@@ -56,7 +56,11 @@ export class TestDirectory implements DatabaseDirectory {
     return [...this.databases.values()]
   }
 
-  onChange(listener: () => void): () => void {
+  find(databaseId: string): ServedDatabase | undefined {
+    return this.databases.get(databaseId)
+  }
+
+  onChange(listener: (databaseId: string) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -66,8 +70,8 @@ export class TestDirectory implements DatabaseDirectory {
     return { username: user, password: passwords[user] ?? '' }
   }
 
-  #tell(): void {
-    for (const listener of this.#listeners) listener()
+  #tell(databaseId: string): void {
+    for (const listener of this.#listeners) listener(databaseId)
   }
 }
 
