@@ -154,7 +154,9 @@ class DataPlane implements Gateway {
   }
 
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
-    return this.#lanes.release(databaseId, manner)
+    const isReleased = this.#lanes.release(databaseId, manner)
+    if (isReleased) this.#guards.rest(databaseId)
+    return isReleased
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {

@@ -37,6 +37,9 @@ export function countedAs(command: Command): keyof CommandTotals {
   return command.access === 'read' ? 'reads' : 'writes'
 }
 
+/** The counts of every database that was sent nothing. */
+const NO_COUNTS = new Float64Array(COMMANDS.length)
+
 /** The month that a time is in. `nowMs` is Unix milliseconds. */
 export function monthIndex(nowMs: number): number {
   const date = new Date(nowMs)
@@ -51,14 +54,13 @@ export function nextMonthMs(nowMs: number): number {
 
 /**
  * What happened on one database, as plain counters that only grow, apart from `connections`, `holds` and `month`. The
- * data plane writes them for every command, so nothing here allocates; whoever keeps series reads them now and then and
- * works with differences.
+ * data plane writes them for every command, so nothing here allocates after the first; whoever keeps series reads them
+ * now and then and works with differences. Most databases sleep, so what takes room is made with the first command.
  *
  * Hits and misses are not here: the engine counts them (`keyspace_hits` in INFO).
  */
 export class DatabaseMeter {
-  /** How often each command was sent to the engine; by its position in `COMMANDS`. */
-  readonly commandCounts = new Float64Array(COMMANDS.length)
+  #commandCounts: Float64Array | undefined
   /** Requests as they are billed, this calendar month. Whoever keeps the books adds what earlier lives counted. */
   readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
   /** Bytes that clients sent: of the Redis protocol all, of HTTP the bodies and targets. */
@@ -78,6 +80,17 @@ export class DatabaseMeter {
   lastActivityAtMs = 0
   /** Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile. */
   holds = 0
+
+  /** How often each command was sent to the engine; by its position in `COMMANDS`. */
+  get commandCounts(): ArrayLike<number> {
+    return this.#commandCounts ?? NO_COUNTS
+  }
+
+  /** Counts a command by its position in `COMMANDS`; with -1 for `times`, one that was counted and is not sent. */
+  countCommand(index: number, times: number): void {
+    this.#commandCounts ??= new Float64Array(NO_COUNTS.length)
+    this.#commandCounts[index] = (this.#commandCounts[index] ?? 0) + times
+  }
 
   /** Bytes in and out since the month began. */
   get monthBytes(): number {

@@ -1,29 +1,37 @@
 const STEPS_PER_OCTAVE = 4
 const OCTAVES = 27
+/** The steps of every histogram that is empty. */
+const NO_COUNTS = new Float64Array(OCTAVES * STEPS_PER_OCTAVE)
 
 /**
  * Durations in steps of a quarter of a doubling, from 1 µs to about 2 minutes: any share of them is told within 25 %.
- * Recording allocates nothing.
+ * Recording allocates nothing but the steps, once, with the first duration.
  */
 export class LatencyHistogram {
-  /** How many durations fell into each step. */
-  readonly counts = new Float64Array(OCTAVES * STEPS_PER_OCTAVE)
+  #counts: Float64Array | undefined
   count = 0
   sumUs = 0
+
+  /** How many durations fell into each step. */
+  get counts(): ArrayLike<number> {
+    return this.#counts ?? NO_COUNTS
+  }
 
   /** Adds a duration in microseconds. */
   record(durationUs: number): void {
     this.count++
     this.sumUs += durationUs
     const step = stepOf(durationUs)
-    this.counts[step] = (this.counts[step] ?? 0) + 1
+    this.#counts ??= new Float64Array(NO_COUNTS.length)
+    this.#counts[step] = (this.#counts[step] ?? 0) + 1
   }
 
   /** The upper end of the step below which the given share (0 to 1) of the durations lies, microseconds; 0 when empty. */
   percentileUs(share: number): number {
     let left = share * this.count
-    for (let step = 0; step < this.counts.length; step++) {
-      left -= this.counts[step] ?? 0
+    const { counts } = this
+    for (let step = 0; step < counts.length; step++) {
+      left -= counts[step] ?? 0
       if (left <= 0 && this.count > 0) return upperEndUs(step)
     }
     return 0

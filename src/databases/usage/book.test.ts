@@ -31,7 +31,7 @@ function bookOf(some: Partial<DatabaseRow> = {}, opening: Partial<Opening> = {})
 /** Counts as the gateway does. */
 function send(book: DatabaseBook, name: string, times = 1, requestsEach = 1): void {
   const index = COMMAND_INDEX.get(name) ?? 0
-  book.meter.commandCounts[index] = (book.meter.commandCounts[index] ?? 0) + times
+  book.meter.countCommand(index, times)
   book.meter.month.requests += times * requestsEach
   book.meter.lastActivityAtMs++
 }

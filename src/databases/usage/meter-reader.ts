@@ -20,22 +20,24 @@ export interface Counted {
 const KINDS = COMMANDS.map(countedAs)
 const WRITES = COMMANDS.map((command) => command.allowed && command.access === 'write')
 
+/** A histogram at the last look: its counts by step, without the zeros. */
 interface SeenLatency {
-  readonly counts: Float64Array
+  readonly counts: Map<number, number>
   count: number
   sumUs: number
 }
 
-/** What the reader has seen; made at the first look that finds something, as most databases sleep. */
-class Seen {
-  readonly commandCounts = new Float64Array(COMMANDS.length)
+/** What the reader has seen. Most databases sleep, and others use few commands: only what was found takes room. */
+interface Seen {
+  /** By the position in `COMMANDS`. */
+  readonly commandCounts: Map<number, number>
   readonly readLatency: SeenLatency
   readonly writeLatency: SeenLatency
+}
 
-  constructor({ readLatency, writeLatency }: DatabaseMeter) {
-    this.readLatency = { counts: new Float64Array(readLatency.counts.length), count: 0, sumUs: 0 }
-    this.writeLatency = { counts: new Float64Array(writeLatency.counts.length), count: 0, sumUs: 0 }
-  }
+function nothingSeen(): Seen {
+  const noLatency = (): SeenLatency => ({ counts: new Map(), count: 0, sumUs: 0 })
+  return { commandCounts: new Map(), readLatency: noLatency(), writeLatency: noLatency() }
 }
 
 /** Turns the counters of a meter, which only grow, into what has happened since the last look. */
@@ -62,7 +64,7 @@ export class MeterReader {
 
   /** What has happened since the last look. `requestsPerWrite`: what a write counts for. */
   read(requestsPerWrite: number): Counted {
-    this.#seen ??= new Seen(this.#meter)
+    this.#seen ??= nothingSeen()
     const { readLatency, writeLatency, bytesIn, bytesOut, connections, connectionsTotal } = this.#meter
     const counted: Counted = {
       ...this.#readCommands(this.#seen, requestsPerWrite),
@@ -81,11 +83,12 @@ export class MeterReader {
   #readCommands({ commandCounts }: Seen, requestsPerWrite: number): Pick<Counted, 'counters' | 'commands'> {
     const totals = { requests: 0, reads: 0, writes: 0, scripts: 0, others: 0 }
     const commands: Record<string, number> = {}
+    const counts = this.#meter.commandCounts
     COMMANDS.forEach(({ name }, index) => {
-      const now = this.#meter.commandCounts[index] ?? 0
-      const more = now - (commandCounts[index] ?? 0)
+      const now = counts[index] ?? 0
+      const more = now - (commandCounts.get(index) ?? 0)
       if (more === 0) return
-      commandCounts[index] = now
+      commandCounts.set(index, now)
       commands[name] = more
       totals[KINDS[index] ?? 'others'] += more
       totals.requests += WRITES[index] ? more * requestsPerWrite : more
@@ -98,12 +101,14 @@ export class MeterReader {
 function readHistogram(histogram: LatencyHistogram, seen: SeenLatency): LatencyCounts {
   if (histogram.count === seen.count) return NO_LATENCY
   const steps: number[] = []
-  histogram.counts.forEach((now, step) => {
-    const more = now - (seen.counts[step] ?? 0)
-    if (more > 0) steps.push(step, more)
-  })
+  const { counts: now } = histogram
+  for (let step = 0; step < now.length; step++) {
+    const more = (now[step] ?? 0) - (seen.counts.get(step) ?? 0)
+    if (more === 0) continue
+    steps.push(step, more)
+    seen.counts.set(step, now[step] ?? 0)
+  }
   const counts = { count: histogram.count - seen.count, sumUs: Math.round(histogram.sumUs - seen.sumUs), steps }
-  seen.counts.set(histogram.counts)
   seen.count = histogram.count
   seen.sumUs = histogram.sumUs
   return counts

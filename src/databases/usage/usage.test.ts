@@ -76,7 +76,7 @@ async function send(record: DatabaseRecord, command: string[], times = 1): Promi
   await ask(at, record.database_id, 'us-east-1', login(record), command)
   let sent = 0
   for (; sent < times && bookOf(record).admission.kind === 'open'; sent++) {
-    meter.commandCounts[index] = (meter.commandCounts[index] ?? 0) + 1
+    meter.countCommand(index, 1)
     meter.month.requests++
     meter.bytesIn += 10
     meter.bytesOut += 5

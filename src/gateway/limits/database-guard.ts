@@ -123,9 +123,9 @@ export class DatabaseGuard {
 
   /** Counts a command that is sent; with -1 for `times`, one that was counted and is not sent after all. */
   count(command: ServedCommand, times: 1 | -1): void {
-    const { commandCounts, month } = this.meter
-    commandCounts[command.index] = (commandCounts[command.index] ?? 0) + times
-    month.requests += command.access === 'write' ? times * this.#requestsPerWrite : times
+    const { meter } = this
+    meter.countCommand(command.index, times)
+    meter.month.requests += command.access === 'write' ? times * this.#requestsPerWrite : times
   }
 
   /**

@@ -11,6 +11,14 @@ const CR = 13
 const ZERO = 48
 const NONE = 0
 
+/** What is known of each slot. */
+interface Slots {
+  /** Bytes sent since the engine was last asked; always less than an interval. */
+  readonly unseenBytes: Int32Array
+  /** How many followed entries it has. */
+  readonly followed: Uint16Array
+}
+
 /** What a command does to the size of an entry: adds bytes to it, or makes it so large whatever it was. */
 export interface Growth {
   readonly key: Buffer
@@ -28,11 +36,14 @@ export interface Growth {
  * for a fresh answer and is refused or sent by it, so a shrunken entry takes writes at once.
  *
  * What stays possible: an entry may pass the limit by one interval, by one transaction or by one script.
+ *
+ * A database that nobody writes to has no slots. Those of one that falls asleep are given back without losing a byte:
+ * when it is written to again, every slot begins with as much as the fullest had, so the engine is only asked earlier.
  */
 export class EntryWatch {
-  readonly #unseenBytes = new Float64Array(SLOTS)
-  /** How many followed entries each slot has. */
-  readonly #followedIn = new Uint16Array(SLOTS)
+  #slots: Slots | undefined
+  /** What every slot begins with. */
+  #carriedBytes = 0
   readonly #sizes = new Map<string, number>()
   #limitBytes = 0
   #intervalBytes = 0
@@ -50,7 +61,7 @@ export class EntryWatch {
     if (limitBytes === this.#limitBytes) return
     this.#limitBytes = limitBytes
     this.#intervalBytes = Math.min(LONGEST_INTERVAL_BYTES, limitBytes / INTERVALS_PER_LIMIT)
-    this.#followedIn.fill(0)
+    this.#slots?.followed.fill(0)
     this.#sizes.clear()
   }
 
@@ -60,10 +71,11 @@ export class EntryWatch {
    */
   passes(frame: Buffer, nameEnd: number, addedBytes: number): boolean {
     const slot = slotOfFrame(frame, nameEnd)
-    if (this.#followedIn[slot] !== NONE) return false
-    const unseen = (this.#unseenBytes[slot] ?? 0) + addedBytes
+    const { followed, unseenBytes } = this.#slots ?? this.#newSlots()
+    if (followed[slot] !== NONE) return false
+    const unseen = (unseenBytes[slot] ?? 0) + addedBytes
     if (unseen >= this.#intervalBytes) return false
-    this.#unseenBytes[slot] = unseen
+    unseenBytes[slot] = unseen
     return true
   }
 
@@ -81,9 +93,11 @@ export class EntryWatch {
       if (size > this.#limitBytes) return this.#decide(key, bytes, ask)
       this.#sizes.set(nameOf(key), size)
     }
-    const unseen = (this.#unseenBytes[slot] ?? 0) + bytes
-    this.#unseenBytes[slot] = unseen
-    if (unseen >= this.#intervalBytes) this.#lookAfter(key, slot, ask)
+    const { unseenBytes } = this.#slots ?? this.#newSlots()
+    const unseen = (unseenBytes[slot] ?? 0) + bytes
+    const isLookedAt = unseen >= this.#intervalBytes
+    unseenBytes[slot] = isLookedAt ? 0 : unseen
+    if (isLookedAt) this.#lookAfter(key, ask)
     return 0
   }
 
@@ -93,9 +107,24 @@ export class EntryWatch {
     return how === 'makes' ? 0 : this.#decide(key, bytes, ask)
   }
 
+  /** Gives the slots back; the database falls asleep. */
+  rest(): void {
+    if (this.#slots) this.#carriedBytes = this.#slots.unseenBytes.reduce((most, bytes) => Math.max(most, bytes))
+    this.#slots = undefined
+  }
+
+  #newSlots(): Slots {
+    const slots: Slots = {
+      unseenBytes: new Int32Array(SLOTS).fill(this.#carriedBytes),
+      followed: new Uint16Array(SLOTS),
+    }
+    for (const name of this.#sizes.keys()) changeAt(slots.followed, slotOfName(name), 1)
+    this.#slots = slots
+    return slots
+  }
+
   /** The engine is asked behind the command that is about to be sent. */
-  #lookAfter(key: Buffer, slot: number, ask: AskEngine): void {
-    this.#unseenBytes[slot] = 0
+  #lookAfter(key: Buffer, ask: AskEngine): void {
     const copy = Buffer.from(key)
     queueMicrotask(() => {
       this.#look(copy, ask).catch(() => {
@@ -119,10 +148,9 @@ export class EntryWatch {
 
   #follow(key: Buffer, size: number): void {
     const name = nameOf(key)
-    const slot = slotOf(key, 0, key.length)
     const follows = size > this.#limitBytes / 2 && this.#sizes.size < MOST_FOLLOWED
     const change = Number(follows) - Number(this.#sizes.has(name))
-    this.#followedIn[slot] = (this.#followedIn[slot] ?? 0) + change
+    if (this.#slots) changeAt(this.#slots.followed, slotOfName(name), change)
     if (follows) this.#sizes.set(name, size)
     else this.#sizes.delete(name)
   }
@@ -130,6 +158,14 @@ export class EntryWatch {
 
 function nameOf(key: Buffer): string {
   return key.toString('latin1')
+}
+
+function slotOfName(name: string): number {
+  return slotOf(Buffer.from(name, 'latin1'), 0, name.length)
+}
+
+function changeAt(counts: Uint16Array, slot: number, change: number): void {
+  counts[slot] = (counts[slot] ?? 0) + change
 }
 
 function slotOf(bytes: Buffer, start: number, end: number): number {

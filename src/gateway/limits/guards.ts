@@ -40,6 +40,11 @@ export class Guards {
     return this.#guards.get(databaseId)?.replyLimits ?? NO_REPLY_LIMITS
   }
 
+  /** The engines of the database are about to rest: what only matters while they run is given back. */
+  rest(databaseId: string): void {
+    this.#guards.get(databaseId)?.entries.rest()
+  }
+
   /** The database is served no more. */
   forget(databaseId: string): void {
     this.#guards.delete(databaseId)

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { EntryWatch } from './entry-watch.js'
+
+const LIMIT = 1_600
+/** A sixteenth of the limit. */
+const INTERVAL = 100
+
+/** A watch, and an engine that tells the size of every entry and notes when it is asked. */
+function watched(size: number) {
+  const asked: string[] = []
+  const ask = async (command: Buffer): Promise<Buffer> => {
+    asked.push(command.toString().split('\r\n').at(-2) ?? '')
+    return Buffer.from(`:${size}\r\n`)
+  }
+  const watch = new EntryWatch(LIMIT)
+  const add = (name: string, bytes: number) => watch.admit({ key: Buffer.from(name), bytes, how: 'adds' }, ask)
+  const passes = (name: string, bytes: number): boolean => {
+    const frame = Buffer.from(`*3\r\n$6\r\nAPPEND\r\n$${name.length}\r\n${name}\r\n$1\r\nx\r\n`)
+    return watch.passes(frame, frame.indexOf('APPEND') + 'APPEND'.length, bytes)
+  }
+  return { watch, asked, add, passes }
+}
+
+describe('a watch over the size of entries', () => {
+  it('loses no byte while the database sleeps: each slot wakes with as much as the fullest had', async () => {
+    const { watch, asked, add, passes } = watched(10)
+    expect(passes('a', INTERVAL - 2)).toBe(true)
+    watch.rest()
+    expect([passes('a', 1), passes('b', 1), passes('b', 1)]).toEqual([true, true, false])
+    expect(add('b', 1)).toBe(0)
+    await Promise.resolve()
+    expect(asked).toEqual(['b'])
+    expect(passes('b', 1)).toBe(true)
+  })
+
+  it('follows a large entry also after the database has slept', async () => {
+    const { watch, add, passes } = watched(LIMIT - 10)
+    expect(add('large', INTERVAL)).toBe(0)
+    await expect.poll(() => passes('large', 1)).toBe(false)
+    watch.rest()
+    watch.rest()
+    expect(passes('large', 1)).toBe(false)
+    expect(await add('large', 11)).toBe(LIMIT + 1)
+  })
+})
