@@ -89,6 +89,8 @@ async function bundleServer(outdir) {
     format: 'esm',
     target: 'node20.19',
     sourcemap: true,
+    minifyWhitespace: true,
+    lineLimit: 120,
     logLevel: 'error',
     // Packages in the older module format ask for Node's own modules by this name.
     banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
