@@ -9,7 +9,7 @@
  * Bulk actions and backups come last, so that at the end nobody waits at a listener for one that takes its time.
  */
 import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
-import { type Service, type SharedGrace, stopAll, systemClock, VERSION } from './base/index.js'
+import { IdleMemory, type Service, type SharedGrace, stopAll, systemClock, VERSION } from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
@@ -60,6 +60,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
 
 interface Composed {
   readonly accounts: Accounts
+  readonly memory: IdleMemory
   /** In the order of starting. */
   readonly services: readonly Service[]
 }
@@ -106,6 +107,8 @@ class Server implements App {
       if (this.#phase === 'stopping') return
       await service.start()
     }
+    // What the start itself threw away is given back unless somebody is there already.
+    this.#composed.memory.rest()
   }
 }
 
@@ -149,7 +152,12 @@ function compose(foundations: Foundations): Composed {
     }),
   ]
   const longWorkers = [bulk, dataPlane.backups]
-  return { accounts, services: [accounts, ...dataPlane.services, queue, workflow, ...listeners, ...longWorkers] }
+  const { memory } = dataPlane
+  return {
+    accounts,
+    memory,
+    services: [accounts, ...dataPlane.services, queue, workflow, ...listeners, ...longWorkers],
+  }
 }
 
 /** The certificate of databases with TLS: the operator's, or one of the local authority for every name they go by. */
@@ -174,6 +182,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     allowUnsafeVersion: config.engineAllowUnsafeVersion,
     stopGraceMs: config.shutdownGraceMs,
   })
+  const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
     store,
@@ -185,6 +194,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: newerCommands(engine.capabilities),
     onServing: (databaseId) => gateway.openDatabase(databaseId),
+    onAsleep: () => memory.rest(),
     traffic: {
       meterOf: (databaseId) => gateway.usageOf(databaseId)?.meter,
       release: (databaseId, manner) => gateway.releaseEngines(databaseId, manner),
@@ -203,6 +213,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
   return {
     services: [tls, fleet, databases, databases.usage, gateway],
     backups: databases.backups,
+    memory,
     databases,
     fleet,
     routes: databaseRoutes(databases),

@@ -89,6 +89,7 @@ async function bundleServer(outdir) {
     format: 'esm',
     target: 'node20.19',
     sourcemap: true,
+    // Node keeps the text of modules in memory; a stack trace has to say where it comes from all the same.
     minifyWhitespace: true,
     lineLimit: 120,
     logLevel: 'error',

@@ -52,6 +52,8 @@ export interface Databases extends Service {
   whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord>
   /** Whether the engines of a database run or are about to. */
   isAwake(databaseId: string): boolean
+  /** Whether those of any do. */
+  readonly isAnyAwake: boolean
 
   /**
    * Where the engines of a database can be reached, for a request of a client: wakes it if it sleeps, and waits as long
@@ -164,6 +166,10 @@ class StoredDatabases implements Databases {
 
   isAwake(databaseId: string): boolean {
     return this.#sleep.isAwake(databaseId)
+  }
+
+  get isAnyAwake(): boolean {
+    return this.#sleep.isAnyAwake
   }
 
   async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {

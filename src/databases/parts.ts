@@ -42,6 +42,8 @@ export interface DatabasesOptions {
    */
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
+  /** Called whenever a database has fallen asleep. */
+  readonly onAsleep?: () => void
 }
 
 /** What the data plane tells and does, so that databases may sleep. */

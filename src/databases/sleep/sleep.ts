@@ -7,7 +7,7 @@ import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
 /** What sleep has to know of the databases around it. */
-export interface SleepParts extends Pick<DatabasesOptions, 'fleet' | 'clock' | 'logger' | 'traffic'> {
+export interface SleepParts extends Pick<DatabasesOptions, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
   /** What the engines of a database have to be; undefined when they must not run. */
   readonly specOf: (databaseId: string) => EngineSpec | undefined
   /** How long a database may be idle, milliseconds. */
@@ -42,6 +42,11 @@ export class Sleep {
   constructor(parts: SleepParts) {
     this.#parts = parts
     this.#startedAtMs = parts.clock.now()
+  }
+
+  /** Whether the engines of any database run or are about to. */
+  get isAnyAwake(): boolean {
+    return [...this.#sleepers.values()].some(sleepers.isUp)
   }
 
   /** Whether the engines of a database run or are about to. */
@@ -205,6 +210,7 @@ export class Sleep {
     if (sleeper?.state !== 'falling-asleep') return
     this.#put(sleepers.asleep(sleeper, this.#now()))
     this.#parts.logger.info({ databaseId }, 'a database sleeps')
+    this.#parts.onAsleep?.()
   }
 
   /** Whoever waited has been told. Nothing is tried again before the next request, unless only a replica is missing. */

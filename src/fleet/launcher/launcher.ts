@@ -9,7 +9,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setFlagsFromString } from 'node:v8'
-import { systemClock } from '../../base/index.js'
+import { IdleMemory, systemClock } from '../../base/index.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
 const OUTPUT_LIMIT_CHARACTERS = 8_192
@@ -28,6 +28,7 @@ setFlagsFromString('--semi-space-growth-factor=1')
 process.title = ['homeport-launcher', ...process.argv.slice(2)].join(' ')
 
 const children = new Map<number, ChildProcess>()
+const memory = new IdleMemory({ clock: systemClock, isAtRest: () => children.size === 0 })
 
 function report(message: LauncherReport): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
@@ -62,6 +63,7 @@ function start(id: number, command: string, args: readonly string[]): void {
       if (!children.delete(id)) return
       report({ kind: 'exited', id, code, signal, output: output() })
       leaveWhenDone()
+      memory.rest()
     }
     child.once('close', tell)
     systemClock.after(LAST_LINES_MS, tell)

@@ -1,0 +1,87 @@
+import { performance } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
+import type { Clock } from './clock.js'
+
+/** For so long there must have been next to nothing to do. */
+const REST_MS = 10_000
+/** What may have been worked in that time, as a share of it. */
+const MOST_WORK = 0.02
+/** A collection has to be worth its while: the heap has grown by so much since the last one. */
+const LEAST_GROWTH_BYTES = 4 * 2 ** 20
+
+/** What decides when memory is given back. */
+export interface IdleMemoryParts {
+  readonly clock: Clock
+  /** Whether nothing is under way that a pause of some tenths of a second would hold up. */
+  readonly isAtRest: () => boolean
+  /** How much of the time the event loop has worked since the last question, 0 to 1. Omitted: what Node measures. */
+  readonly workSinceAsked?: () => number
+  /** Size of the heap, bytes. Omitted: that of this thread. */
+  readonly heapBytes?: () => number
+  /** Omitted: V8 gives back all it can. */
+  readonly collect?: () => Promise<void>
+}
+
+/**
+ * Gives the memory of a busy time back once it is over. V8 collects as things are made, so a program that has nothing
+ * to do any more makes nothing, and keeps what it threw away for as long as that lasts: after a thousand databases were
+ * put to sleep, twice of what is alive. Collecting it all stops the program for a moment, so it is done only when it
+ * has rested for a while, and not again before there is something to collect.
+ */
+export class IdleMemory {
+  readonly #parts: Required<IdleMemoryParts>
+  #isWatching = false
+  #keptBytes = 0
+
+  constructor(parts: IdleMemoryParts) {
+    this.#parts = { workSinceAsked: workMeter(), heapBytes, collect: collectAll, ...parts }
+  }
+
+  /** Something has come to rest; perhaps everything has. */
+  rest(): void {
+    if (this.#isWatching) return
+    this.#isWatching = true
+    this.#watch()
+  }
+
+  #watch(): void {
+    const { clock, workSinceAsked } = this.#parts
+    workSinceAsked()
+    clock.after(REST_MS, () => void this.#judge())
+  }
+
+  async #judge(): Promise<void> {
+    const { isAtRest, workSinceAsked, heapBytes, collect } = this.#parts
+    if (isAtRest() && workSinceAsked() > MOST_WORK) {
+      this.#watch()
+      return
+    }
+    this.#isWatching = false
+    // Whoever works now tells when it rests again.
+    if (!isAtRest() || heapBytes() < this.#keptBytes + LEAST_GROWTH_BYTES) return
+    await collect()
+    this.#keptBytes = heapBytes()
+  }
+}
+
+const heapBytes = (): number => getHeapStatistics().total_heap_size
+
+function workMeter(): () => number {
+  let last = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, last)
+    last = now
+    return utilization
+  }
+}
+
+/** What V8 offers for it is meant for developers' tools, and there is none in a Node that was built without them. */
+async function collectAll(): Promise<void> {
+  const inspector = await import('node:inspector').catch(() => undefined)
+  if (!inspector) return
+  const session = new inspector.Session()
+  session.connect()
+  await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()))
+  session.disconnect()
+}
