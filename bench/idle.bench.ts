@@ -1,7 +1,8 @@
 /**
  * What databases cost that nobody uses: many are created, eight at a time, and left alone until all of them sleep. Then
  * the memory, the processor time and the disk writes of all processes of the server are measured over a while, with all
- * ports open. On the way: how long a creation takes as the databases grow in number.
+ * ports open. On the way: how long a creation takes as the databases grow in number, while those before it are awake or
+ * fall asleep, and at last beside all of them asleep, against the same beside few.
  *
  *   node --import ./scripts/lib/measured.mjs bench/idle.bench.ts [databases = 1000] [seconds = 30]
  */
@@ -27,9 +28,11 @@ const [count = 1000, seconds = 30] = process.argv
   .map(Number)
 const AT_A_TIME = 8
 const DECILES = 10
+/** Made while all the others sleep: once to warm up, then beside few others and beside all of them. */
+const BESIDE = 100
 const IDLE_S = 5
 /** What was counted before is written down, and heaps come to rest. */
-const SETTLE_S = 15
+const SETTLE_S = 25
 /** Kernel clock ticks per second, as /proc counts processor time. */
 const TICKS_PER_SECOND = 100
 const MIB = 2 ** 20
@@ -94,9 +97,9 @@ async function create(server: RunningHomeport): Promise<Created> {
   return { elapsedMs: performance.now() - startedAt, port: (body as { port: number }).port }
 }
 
-async function createAll(server: RunningHomeport): Promise<Created[]> {
+async function createAll(server: RunningHomeport, wanted: number): Promise<Created[]> {
   const made: Created[] = []
-  let left = count
+  let left = wanted
   const worker = async (): Promise<void> => {
     while (left-- > 0) made.push(await create(server))
   }
@@ -104,14 +107,24 @@ async function createAll(server: RunningHomeport): Promise<Created[]> {
   return made
 }
 
-function reportCreations(made: readonly Created[]): void {
+function reportCreations(made: readonly Created[], before: number): void {
   const size = Math.ceil(made.length / DECILES)
-  for (let decile = 0; decile * size < made.length; decile++) {
-    const times = made.slice(decile * size, (decile + 1) * size).map(({ elapsedMs }) => elapsedMs)
-    const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)].map((ms) => ms.toFixed(1).padStart(7))
-    const range = `${decile * size + 1} to ${decile * size + times.length}`
-    console.log(`create, ${AT_A_TIME} at a time, databases ${range.padEnd(12)} p50 ${p50} ms   p99 ${p99} ms`)
-  }
+  for (let at = 0; at < made.length; at += size) reportTimes(made.slice(at, at + size), before + at)
+}
+
+function reportTimes(made: readonly Created[], before: number): void {
+  const times = made.map(({ elapsedMs }) => elapsedMs)
+  const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)].map((ms) => ms.toFixed(1).padStart(7))
+  const range = `${before + 1} to ${before + times.length}`
+  console.log(`create, ${AT_A_TIME} at a time, databases ${range.padEnd(12)} p50 ${p50} ms   p99 ${p99} ms`)
+}
+
+/** Makes databases beside as many as there are, all of them asleep, and tells what the server computed for each. */
+async function createBeside(server: RunningHomeport, before: number): Promise<void> {
+  const { cpuSeconds } = costsOf(server.pid)
+  reportTimes(await createAll(server, BESIDE), before)
+  const ofEach = (1000 * (costsOf(server.pid).cpuSeconds - cpuSeconds)) / BESIDE
+  console.log(`  beside ${before} asleep; ${ofEach.toFixed(1)} ms of computing of the server for each`)
 }
 
 const accepts = (port: number): Promise<boolean> =>
@@ -127,14 +140,21 @@ const accepts = (port: number): Promise<boolean> =>
 try {
   const plansFile = join(tempDir(), 'plans.json')
   writeFileSync(plansFile, JSON.stringify({ payg: { ...DEFAULT_PLANS.payg, db_store_max_idle: IDLE_S * 1e9 } }))
-  const { from, to } = await freePortRange(count)
-  const args = ['--log-level', 'silent', '--plans-file', plansFile, '--paid-account-databases', `${count}`]
+  const { from, to } = await freePortRange(count + 3 * BESIDE)
+  const args = ['--log-level', 'silent', '--plans-file', plansFile, '--paid-account-databases', `${count + 3 * BESIDE}`]
   const first = await startHomeport({ redisPorts: `${from}-${to}`, args })
   const empty = totalOf(first)
   console.log(`no database: RSS ${(empty.rssBytes / MIB).toFixed(0)} MB, PSS ${(empty.pssBytes / MIB).toFixed(0)} MB`)
-  reportCreations(await createAll(first))
   const asleep = (): boolean => totalOf(first).processes === empty.processes
-  await waitFor(asleep, { what: 'every database to sleep', deadlineMs: 120_000, everyMs: 500 })
+  const untilAsleep = () => waitFor(asleep, { what: 'every database to sleep', deadlineMs: 120_000, everyMs: 500 })
+  await createAll(first, BESIDE)
+  await untilAsleep()
+  await createBeside(first, BESIDE)
+  await untilAsleep()
+  reportCreations(await createAll(first, count), 2 * BESIDE)
+  await untilAsleep()
+  await createBeside(first, count + 2 * BESIDE)
+  await untilAsleep()
   await measure('asleep after use', first)
   await first.kill('SIGTERM')
   const again = await startHomeport({ ...first.place, args })

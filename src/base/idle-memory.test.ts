@@ -44,7 +44,7 @@ it('waits as long as there is work', async () => {
   memory.rest()
   await pass(60_000)
   expect(state.collected).toBe(0)
-  state.work = 0.01
+  state.work = 0.04
   await pass(10_000)
   expect(state.collected).toBe(1)
 })

@@ -5,7 +5,7 @@ import type { Clock } from './clock.js'
 /** For so long there must have been next to nothing to do. */
 const REST_MS = 10_000
 /** What may have been worked in that time, as a share of it. */
-const MOST_WORK = 0.02
+const MOST_WORK = 0.05
 /** A collection has to be worth its while: the heap has grown by so much since the last one. */
 const LEAST_GROWTH_BYTES = 4 * 2 ** 20
 
