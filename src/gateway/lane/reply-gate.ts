@@ -43,10 +43,8 @@ export class ReplyGate {
   #held: Buffer[] = []
   /** What becomes of the reply that the last chunk ended in the middle of. */
   #middle: 'none' | 'streaming' | 'holding' | 'dropping' = 'none'
-  /** Bytes of that reply so far. */
+  /** Bytes so far of a reply that is held or dropped. */
   #bytes = 0
-  /** Part of that reply has been delivered. */
-  #delivered = false
 
   constructor(pending: PendingReplies, limits: ReplyLimits) {
     this.#pending = pending
@@ -55,7 +53,7 @@ export class ReplyGate {
 
   /** Whether a sink has the beginning of a reply whose rest has not come. */
   get midReply(): boolean {
-    return this.#delivered
+    return this.#middle === 'streaming'
   }
 
   /** Takes what the engine sent, which may be lent. @throws ReplyFormatError */
@@ -65,22 +63,15 @@ export class ReplyGate {
     let start = 0
     while (start < chunk.length) {
       if (this.#pending.isEmpty) throw new ReplyFormatError('nobody expects it')
-      start = this.#middle === 'none' ? this.#begin(chunk, start) : this.#goOn(chunk, start)
+      start = this.#take(chunk, start)
     }
   }
 
-  /** At the beginning of a reply. @returns where the next piece begins. */
-  #begin(chunk: Buffer, start: number): number {
-    if (chunk[start] === MINUS) return this.#error(chunk, start)
-    const { maxReplyBytes } = this.#limits
-    const mayBeTooLong = chunk.length - start > maxReplyBytes
-    const end = this.#framer.scan(chunk, start, mayBeTooLong ? 1 : this.#pending.headCount)
-    const { completed, midReply, replyStart } = this.#framer
-    const whole = midReply ? replyStart : end
-    if (mayBeTooLong && completed === 1 && whole - start > maxReplyBytes) this.#refuse(whole - start)
-    else if (completed > 0) this.#pending.deliver(chunk, start, whole, completed)
-    if (midReply) this.#enterMiddle(chunk, whole, end)
-    return end
+  /** @returns where the next piece begins. */
+  #take(chunk: Buffer, start: number): number {
+    if (this.#middle === 'holding' || this.#middle === 'dropping') return this.#withhold(chunk, start)
+    if (this.#middle === 'none' && chunk[start] === MINUS) return this.#error(chunk, start)
+    return this.#pass(chunk, start)
   }
 
   #error(chunk: Buffer, start: number): number {
@@ -97,47 +88,60 @@ export class ReplyGate {
     return end
   }
 
-  #enterMiddle(chunk: Buffer, start: number, end: number): void {
+  /**
+   * At the beginning of a reply, or in the middle of one that streams. Whoever is next gets all that the chunk has for
+   * it in one piece, the beginning of a further reply included: a piece costs a system call.
+   */
+  #pass(chunk: Buffer, start: number): number {
     const { maxReplyBytes } = this.#limits
-    const { bulkBytes } = this.#framer
-    this.#bytes = end - start
-    if (bulkBytes > maxReplyBytes) this.#middle = 'dropping'
-    else this.#middle = bulkBytes > 0 || maxReplyBytes === Number.POSITIVE_INFINITY ? 'streaming' : 'holding'
-    this.#passOn(chunk, start, end)
+    const mayBeTooLong = chunk.length - start > maxReplyBytes
+    const end = this.#framer.scan(chunk, start, mayBeTooLong ? 1 : this.#pending.headCount)
+    const { completed, midReply, replyStart } = this.#framer
+    const isTooLong = mayBeTooLong && completed === 1 && end - start > maxReplyBytes && this.#middle === 'none'
+    if (completed > 0) this.#middle = 'none'
+    if (midReply && this.#middle === 'none') this.#middle = this.#fateOfBegun()
+    const passedEnd = this.#middle === 'holding' || this.#middle === 'dropping' ? replyStart : end
+    if (isTooLong) this.#refuse(end - start)
+    else if (start < passedEnd) this.#pending.deliver(chunk, start, passedEnd, completed)
+    if (passedEnd < end) this.#gather(chunk, passedEnd, end)
+    return end
   }
 
-  /** In the middle of a reply. @returns where the next one begins. */
-  #goOn(chunk: Buffer, start: number): number {
+  #fateOfBegun(): 'streaming' | 'holding' | 'dropping' {
+    const { maxReplyBytes } = this.#limits
+    const { bulkBytes } = this.#framer
+    if (bulkBytes > maxReplyBytes) return 'dropping'
+    return bulkBytes > 0 || maxReplyBytes === Number.POSITIVE_INFINITY ? 'streaming' : 'holding'
+  }
+
+  /** In the middle of a reply that is held or dropped. */
+  #withhold(chunk: Buffer, start: number): number {
     const end = this.#framer.scan(chunk, start, 1)
-    this.#bytes += end - start
-    if (this.#framer.completed === 0) this.#passOn(chunk, start, end)
+    if (this.#framer.completed === 0) this.#gather(chunk, start, end)
     else this.#finish(chunk, start, end)
     return end
   }
 
-  #passOn(chunk: Buffer, start: number, end: number): void {
-    if (this.#middle === 'streaming') {
-      this.#delivered = true
-      this.#pending.deliver(chunk, start, end, 0)
-      return
-    }
-    if (this.#bytes > this.#limits.maxReplyBytes) this.#drop()
+  #gather(chunk: Buffer, start: number, end: number): void {
+    this.#count(end - start)
     if (this.#middle === 'holding') this.#held.push(kept(chunk.subarray(start, end)))
   }
 
-  #drop(): void {
+  #count(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes <= this.#limits.maxReplyBytes) return
     this.#middle = 'dropping'
     this.#held = []
   }
 
   #finish(chunk: Buffer, start: number, end: number): void {
-    if (this.#middle === 'holding' && this.#bytes > this.#limits.maxReplyBytes) this.#drop()
+    this.#count(end - start)
     const held = this.#held
-    const isDropped = this.#middle === 'dropping'
     const actualBytes = this.#bytes
+    const isDropped = this.#middle === 'dropping'
     this.#held = []
+    this.#bytes = 0
     this.#middle = 'none'
-    this.#delivered = false
     if (isDropped) {
       this.#refuse(actualBytes)
       return

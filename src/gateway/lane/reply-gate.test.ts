@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { PendingReplies } from './pending-replies.js'
+import { NO_REPLY_LIMITS, ReplyGate } from './reply-gate.js'
+import type { ReplySink } from './reply-sink.js'
+
+const LIMIT_BYTES = 40
+
+/** Notes what it is given. */
+class Client implements ReplySink {
+  pieces: string[] = []
+  completed = 0
+
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    this.pieces.push(chunk.toString('latin1', start, end))
+    this.completed += completed
+  }
+
+  fail(): void {
+    throw new Error('nothing fails here')
+  }
+}
+
+const bulk = (length: number): string => `$${length}\r\n${'x'.repeat(length)}\r\n`
+const array = (length: number): string => `*${length}\r\n${bulk(2).repeat(length)}`
+const replyOf = fc.oneof(
+  fc.constantFrom('+OK\r\n', ':12\r\n', '$-1\r\n', '-ERR no\r\n', '*0\r\n'),
+  fc.integer({ min: 0, max: 60 }).map(bulk),
+  fc.integer({ min: 1, max: 12 }).map(array),
+)
+
+/** Whether a reply is longer than the limit, as its kind is measured: a bulk string in the middle by its payload. */
+function mayPass(reply: string): 'always' | 'never' | 'whole only' {
+  const payloadBytes = reply.startsWith('$') ? reply.length - reply.indexOf('\n') - 3 : reply.length
+  if (reply.length <= LIMIT_BYTES || reply.startsWith('-')) return 'always'
+  return payloadBytes > LIMIT_BYTES ? 'never' : 'whole only'
+}
+
+function chunksOf(text: string, cuts: readonly number[]): Buffer[] {
+  const places = [0, ...cuts.map((cut) => cut % (text.length + 1)), text.length].sort((a, b) => a - b)
+  return places.slice(1).map((to, i) => Buffer.from(text.slice(places[i], to), 'latin1'))
+}
+
+describe('replies of an engine', () => {
+  it('reach who they are for, however they are cut into chunks and whatever is too long', () => {
+    const clients = fc.array(fc.array(replyOf, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 5 })
+    fc.assert(
+      fc.property(clients, fc.array(fc.nat(), { maxLength: 12 }), (owed, cuts) => {
+        const pending = new PendingReplies()
+        const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
+        const sinks = owed.map((replies) => {
+          const client = new Client()
+          pending.expect(client, replies.length)
+          return client
+        })
+        for (const chunk of chunksOf(owed.flat().join(''), cuts)) gate.push(chunk)
+        expect(pending.isEmpty).toBe(true)
+        for (const [i, client] of sinks.entries()) expectReplies(client, owed[i] ?? [])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('come in one piece for each client that a chunk has something for', () => {
+    const pending = new PendingReplies()
+    const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
+    const [first, second] = [new Client(), new Client()]
+    pending.expect(first, 3)
+    pending.expect(second, 2)
+    const text = bulk(20).repeat(5)
+    const replyBytes = bulk(20).length
+    const cut = replyBytes + 10
+    for (const chunk of chunksOf(text, [cut, 4 * replyBytes + 5])) gate.push(chunk)
+    expect(first.pieces.map((piece) => piece.length)).toEqual([cut, 3 * replyBytes - cut])
+    expect(second.pieces.map((piece) => piece.length)).toEqual([replyBytes + 5, replyBytes - 5])
+    expect([first.completed, second.completed]).toEqual([3, 2])
+  })
+})
+
+/** One after the other, each is there as it was sent, or the error that stands in its place. */
+function expectReplies(client: Client, replies: readonly string[]): void {
+  let rest = client.pieces.join('')
+  expect(client.completed).toBe(replies.length)
+  for (const reply of replies) {
+    const verdict = mayPass(reply)
+    const refusal = /^-ERR max request size exceeded[^\n]*\n/.exec(rest)?.[0]
+    if (verdict !== 'never' && rest.startsWith(reply)) rest = rest.slice(reply.length)
+    else if (verdict !== 'always' && refusal) rest = rest.slice(refusal.length)
+    else expect(rest.slice(0, 200)).toBe(reply)
+  }
+  expect(rest).toBe('')
+}
