@@ -10,23 +10,25 @@
  */
 type Loan = 'common' | 'replaceable'
 
-/** As much as a kernel has for us at a time. */
-const BLOCK_BYTES = 65_536
+/** A pipeline of large values is mostly read at once, so that few of its commands are spread over two reads. */
+const COMMON_BLOCK_BYTES = 262_144
+/** As much as an engine writes at a time. */
+const REPLACEABLE_BLOCK_BYTES = 65_536
 /** From this size on, giving replaceable memory away costs less than copying out of it. */
 const COPY_LIMIT_BYTES = 16_384
 
 const loans = new WeakMap<ArrayBufferLike, Loan>()
 
 /** What every client's bytes are read into. */
-export const COMMON_BLOCK = newBlock('common')
+export const COMMON_BLOCK = newBlock('common', COMMON_BLOCK_BYTES)
 
 /** The memory that one connection to an engine reads into. */
 export class ReadMemory {
-  #block = newBlock('replaceable')
+  #block = newBlock('replaceable', REPLACEABLE_BLOCK_BYTES)
 
   /** Where the next read goes. */
   get block(): Buffer {
-    if (!loans.has(this.#block.buffer)) this.#block = newBlock('replaceable')
+    if (!loans.has(this.#block.buffer)) this.#block = newBlock('replaceable', REPLACEABLE_BLOCK_BYTES)
     return this.#block
   }
 
@@ -60,8 +62,8 @@ export function keep(view: Buffer): void {
   if (loan === 'replaceable') loans.delete(view.buffer)
 }
 
-function newBlock(loan: Loan): Buffer {
-  const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+function newBlock(loan: Loan, bytes: number): Buffer {
+  const block = Buffer.allocUnsafeSlow(bytes)
   loans.set(block.buffer, loan)
   return block
 }
