@@ -2,6 +2,8 @@ import type { Socket } from 'node:net'
 import { isLent } from '../resp/lent-memory.js'
 
 const BLOCK_BYTES = 65_536
+/** Blocks that are kept for the next writer that needs one; memory that has just been used is in the processor's cache. */
+const MOST_SPARE_BLOCKS = 64
 /** From this size on, passing a view on costs less than copying. */
 const COPY_LIMIT_BYTES = 16_384
 
@@ -15,6 +17,8 @@ export class CoalescingWriter {
   #from = 0
   #to = 0
   #parts: Buffer[] = []
+  /** Blocks without room whose last part is among `#parts`. */
+  #full: Buffer[] = []
   #bytes = 0
 
   /** Bytes that wait for `flush`. */
@@ -52,18 +56,23 @@ export class CoalescingWriter {
   flush(socket: Socket): void {
     this.#closePart()
     const parts = this.#parts
-    if (parts.length === 0) return
+    const last = parts.pop()
+    if (!last) return
+    const full = this.#full
     this.#parts = []
+    this.#full = []
     this.#bytes = 0
-    if (parts.length > 1) socket.cork()
+    if (parts.length > 0) socket.cork()
     for (const part of parts) socket.write(part)
-    if (parts.length > 1) socket.uncork()
+    socket.write(last, full.length > 0 ? (error) => error || spare(full) : undefined)
+    if (parts.length > 0) socket.uncork()
     if (socket.writableLength === 0) this.#reuseBlock()
   }
 
   /** Forgets everything that was not flushed. */
   clear(): void {
     this.#parts = []
+    this.#full = []
     this.#from = this.#to
     this.#bytes = 0
   }
@@ -80,7 +89,8 @@ export class CoalescingWriter {
   #reserve(length: number): void {
     if (this.#block.length - this.#to >= length) return
     this.#closePart()
-    this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+    if (this.#block.length > 0) this.#full.push(this.#block)
+    this.#block = spareBlocks.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES)
     this.#from = 0
     this.#to = 0
   }
@@ -98,3 +108,9 @@ export class CoalescingWriter {
 }
 
 const EMPTY = Buffer.alloc(0)
+const spareBlocks: Buffer[] = []
+
+/** The operating system has taken a copy of everything in these blocks. */
+function spare(blocks: readonly Buffer[]): void {
+  for (const block of blocks) if (spareBlocks.length < MOST_SPARE_BLOCKS) spareBlocks.push(block)
+}
