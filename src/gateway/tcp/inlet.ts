@@ -9,10 +9,13 @@ const KEEP_ALIVE_DELAY_MS = 300_000
 /** The connection of a client and what takes the bytes that it sends. */
 export class Inlet {
   readonly socket: Socket
+  /** What Node has inside of the socket, where that is known. */
+  readonly handle: unknown
   receive: Receiver = () => {}
 
-  private constructor(open: (receive: Receiver) => Socket) {
+  private constructor(open: (receive: Receiver) => Socket, handle?: ConnectionHandle) {
     this.socket = open((bytes) => this.receive(bytes))
+    this.handle = handle
   }
 
   /** Of a connection that reads into memory of its own. */
@@ -29,7 +32,7 @@ export class Inlet {
       }
       const options = { handle, allowHalfOpen: true, onread: { buffer: COMMON_BLOCK, callback } }
       return new Socket(options as SocketConstructorOpts)
-    })
+    }, handle)
   }
 
   /** The client has logged in: it gets what is not worth the system calls for a stranger. */
