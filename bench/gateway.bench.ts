@@ -1,13 +1,13 @@
 /**
  * The data plane against what is below it, in turns on one machine, every limit set and metering on:
  *
- * - TCP: redis-benchmark (GET and SET) to the gateway and to the same engine directly, for 1, 50 and 500 clients,
- *   pipelines of 1 and 16, values of 64 bytes and 10 KB.
+ * - TCP: redis-benchmark (GET and SET) to the gateway, to a bare relay in Node (the floor) and to the same engine
+ *   directly, for 1, 50 and 500 clients, pipelines of 1 and 16, values of 64 bytes and 10 KB.
  * - REST: one GET a request on 50 connections that stay open, to the gateway, to a bare node:http server over one
  *   pipelined engine connection (the floor), and to webdis where it is installed.
  *
- * Beside the rates stands the processor time of the gateway itself for one command, which depends less on what else the
- * machine does.
+ * Beside the rates stands the processor time of the gateway itself, and of the relay, for one command, which depends less
+ * on what else the machine does.
  *
  * - A storm: strangers that connect, are refused and come again, and what others notice of it.
  *
@@ -73,31 +73,68 @@ async function tcpRate(port: number, password: string, shape: Shape): Promise<nu
   return rates.reduce((sum, rate) => sum + rate, 0) / 2
 }
 
-async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
-  const rows: Record<string, object> = {}
-  for (const shape of SHAPES) {
-    const name = `${shape.clients}/${shape.pipeline}/${shape.bytes}`
-    const gateway: number[] = []
-    const engine: number[] = []
-    const spentUs: number[] = []
-    for (let round = 0; round < ROUNDS; round++) {
-      const before = processUs(pid)
-      gateway.push(await tcpRate(facts.gatewayPort, facts.gatewayPassword, shape))
-      spentUs.push((processUs(pid) - before) / (2 * requestsOf(shape)))
-      engine.push(await tcpRate(facts.enginePort, facts.enginePassword, shape))
-    }
-    const ratio = median(gateway.map((rate, round) => rate / (engine[round] ?? Number.NaN)))
-    const goal = GOALS[name] ?? ''
-    rows[name] = {
-      gateway: Math.round(median(gateway)),
-      engine: Math.round(median(engine)),
-      ratio: +ratio.toFixed(2),
-      goal,
-      'gateway us': +median(spentUs).toFixed(2),
-    }
+/** A server of the Redis protocol, and the process whose time is measured. */
+interface TcpPeer {
+  readonly port: number
+  readonly password: string
+  readonly pid: number
+}
+
+interface TcpFigures {
+  /** Commands per second, by round. */
+  readonly rates: number[]
+  /** Processor time for a command, microseconds, by round. */
+  readonly spentUs: number[]
+}
+
+async function tcpRound({ port, password, pid }: TcpPeer, shape: Shape, { rates, spentUs }: TcpFigures): Promise<void> {
+  const before = processUs(pid)
+  rates.push(await tcpRate(port, password, shape))
+  spentUs.push((processUs(pid) - before) / (2 * requestsOf(shape)))
+}
+
+/** The median of what one peer does in comparison to another in the same round. */
+function ratioOf(one: TcpFigures, other: TcpFigures): number {
+  return +median(one.rates.map((rate, round) => rate / (other.rates[round] ?? Number.NaN))).toFixed(2)
+}
+
+async function tcpRow(gateway: TcpPeer, relay: TcpPeer, engine: TcpPeer, shape: Shape): Promise<object> {
+  const [own, floor, direct]: [TcpFigures, TcpFigures, TcpFigures] = [noFigures(), noFigures(), noFigures()]
+  for (let round = 0; round < ROUNDS; round++) {
+    await tcpRound(gateway, shape, own)
+    await tcpRound(relay, shape, floor)
+    await tcpRound(engine, shape, direct)
   }
+  return {
+    gateway: Math.round(median(own.rates)),
+    engine: Math.round(median(direct.rates)),
+    ratio: ratioOf(own, direct),
+    goal: GOALS[nameOf(shape)] ?? '',
+    'relay ratio': ratioOf(floor, direct),
+    'gateway us': +median(own.spentUs).toFixed(2),
+    'relay us': +median(floor.spentUs).toFixed(2),
+  }
+}
+
+function noFigures(): TcpFigures {
+  return { rates: [], spentUs: [] }
+}
+
+function nameOf({ clients, pipeline, bytes }: Shape): string {
+  return `${clients}/${pipeline}/${bytes}`
+}
+
+async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
+  const floor = await startPeer<{ port: number }>('tcp-floor.ts', { BENCH_ENGINE_SOCKET: facts.socketPath })
+  const gateway = { port: facts.gatewayPort, password: facts.gatewayPassword, pid }
+  const relay = { port: floor.facts.port, password: facts.enginePassword, pid: floor.child.pid ?? 0 }
+  // Its time is not shown, so it does not matter whose is taken.
+  const engine = { port: facts.enginePort, password: facts.enginePassword, pid }
+  const rows: Record<string, object> = {}
+  for (const shape of SHAPES) rows[nameOf(shape)] = await tcpRow(gateway, relay, engine, shape)
   console.log('TCP, commands per second (clients/pipeline/bytes of a value)')
   console.table(rows)
+  await floor.stop()
 }
 
 interface RestPeer {
