@@ -154,8 +154,8 @@ export class EngineLink {
     this.#pending.note(sink, bytes)
   }
 
-  /** From now on everything the engine sends goes to `reader`. Only for a quiet link. */
-  streamTo(reader: StreamReader): void {
+  /** From now on everything the engine sends goes to `reader`, or again to whom it is owed. Only for a quiet link. */
+  streamTo(reader: StreamReader | undefined): void {
     this.#stream = reader
   }
 

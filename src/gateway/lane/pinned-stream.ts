@@ -26,13 +26,26 @@ export interface PinnedEnds {
 
 interface Mark {
   readonly nonce: string
-  readonly reply: Buffer
+  /** Called in place of the mark's error. */
+  readonly arrive: () => void
 }
+
+/** The beginning of a confirmation that something was subscribed or left, in both versions of the protocol. */
+const CONFIRMATION = /^[*>]3\r\n\$\d+\r\n(s|p)?(?:un)?subscribe\r\n/
+const LONGEST_CONFIRMATION_HEAD_BYTES = 32
+/** The end of it: what is still subscribed. */
+const REMAINING = /:(\d+)\r\n$/
+const LONGEST_REMAINING_BYTES = 24
+
+/** What the reply to INFO begins with; no message, push, confirmation or line of MONITOR does. */
+const TEXT_REPLY_TYPES = new Set(['$', '=', '-'].map((type) => type.charCodeAt(0)))
 
 /**
  * Everything that an engine sends on a connection where it speaks on its own accord. Messages and replies cannot be
  * told apart by counting there, so our own replies keep their place by a mark: a command that no engine knows, sent in
  * the client's place, whose error is replaced by our reply when it comes back.
+ *
+ * A mark also tells when everything sent before it has been answered.
  *
  * Frames are only gathered whole while a mark is awaited or a filter is set; otherwise bytes pass as they come.
  */
@@ -41,6 +54,11 @@ export class PinnedStream {
   readonly #ends: PinnedEnds
   readonly #framer = new ReplyFramer()
   #marks: Mark[] = []
+  /** What the next reply goes through that is a text or an error. */
+  #textFilter: FrameFilter | undefined
+  /** Channels and patterns, as the last confirmation told; shard channels are counted by themselves. */
+  #channels = 0
+  #shardChannels = 0
   #held: Buffer[] = []
   /** The beginning of the present frame has been passed on already, so its rest is too. */
   #passing = false
@@ -49,15 +67,39 @@ export class PinnedStream {
     this.#ends = ends
   }
 
+  /** Whether something was subscribed when `subscriptions` last resolved. */
+  get isSubscribed(): boolean {
+    return this.#channels + this.#shardChannels > 0
+  }
+
   /** From the next frame on, every frame goes through `filter`. */
   filterWith(filter: FrameFilter): void {
     this.#filter = filter
   }
 
-  /** Puts a reply of ours behind the replies of everything sent so far. */
+  /** Puts a reply of ours behind the replies of everything sent so far. Discards an open transaction. */
   insert(reply: Buffer): void {
+    this.#mark(() => this.#ends.toClient(reply))
+  }
+
+  /**
+   * Resolves to how much is subscribed once everything sent so far has been answered. Of what was sent since the last
+   * call, only the last command may have subscribed or left something. Discards an open transaction.
+   */
+  subscriptions(): Promise<number> {
+    return new Promise((resolve) => this.#mark(() => resolve(this.#channels + this.#shardChannels)))
+  }
+
+  /** The command that is sent next is answered with a text or an error, which goes through `filter`. */
+  filterNextText(filter: FrameFilter): void {
+    this.#mark(() => {
+      this.#textFilter = filter
+    })
+  }
+
+  #mark(arrive: () => void): void {
     const nonce = randomBytes(12).toString('hex')
-    this.#marks.push({ nonce, reply })
+    this.#marks.push({ nonce, arrive })
     this.#ends.toEngine(Buffer.from(encodeTextCommand([MARK, nonce])))
   }
 
@@ -72,7 +114,7 @@ export class PinnedStream {
   }
 
   #take(piece: Buffer, ends: boolean): void {
-    const inspects = this.#filter !== undefined || this.#marks.length > 0
+    const inspects = this.#filter !== undefined || this.#textFilter !== undefined || this.#marks.length > 0
     if (this.#passing || (!inspects && this.#held.length === 0)) {
       this.#passing = !ends
       this.#ends.toClient(piece)
@@ -86,9 +128,27 @@ export class PinnedStream {
     const mark = this.#marks[0]
     if (mark && frame[0] === 0x2d && frame.includes(mark.nonce)) {
       this.#marks.shift()
-      this.#ends.toClient(mark.reply)
-    } else {
-      this.#ends.toClient(this.#filter ? this.#filter(frame) : frame)
+      mark.arrive()
+      return
     }
+    this.#noteSubscriptions(frame)
+    this.#ends.toClient(this.#filtered(frame))
+  }
+
+  #filtered(frame: Buffer): Buffer {
+    const textFilter = this.#textFilter
+    if (textFilter && TEXT_REPLY_TYPES.has(frame[0] ?? 0)) {
+      this.#textFilter = undefined
+      return textFilter(frame)
+    }
+    return this.#filter ? this.#filter(frame) : frame
+  }
+
+  #noteSubscriptions(frame: Buffer): void {
+    const found = CONFIRMATION.exec(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+    if (!found) return
+    const remaining = Number(REMAINING.exec(frame.toString('latin1', frame.length - LONGEST_REMAINING_BYTES))?.[1] ?? 0)
+    if (found[1] === 's') this.#shardChannels = remaining
+    else this.#channels = remaining
   }
 }

@@ -16,8 +16,9 @@ import { copied } from '../resp/lent-memory.js'
  *
  * ```
  *   none ──login──▶ shared ──MULTI, WATCH, BLPOP, slow reader──▶ own ──SUBSCRIBE, MONITOR, tracking──▶ pinned
- *    ▲                ▲                                           │                                     │
- *    │                └──── transaction closed, nothing owed ─────┘                                     │
+ *    ▲                ▲                                         ▲ │                                     │
+ *    │                └──── transaction closed, nothing owed ───┼─┘                                     │
+ *    │                                                          └── everything left, tracking off ──────┤
  *    └──────────────────────────────────── RESET, another user ─────────────────────────────────────────┘
  * ```
  *
@@ -38,7 +39,13 @@ export type LaneState =
       readonly reads: NearbyReads | undefined
     }
   | { readonly kind: 'own'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
-  | { readonly kind: 'pinned'; readonly key: LaneKey; readonly link: EngineLink; readonly stream: PinnedStream }
+  | {
+      readonly kind: 'pinned'
+      readonly key: LaneKey
+      readonly link: EngineLink
+      readonly transaction: Transaction
+      readonly stream: PinnedStream
+    }
 
 /** `kept`: no transaction, but the lane stays this client's own because it reads slowly. */
 export type Transaction = 'none' | 'watching' | 'open' | 'kept'
@@ -235,7 +242,7 @@ export class ClientLane implements ReplySink {
 
   /** Notes what a command of the client does to its transaction. */
   setTransaction(transaction: Transaction): void {
-    if (this.#state.kind !== 'own') return
+    if (this.#state.kind !== 'own' && this.#state.kind !== 'pinned') return
     this.#state.link.hasState = isOpen(transaction)
     this.#state = { ...this.#state, transaction }
   }
@@ -253,7 +260,17 @@ export class ClientLane implements ReplySink {
     })
     state.link.streamTo((chunk) => stream.push(chunk))
     this.#held.holds++
-    this.#state = { kind: 'pinned', key: state.key, link: state.link, stream }
+    this.#state = { ...state, kind: 'pinned', stream }
+  }
+
+  /** The engine no longer speaks on its own accord. Only on a pinned lane on which everything sent has been answered. */
+  unpin(): void {
+    const state = this.#state
+    if (state.kind !== 'pinned') return
+    const { key, link, transaction } = state
+    link.streamTo(undefined)
+    this.#held.holds--
+    this.#state = { kind: 'own', key, link, transaction }
   }
 
   /** On a pinned lane: every frame goes through `filter` from now on. */

@@ -4,19 +4,18 @@ import { administer } from '../administer.js'
 import { findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
 import { filterInfoReply } from '../info-filter.js'
 import { CollectedReplies } from '../lane/collect-reply.js'
-import { hideMonitorSource } from '../lane/pinned-stream.js'
 import { DISCARD } from '../lane/reply-sink.js'
 import { arityProblem } from '../own-arity.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { frameArguments } from '../resp/frame-arguments.js'
 import { Login } from './login.js'
+import { Pinning } from './pinning.js'
 import type { Session } from './session.js'
 import { answerSessionCommand, type SessionAnswer, wrongArity } from './session-commands.js'
-import { Transactions } from './transactions.js'
+import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
-const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
 const NOT_WHILE_PINNED = encodeError('ERR Command not allowed while the connection is subscribed, monitors or tracks')
 const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
@@ -30,11 +29,13 @@ export class CommandRouter {
   readonly #session: Session
   readonly #login: Login
   readonly #transactions: Transactions
+  readonly #pinning: Pinning
 
   constructor(session: Session) {
     this.#session = session
     this.#login = new Login(session)
     this.#transactions = new Transactions(session)
+    this.#pinning = new Pinning(session, this.#transactions)
   }
 
   /** Takes the parser's present frame, whose row in the command table is `command`. */
@@ -109,13 +110,13 @@ export class CommandRouter {
         this.#asksToBlock() ? this.#forwardBlocking(command.name) : this.#forward()
         return
       case 'subscription':
-        this.#routeSubscription(command.name)
+        this.#pinning.routeSubscription()
         return
       case 'monitor':
-        this.#forwardPinned(() => this.#session.lane.filterWith(hideMonitorSource))
+        this.#pinning.routeMonitor()
         return
       case 'tracking':
-        this.#routeTracking()
+        this.#pinning.routeTracking(command.name, this.#arguments(2))
         return
       default:
         unreachable(command.state)
@@ -195,13 +196,14 @@ export class CommandRouter {
 
   #forwardFiltered(): void {
     const { lane, parser } = this.#session
-    if (lane.state.kind === 'pinned') {
-      lane.reply(NOT_WHILE_PINNED)
-      return
-    }
     if (this.#refuses('INFO')) return
     const [section] = this.#arguments(1)
     const filter = (reply: Buffer): Buffer => filterInfoReply(reply, section)
+    if (lane.state.kind === 'pinned') {
+      lane.state.stream.filterNextText(filter)
+      this.#forwardHere()
+      return
+    }
     const queue = this.#transactions.queue
     if (queue) {
       queue.changeNext(filter)
@@ -250,50 +252,6 @@ export class CommandRouter {
       if (word === 'STREAMS') return false
     }
     return false
-  }
-
-  #routeSubscription(name: string): void {
-    const { lane, parser } = this.#session
-    if (this.#transactions.isOpen) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
-      return
-    }
-    const ends = name.includes('UNSUBSCRIBE')
-    if (!ends || lane.state.kind === 'pinned') {
-      this.#forwardPinned()
-      return
-    }
-    // Nothing is subscribed: the engine confirms once for each channel that was named, at least once.
-    const confirmations = Math.max(1, parser.argumentCount - 1)
-    lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, confirmations)
-  }
-
-  #routeTracking(): void {
-    const { lane } = this.#session
-    if (this.#transactions.isOpen) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
-      return
-    }
-    if (this.#arguments(2).some((arg) => arg.toUpperCase() === 'REDIRECT')) {
-      lane.reply(encodeError('ERR REDIRECT is not available: track on a RESP3 connection instead'))
-      return
-    }
-    this.#forwardPinned()
-  }
-
-  #forwardPinned(pinned: () => void = () => {}): void {
-    const { lane } = this.#session
-    if (lane.state.kind !== 'pinned') {
-      if (this.#transactions.isOpen) {
-        lane.replyAndPoison(NOT_IN_TRANSACTION)
-        return
-      }
-      if (!this.#session.quietOrLater()) return
-      lane.enterOwn('none')
-      lane.pin()
-    }
-    pinned()
-    this.#forwardHere()
   }
 
   #forward(): void {

@@ -1,16 +1,18 @@
 import { HomeportError } from '../../contract/errors.js'
 import { CollectedReplies } from '../lane/collect-reply.js'
 import { WatchedReply } from '../lane/watched-reply.js'
+import { encodeError } from '../resp/encode.js'
 import { QueuedAnswers } from './queued-answers.js'
 import type { Session } from './session.js'
+
+/** What commands are answered that cannot be queued. */
+export const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
 
 /** The transactions of one client: which lane they take, and what the gateway has to answer of them. */
 export class Transactions {
   readonly #session: Session
   /** What the gateway answers of the transaction that was opened last. */
   #queue: QueuedAnswers | undefined
-  /** On a pinned lane, where replies are not counted: a transaction was opened and not ended. */
-  #isPinnedOpen = false
 
   constructor(session: Session) {
     this.#session = session
@@ -24,7 +26,8 @@ export class Transactions {
 
   /** Whether a transaction is open on a pinned lane, in which nothing of ours can be queued. */
   get isOpenWhilePinned(): boolean {
-    return this.#isPinnedOpen && this.#session.lane.state.kind === 'pinned'
+    const { state } = this.#session.lane
+    return state.kind === 'pinned' && state.transaction === 'open'
   }
 
   /** Where commands of the open transaction wait for EXEC that no engine answers; undefined when none is open. */
@@ -36,7 +39,7 @@ export class Transactions {
   route(name: string): void {
     const { lane, parser } = this.#session
     const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
-    if (lane.state.kind === 'pinned' && name !== 'WATCH' && name !== 'UNWATCH') this.#isPinnedOpen = name === 'MULTI'
+    if (lane.state.kind === 'pinned') this.#notePinned(name, opens)
     if (lane.state.kind === 'pinned' || (lane.state.kind === 'shared' && !opens)) {
       lane.forward(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
       return
@@ -63,7 +66,19 @@ export class Transactions {
     this.#forward()
     if (!opens || name !== 'MULTI') return
     this.#queue = new QueuedAnswers(lane)
-    this.#isPinnedOpen = false
+  }
+
+  /**
+   * Where replies are not counted, it is only noted what stands when they are counted again. To a subscriber that speaks
+   * RESP2 the engine refuses all of it.
+   */
+  #notePinned(name: string, opens: boolean): void {
+    const { lane, protocol } = this.#session
+    if (protocol === 2 && lane.state.kind === 'pinned' && lane.state.stream.isSubscribed) return
+    if (name === 'EXEC' || name === 'DISCARD') lane.setTransaction('none')
+    if (this.isOpenWhilePinned) return
+    if (opens) lane.setTransaction(name === 'MULTI' ? 'open' : 'watching')
+    else if (name === 'UNWATCH') lane.setTransaction('none')
   }
 
   get #isWatching(): boolean {

@@ -1,0 +1,152 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+})
+
+const client = (): Promise<RawClient> => new RawClient(rig.port).login()
+
+async function client3(): Promise<RawClient> {
+  const raw = new RawClient(rig.port)
+  raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  raw.received = ''
+  return raw
+}
+
+const REFUSED = '-ERR Command not allowed while the connection is subscribed, monitors or tracks\r\n'
+const TRANSACTION = 'MULTI\r\nSELECT 0\r\nCLIENT GETNAME\r\nECHO x\r\nEXEC\r\n'
+const QUEUED = '+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n'
+
+/** What of INFO is the same in every reply. */
+async function takeInfo(raw: RawClient, end: string): Promise<string> {
+  await waitFor(() => raw.received.includes(end), { what: `the text of INFO and ${JSON.stringify(end)}` })
+  const { received } = raw
+  raw.received = ''
+  return received
+}
+
+describe('a connection that has left everything it had subscribed', () => {
+  it('is as before in RESP2, also for what follows in the same pipeline', async () => {
+    const raw = await client()
+    raw.send(
+      `SUBSCRIBE a b\r\nPSUBSCRIBE c*\r\nUNSUBSCRIBE\r\nPUNSUBSCRIBE\r\n${TRANSACTION}INFO cluster\r\nCLIENT REPLY SKIP\r\nPING\r\nGET none\r\n`,
+    )
+    await raw.expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n')
+    await raw.expect('*3\r\n$10\r\npsubscribe\r\n$2\r\nc*\r\n:3\r\n')
+    await waitFor(() => raw.received.includes('punsubscribe'), { what: 'the confirmations' })
+    await waitFor(() => raw.received.endsWith('$-1\r\n'), { what: 'the last reply' })
+    expect(raw.received).toMatch(
+      /\*3\r\n\$12\r\npunsubscribe\r\n\$2\r\nc\*\r\n:0\r\n\+OK\r\n(\+QUEUED\r\n){3}\*3\r\n\+OK\r\n\$-1\r\n\$1\r\nx\r\n\$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n\$-1\r\n$/,
+    )
+  })
+
+  it('is as before in RESP3, with shard channels counted by themselves', async () => {
+    const raw = await client3()
+    await raw.send('SUBSCRIBE a\r\nSSUBSCRIBE s\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+    await raw.expect('>3\r\n$10\r\nssubscribe\r\n$1\r\ns\r\n:1\r\n')
+    await raw.send('UNSUBSCRIBE a\r\n').expect('>3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n')
+    await raw.send('MULTI\r\nCLIENT GETNAME\r\nDISCARD\r\n').expect(`+OK\r\n${REFUSED}+OK\r\n`)
+    await raw.send('SUNSUBSCRIBE s\r\n').expect('>3\r\n$12\r\nsunsubscribe\r\n$1\r\ns\r\n:0\r\n')
+    await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
+  })
+
+  it('still watches what it watched before', async () => {
+    const [raw, other] = await Promise.all([client(), client()])
+    raw.send('WATCH watched\r\nSUBSCRIBE a\r\nUNSUBSCRIBE a\r\n')
+    await raw.expect('+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n')
+    await other.send('INCR watched\r\n').expect(':1\r\n')
+    await raw.send('MULTI\r\nGET watched\r\nEXEC\r\n').expect('+OK\r\n+QUEUED\r\n*-1\r\n')
+  })
+
+  it('may watch while it is subscribed in RESP3, and be told after', async () => {
+    const [raw, other] = await Promise.all([client3(), client()])
+    raw.send('SUBSCRIBE a\r\nWATCH watched3\r\nUNSUBSCRIBE\r\n')
+    await raw.expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n+OK\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n')
+    await other.send('INCR watched3\r\n').expect(':1\r\n')
+    await raw.send('MULTI\r\nGET watched3\r\nEXEC\r\n').expect('+OK\r\n+QUEUED\r\n_\r\n')
+  })
+
+  it('no longer keeps its engine awake, and gets no messages', async () => {
+    const [raw, other] = await Promise.all([client3(), client()])
+    const { meter } = rig.gateway.usageOf(rig.database.databaseId) ?? {}
+    const before = meter?.holds ?? 0
+    await raw.send('SUBSCRIBE a\r\nPING\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n+PONG\r\n')
+    expect(meter?.holds).toBe(before + 1)
+    await raw.send('UNSUBSCRIBE\r\nPING\r\n').expect('>3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+PONG\r\n')
+    expect(meter?.holds).toBe(before)
+    await other.send('PUBLISH a 1\r\n').expect(':0\r\n')
+    await raw.send('HELLO 2\r\n')
+    await takeInfo(raw, 'modules\r\n*0\r\n')
+  })
+})
+
+it('a connection that no longer tracks is as before', async () => {
+  const raw = await client3()
+  raw.send('CLIENT TRACKING ON\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nCLIENT TRACKING OFF\r\n')
+  await raw.expect(`+OK\r\n+OK\r\n${REFUSED}+OK\r\n+OK\r\n`)
+  await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
+})
+
+it('a question about tracking leaves nothing behind', async () => {
+  const raw = await client3()
+  raw.send('CLIENT TRACKINGINFO\r\n')
+  await takeInfo(raw, 'prefixes\r\n*0\r\n')
+  await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
+})
+
+it('a subscriber that left within a transaction is not taken for free', async () => {
+  const raw = await client3()
+  raw.send('SUBSCRIBE a\r\nMULTI\r\nUNSUBSCRIBE\r\nEXEC\r\n')
+  await waitFor(() => /unsubscribe\r\n\$1\r\na\r\n:0\r\n/.test(raw.received), { what: 'the confirmation' })
+  raw.received = ''
+  await raw
+    .send('GET none\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nGET none\r\n')
+    .expect(`_\r\n+OK\r\n${REFUSED}+OK\r\n_\r\n`)
+})
+
+it('leaving what was not subscribed is answered for each name', async () => {
+  const raw = await client()
+  raw.send('UNSUBSCRIBE a b\r\nUNSUBSCRIBE\r\nGET none\r\n')
+  await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n')
+  await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n$-1\r\n')
+})
+
+it("a user who may not leave channels is told so once, and gets nobody else's replies", async () => {
+  const [raw, other] = [new RawClient(rig.port), new RawClient(rig.port)]
+  for (const reader of [raw, other]) {
+    await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
+  }
+  raw.send('UNSUBSCRIBE a b c\r\n')
+  await raw.expect("-NOPERM this user has no permissions to run the 'unsubscribe' command\r\n")
+  await other.send('PING other\r\n').expect('$5\r\nother\r\n')
+  await raw.send('GET none\r\n').expect('$-1\r\n')
+})
+
+describe('INFO', () => {
+  it('tells nothing about the host to a subscriber in RESP3, whatever comes between', async () => {
+    const [raw, other] = await Promise.all([client3(), client()])
+    await raw.send('SUBSCRIBE a\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+    other.send('PUBLISH a 1\r\n'.repeat(50))
+    raw.send('INFO server\r\nINFO nosuch\r\nGET none\r\n')
+    const got = await takeInfo(raw, '# Nosuch\r\n\r\n_\r\n')
+    expect(got).toContain('redis_version:')
+    expect(got).not.toContain('process_id')
+    expect(got).not.toContain('config_file')
+  })
+
+  it('is refused by the engine to a subscriber in RESP2, and answered to one who monitors', async () => {
+    const [raw, watcher] = await Promise.all([client(), client()])
+    await raw.send('SUBSCRIBE a\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+    raw.send('INFO server\r\n')
+    expect(await takeInfo(raw, 'context\r\n')).toMatch(/^-ERR Can't execute 'info': only/)
+    watcher.send('MONITOR\r\nINFO server\r\nPING\r\n')
+    const told = await takeInfo(watcher, '+PONG\r\n')
+    expect(told).toContain('redis_version:')
+    expect(told).not.toContain('process_id')
+  })
+})

@@ -1,0 +1,84 @@
+import { hideMonitorSource } from '../lane/pinned-stream.js'
+import { encodeError } from '../resp/encode.js'
+import type { Session } from './session.js'
+import { NOT_IN_TRANSACTION, type Transactions } from './transactions.js'
+
+const NO_REDIRECT = encodeError('ERR REDIRECT is not available: track on a RESP3 connection instead')
+
+/**
+ * Why the engine may speak on its own accord besides a subscription. `uncounted`: something was subscribed or left in a
+ * transaction, so nobody knows how much still is.
+ */
+type Reason = 'monitors' | 'tracks' | 'uncounted'
+
+/**
+ * Takes the commands after which the engine speaks on its own accord, and notices when it no longer does: everything
+ * that was subscribed has been left, tracking is off. What a client sent behind such a command waits until that is
+ * known, so the commands that cannot be taken meanwhile are taken again at once.
+ */
+export class Pinning {
+  readonly #session: Session
+  readonly #transactions: Transactions
+  readonly #reasons = new Set<Reason>()
+
+  constructor(session: Session, transactions: Transactions) {
+    this.#session = session
+    this.#transactions = transactions
+  }
+
+  /** Takes the parser's present frame, a command that subscribes or leaves. */
+  routeSubscription(): void {
+    if (!this.#pin()) return
+    if (this.#transactions.isOpenWhilePinned) this.#reasons.add('uncounted')
+    this.#forward()
+  }
+
+  /** Takes the parser's present frame, which is MONITOR. */
+  routeMonitor(): void {
+    if (!this.#pin()) return
+    this.#reasons.add('monitors')
+    this.#session.lane.filterWith(hideMonitorSource)
+    this.#forward()
+  }
+
+  /** Takes the parser's present frame, a subcommand of CLIENT about tracking with these arguments. */
+  routeTracking(name: string, args: readonly string[]): void {
+    if (args.some((arg) => arg.toUpperCase() === 'REDIRECT')) {
+      this.#session.lane.replyAndPoison(NO_REDIRECT)
+      return
+    }
+    if (!this.#pin()) return
+    if (name === 'CLIENT|TRACKING') this.#noteTracking(args)
+    this.#forward()
+  }
+
+  /** In a transaction nobody knows whether the command is going to be carried out. */
+  #noteTracking([word = '']: readonly string[]): void {
+    if (word.toUpperCase() === 'ON') this.#reasons.add('tracks')
+    else if (!this.#transactions.isOpenWhilePinned) this.#reasons.delete('tracks')
+  }
+
+  /** Lets the engine speak from now on. Answers false when the command is refused, or has to be taken again first. */
+  #pin(): boolean {
+    const { lane } = this.#session
+    if (lane.state.kind === 'pinned') return true
+    if (this.#transactions.isOpen) {
+      lane.replyAndPoison(NOT_IN_TRANSACTION)
+      return false
+    }
+    if (!this.#session.quietOrLater()) return false
+    if (lane.isShared) lane.enterOwn('none')
+    lane.pin()
+    this.#reasons.clear()
+    return true
+  }
+
+  #forward(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
+    const { lane } = this.#session
+    lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+    if (lane.state.kind !== 'pinned' || this.#reasons.size > 0 || this.#transactions.isOpenWhilePinned) return
+    const counted = lane.state.stream.subscriptions()
+    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? lane.unpin() : undefined)))
+  }
+}
