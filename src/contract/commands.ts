@@ -137,6 +137,9 @@ const FAMILIES: readonly Family[] = [
   plain('none', 'COMMAND|LIST LOLWUT TIME'),
   managed('ACL|DELUSER ACL|GENTOKEN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|RESTTOKEN ACL|SAVE ACL|SETUSER'),
   managed('ACL|USERS ACL|WHOAMI CONFIG|GET CONFIG|SET'),
+  // `HELP` tells what of a container is served here
+  managed('ACL|HELP COMMAND|HELP CONFIG|HELP MEMORY|HELP SCRIPT|HELP'),
+  socketOnly('managed', 'none', 'CLIENT|HELP'),
   { access: 'none', state: 'filtered', rest: true, names: 'INFO' },
   plain('read', 'DBSIZE'),
   plain('write', 'FLUSHALL FLUSHDB'),

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { errorText } from './error-text.js'
+import { helpReply } from './help.js'
 import {
   encodeArray,
   encodeBulk,
@@ -25,6 +26,8 @@ export async function administer(
   request: AdministrationRequest,
   protocol: 2 | 3,
 ): Promise<Buffer> {
+  const help = helpReply(request.name)
+  if (help) return help
   try {
     return encodeMadeReply(await services.administration.run(request), protocol)
   } catch (error) {

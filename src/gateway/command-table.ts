@@ -26,15 +26,17 @@ interface Row {
   readonly name: Buffer
 }
 
+/** Subcommands are no commands by themselves: `CLIENT|ID` is not in `bySlot`. */
 const bySlot: (readonly Row[] | undefined)[] = new Array(SLOTS).fill(undefined)
 const byName = new Map<string, KnownCommand>()
 
 COMMANDS.forEach((declared, index) => {
   const command: KnownCommand = { ...declared, index, effect: effectOf(declared.name) }
+  byName.set(command.name, command)
+  if (command.name.includes('|')) return
   const name = Buffer.from(command.name)
   const slot = slotOf(name, 0, name.length)
   bySlot[slot] = [...(bySlot[slot] ?? []), { command, name }]
-  byName.set(command.name, command)
 })
 
 /**
@@ -55,7 +57,7 @@ export function findSubcommand(container: string, subcommand: string): KnownComm
 
 /** Finds a command by its name in any case. */
 export function findCommandByName(name: string): KnownCommand | undefined {
-  return byName.get(name.toUpperCase())
+  return name.includes('|') ? undefined : byName.get(name.toUpperCase())
 }
 
 function slotOf(bytes: Buffer, start: number, end: number): number {

@@ -5,6 +5,7 @@
 const ARITIES: Readonly<Record<string, readonly [least: number, most: number]>> = {
   SELECT: [2, 2],
   'CLIENT|GETNAME': [2, 2],
+  'CLIENT|HELP': [2, 2],
   'CLIENT|ID': [2, 2],
   'CLIENT|INFO': [2, 2],
   'CLIENT|KILL': [3, Infinity],
@@ -16,6 +17,7 @@ const ARITIES: Readonly<Record<string, readonly [least: number, most: number]>> 
   'ACL|DELUSER': [3, Infinity],
   'ACL|GENTOKEN': [3, 4],
   'ACL|GETUSER': [3, 3],
+  'ACL|HELP': [2, 2],
   'ACL|LIST': [2, 2],
   'ACL|LOAD': [2, 2],
   'ACL|LOG': [2, Infinity],
@@ -24,8 +26,12 @@ const ARITIES: Readonly<Record<string, readonly [least: number, most: number]>> 
   'ACL|SETUSER': [3, Infinity],
   'ACL|USERS': [2, 2],
   'ACL|WHOAMI': [2, 2],
+  'COMMAND|HELP': [2, 2],
   'CONFIG|GET': [3, Infinity],
+  'CONFIG|HELP': [2, 2],
   'CONFIG|SET': [4, Infinity],
+  'MEMORY|HELP': [2, 2],
+  'SCRIPT|HELP': [2, 2],
 }
 
 /** What is wrong with the number of arguments of a command that no engine answers; undefined when nothing is. */
