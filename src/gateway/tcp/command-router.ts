@@ -58,11 +58,13 @@ export class CommandRouter {
 
   #toLogin(name: string): void {
     const { lane } = this.#session
-    if (name !== 'QUIT' && name !== 'RESET' && this.#transactions.isOpen) {
+    const ends = name === 'QUIT' || name === 'RESET'
+    if (!ends && (this.#transactions.isOpen || this.#transactions.isOpenWhilePinned)) {
       lane.replyAndPoison(NOT_IN_TRANSACTION)
       return
     }
-    if (this.#session.quietOrLater()) this.#login.answer(name, this.#arguments(1))
+    if (!this.#session.quietOrLater() || !this.#pinning.settledOrLater()) return
+    this.#login.answer(name, this.#arguments(1))
   }
 
   #routeSubcommand(container: ServedCommand): void {
@@ -239,8 +241,10 @@ export class CommandRouter {
     }
     const { meter } = this.#session.services.guard
     meter.holds++
+    this.#session.blocked++
     this.#forwardWatched(() => {
       meter.holds--
+      this.#session.blocked--
       meter.lastActivityAtMs = this.#session.services.clock.now()
     })
   }

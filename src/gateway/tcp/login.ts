@@ -43,6 +43,7 @@ export class Login {
         this.#reset()
         return
       default:
+        this.#session.lane.leave()
         this.#session.lane.reply(OK)
         this.#session.hangUp()
     }

@@ -109,6 +109,44 @@ it('a subscriber that left within a transaction is not taken for free', async ()
     .expect(`_\r\n+OK\r\n${REFUSED}+OK\r\n_\r\n`)
 })
 
+describe('what was asked before the end of a connection with a state is still answered', () => {
+  const subscribed = '*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n'
+  const pong = '*2\r\n$4\r\npong\r\n$0\r\n\r\n'
+
+  it('by RESET', async () => {
+    const raw = await client()
+    await raw.send('SUBSCRIBE a\r\nPING\r\nRESET\r\nPING\r\n').expect(`${subscribed}${pong}+RESET\r\n-NOAUTH`)
+    const tracking = await client3()
+    tracking.send('CLIENT TRACKING ON\r\nMULTI\r\nECHO x\r\nRESET\r\n')
+    await tracking.expect('+OK\r\n+OK\r\n+QUEUED\r\n+RESET\r\n')
+  })
+
+  it('by QUIT', async () => {
+    const raw = await client()
+    await raw.send('SUBSCRIBE a\r\nPING\r\nQUIT\r\n').expect(`${subscribed}${pong}+OK\r\n`)
+    await raw.expectClosed()
+  })
+
+  it('when the client sends no more', async () => {
+    const [raw, other, watcher] = await Promise.all([client(), client(), client()])
+    raw.socket.end('SUBSCRIBE a\r\nPING\r\n')
+    other.socket.end('MULTI\r\nECHO x\r\nEXEC\r\nWATCH a\r\nECHO y\r\n')
+    watcher.socket.end('RPUSH queue x\r\nBLPOP queue 0\r\nBLPOP queue 0\r\nECHO never\r\n')
+    await raw.expect(`${subscribed}${pong}`)
+    await other.expect('+OK\r\n+QUEUED\r\n*1\r\n$1\r\nx\r\n+OK\r\n$1\r\ny\r\n')
+    await watcher.expect(':1\r\n*2\r\n$5\r\nqueue\r\n$1\r\nx\r\n')
+    for (const gone of [raw, other, watcher]) await gone.expectClosed()
+    expect(watcher.received).toBe('')
+  })
+})
+
+it('a login is refused in a transaction also where replies are not counted', async () => {
+  const raw = await client3()
+  raw.send(`CLIENT TRACKING ON\r\nMULTI\r\nAUTH ${CREDENTIALS.password}\r\nEXEC\r\nPING\r\n`)
+  await raw.expect('+OK\r\n+OK\r\n-ERR Command not allowed inside a transaction\r\n')
+  await raw.expect('-EXECABORT Transaction discarded because of previous errors.\r\n+PONG\r\n')
+})
+
 it('leaving what was not subscribed is answered for each name', async () => {
   const raw = await client()
   raw.send('UNSUBSCRIBE a b\r\nUNSUBSCRIBE\r\nGET none\r\n')

@@ -20,10 +20,29 @@ export class Pinning {
   readonly #session: Session
   readonly #transactions: Transactions
   readonly #reasons = new Set<Reason>()
+  /** Everything that was sent before the present command has been answered. */
+  #isSettled = false
 
   constructor(session: Session, transactions: Transactions) {
     this.#session = session
     this.#transactions = transactions
+  }
+
+  /**
+   * Whether every reply of a pinned lane has arrived, on which an open transaction is discarded by the question. If not,
+   * the present command is taken again once that is so.
+   */
+  settledOrLater(): boolean {
+    const { lane, parser } = this.#session
+    const isSettled = this.#isSettled || lane.state.kind !== 'pinned'
+    this.#isSettled = false
+    if (isSettled || lane.state.kind !== 'pinned') return true
+    parser.repeat()
+    const settled = lane.state.stream.subscriptions().then(() => {
+      this.#isSettled = true
+    })
+    this.#session.waitFor(settled)
+    return false
   }
 
   /** Takes the parser's present frame, a command that subscribes or leaves. */

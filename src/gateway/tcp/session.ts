@@ -42,6 +42,8 @@ export interface SessionServices {
   readonly siblings: () => Iterable<Session>
 }
 
+/** Replies that the engine has ready still reach a client that sends no more, though others may never come. */
+const LAST_REPLIES_MS = 100
 /** Input that is read while the client has to wait. */
 const HELD_INPUT_BYTES = 256 * 1024
 
@@ -57,6 +59,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
   readonly #steering = new Steering(this)
   user: DataUser | undefined
   protocol: 2 | 3 = 2
+  /** Commands that wait in the engine until something happens. */
+  blocked = 0
 
   readonly #socket: Socket
   readonly #router: CommandRouter
@@ -205,7 +209,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     }
     this.#flushRun()
     this.parser.release()
-    if (this.#inputEnded) this.progressed()
+    if (this.#inputEnded) this.#finishReplies()
   }
 
   #waitForBandwidth(): void {
@@ -318,11 +322,16 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     this.cut()
   }
 
-  /** The client sends no more. It may still wait for replies, but nobody waits for it on a lane of its own. */
+  /** The client sends no more. It still gets the replies that it waits for, except those that may never come. */
   #onInputEnd(): void {
     this.#inputEnded = true
-    const { kind } = this.lane.state
-    if (kind === 'own' || kind === 'pinned') this.cut()
+    if (this.#upload.isSending) this.cut()
+    else this.#finishReplies()
+  }
+
+  #finishReplies(): void {
+    const mayNeverCome = this.lane.state.kind === 'pinned' || this.blocked > 0
+    if (mayNeverCome) this.services.clock.after(LAST_REPLIES_MS, () => this.cut())
     else this.progressed()
   }
 
