@@ -37,6 +37,9 @@ const LONGEST_CONFIRMATION_HEAD_BYTES = 32
 const REMAINING = /:(\d+)\r\n$/
 const LONGEST_REMAINING_BYTES = 24
 
+/** What an engine sends on its own accord, or in confirmation, to a client that speaks RESP2. */
+const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
+
 /** What the reply to INFO begins with; no message, push, confirmation or line of MONITOR does. */
 const TEXT_REPLY_TYPES = new Set(['$', '=', '-'].map((type) => type.charCodeAt(0)))
 
@@ -56,6 +59,8 @@ export class PinnedStream {
   #marks: Mark[] = []
   /** What the next reply goes through that is a text or an error. */
   #textFilter: FrameFilter | undefined
+  /** The version of the protocol of a client that wants no replies. */
+  #mutedFor: 2 | 3 | undefined
   /** Channels and patterns, as the last confirmation told; shard channels are counted by themselves. */
   #channels = 0
   #shardChannels = 0
@@ -77,9 +82,17 @@ export class PinnedStream {
     this.#filter = filter
   }
 
+  /**
+   * From the next frame on, only what is no reply is passed on, to a client that speaks this version of the protocol;
+   * with `undefined` everything.
+   */
+  muteReplies(protocol: 2 | 3 | undefined): void {
+    this.#mutedFor = protocol
+  }
+
   /** Puts a reply of ours behind the replies of everything sent so far. Discards an open transaction. */
   insert(reply: Buffer): void {
-    this.#mark(() => this.#ends.toClient(reply))
+    this.#mark(() => this.#pass(reply))
   }
 
   /**
@@ -114,8 +127,7 @@ export class PinnedStream {
   }
 
   #take(piece: Buffer, ends: boolean): void {
-    const inspects = this.#filter !== undefined || this.#textFilter !== undefined || this.#marks.length > 0
-    if (this.#passing || (!inspects && this.#held.length === 0)) {
+    if (this.#passing || (!this.#inspects && this.#held.length === 0)) {
       this.#passing = !ends
       this.#ends.toClient(piece)
       return
@@ -132,7 +144,17 @@ export class PinnedStream {
       return
     }
     this.#noteSubscriptions(frame)
-    this.#ends.toClient(this.#filtered(frame))
+    this.#pass(this.#filtered(frame))
+  }
+
+  /** Whether frames have to be whole. */
+  get #inspects(): boolean {
+    const filters = this.#filter !== undefined || this.#textFilter !== undefined
+    return filters || this.#mutedFor !== undefined || this.#marks.length > 0
+  }
+
+  #pass(frame: Buffer): void {
+    if (this.#mutedFor === undefined || isUnasked(frame, this.#mutedFor)) this.#ends.toClient(frame)
   }
 
   #filtered(frame: Buffer): Buffer {
@@ -151,4 +173,8 @@ export class PinnedStream {
     if (found[1] === 's') this.#shardChannels = remaining
     else this.#channels = remaining
   }
+}
+
+function isUnasked(frame: Buffer, protocol: 2 | 3): boolean {
+  return protocol === 3 ? frame[0] === 0x3e : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
 }

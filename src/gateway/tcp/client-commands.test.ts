@@ -62,6 +62,52 @@ describe('CLIENT REPLY', () => {
     await raw.expect("-ERR syntax error\r\n-ERR wrong number of arguments for 'client|reply' command\r\n")
   })
 
+  it('SKIP behind SKIP leaves out the reply to what follows both', async () => {
+    const raw = await client()
+    raw.send('SET a 1\r\nCLIENT REPLY SKIP\r\nCLIENT REPLY SKIP\r\nINCR a\r\nINCR a\r\n')
+    await raw.expect('+OK\r\n:3\r\n')
+  })
+
+  it('SKIP leaves out the refusal of a command that is too long, and nothing else', async () => {
+    const raw = await client()
+    const long = 11 * 1024 * 1024
+    raw.send('CLIENT REPLY SKIP\r\n').send(`*2\r\n$3\r\nGET\r\n$${long}\r\n`).send(Buffer.alloc(long, 'x'))
+    await raw.send('\r\nECHO x\r\n').expect('$1\r\nx\r\n')
+  })
+
+  it('ends with RESET', async () => {
+    const raw = await client()
+    await raw.send('CLIENT REPLY OFF\r\nPING\r\nRESET\r\nPING\r\n').expect('+RESET\r\n-NOAUTH')
+  })
+
+  it('OFF lets messages and confirmations through, which are no replies', async () => {
+    const [raw, other] = await Promise.all([client(), client()])
+    raw.send('CLIENT REPLY OFF\r\nSUBSCRIBE quiet\r\nPING\r\n')
+    await raw.expect('*3\r\n$9\r\nsubscribe\r\n$5\r\nquiet\r\n:1\r\n')
+    await other.send('PUBLISH quiet 1\r\n').expect(':1\r\n')
+    await raw.expect('*3\r\n$7\r\nmessage\r\n$5\r\nquiet\r\n$1\r\n1\r\n')
+    raw.send('UNSUBSCRIBE\r\nPING\r\nCLIENT REPLY ON\r\nECHO x\r\n')
+    await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$5\r\nquiet\r\n:0\r\n+OK\r\n$1\r\nx\r\n')
+  })
+
+  it('SKIP does not leave out a confirmation', async () => {
+    const raw = await client()
+    raw.send('CLIENT REPLY SKIP\r\nSUBSCRIBE a\r\nPING\r\n')
+    await raw.expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n')
+  })
+
+  it('may change while a connection is subscribed', async () => {
+    const [raw, other] = [new RawClient(rig.port), await client()]
+    raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    raw.received = ''
+    raw.send('SUBSCRIBE loud\r\nECHO 1\r\nCLIENT REPLY OFF\r\nECHO 2\r\nNOSUCH\r\nCLIENT REPLY ON\r\nECHO 3\r\n')
+    await raw.expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nloud\r\n:1\r\n$1\r\n1\r\n+OK\r\n$1\r\n3\r\n')
+    raw.send('CLIENT REPLY OFF\r\nECHO 4\r\n')
+    await other.send('PUBLISH loud x\r\n').expect(':1\r\n')
+    await raw.expect('>3\r\n$7\r\nmessage\r\n$4\r\nloud\r\n$1\r\nx\r\n')
+  })
+
   it('holds for transactions and blocking commands', async () => {
     const raw = await client()
     raw.send('DEL list\r\nCLIENT REPLY OFF\r\nMULTI\r\nRPUSH list x y\r\nEXEC\r\nBLPOP list 1\r\nCLIENT REPLY ON\r\n')

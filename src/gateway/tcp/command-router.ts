@@ -174,12 +174,14 @@ export class CommandRouter {
       session.lane.reply(SYNTAX_ERROR)
       return
     }
-    if (session.lane.state.kind === 'pinned') {
+    const isPinned = session.lane.state.kind === 'pinned'
+    if (this.#transactions.isOpenWhilePinned || (isPinned && word === 'SKIP')) {
       session.lane.reply(NOT_WHILE_PINNED)
       return
     }
-    if (!session.quietOrLater()) return
+    if (!session.quietOrLater() || !this.#pinning.settledOrLater()) return
     if (word === 'SKIP') session.skipReply()
+    else if (isPinned) this.#pinning.setReplies(word === 'ON')
     else session.setReplies(word === 'ON')
     if (word === 'ON') session.lane.reply(OK)
   }

@@ -172,6 +172,7 @@ export class Login {
     session.user = undefined
     session.protocol = 2
     session.profile.name = ''
+    session.setReplies(true)
     session.parser.limits = LIMITS_BEFORE_LOGIN
     session.lane.reply(encodeSimple('RESET'))
   }

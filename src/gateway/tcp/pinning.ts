@@ -20,6 +20,8 @@ export class Pinning {
   readonly #session: Session
   readonly #transactions: Transactions
   readonly #reasons = new Set<Reason>()
+  /** The client of a pinned lane wants no replies. */
+  #isMuted = false
   /** Everything that was sent before the present command has been answered. */
   #isSettled = false
 
@@ -48,6 +50,9 @@ export class Pinning {
   /** Takes the parser's present frame, a command that subscribes or leaves. */
   routeSubscription(): void {
     if (!this.#pin()) return
+    const { outlet } = this.#session
+    // A confirmation is no reply, so there is nothing to be skipped.
+    if (outlet.replies === 'skipping') outlet.replies = 'on'
     if (this.#transactions.isOpenWhilePinned) this.#reasons.add('uncounted')
     this.#forward()
   }
@@ -89,7 +94,25 @@ export class Pinning {
     if (lane.isShared) lane.enterOwn('none')
     lane.pin()
     this.#reasons.clear()
+    this.#isMuted = false
+    if (this.#session.outlet.replies === 'off') this.setReplies(false)
     return true
+  }
+
+  #unpin(): void {
+    const { lane, outlet } = this.#session
+    lane.unpin()
+    if (this.#isMuted) outlet.replies = 'off'
+    this.#isMuted = false
+  }
+
+  /** From now on a client on a pinned lane gets replies, or only what the engine says on its own accord. */
+  setReplies(on: boolean): void {
+    const { lane, outlet, protocol } = this.#session
+    if (lane.state.kind !== 'pinned') return
+    this.#isMuted = !on
+    outlet.replies = 'on'
+    lane.state.stream.muteReplies(on ? undefined : protocol)
   }
 
   #forward(): void {
@@ -98,6 +121,6 @@ export class Pinning {
     lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
     if (lane.state.kind !== 'pinned' || this.#reasons.size > 0 || this.#transactions.isOpenWhilePinned) return
     const counted = lane.state.stream.subscriptions()
-    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? lane.unpin() : undefined)))
+    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? this.#unpin() : undefined)))
   }
 }

@@ -113,7 +113,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
 
   /** The client does not want the reply to its next command. Only while nothing is owed. */
   skipReply(): void {
-    if (this.outlet.replies === 'on') this.outlet.replies = 'skip'
+    if (this.outlet.replies !== 'off') this.outlet.replies = 'skip'
   }
 
   /** Whether every reply has arrived. If not, the present command is taken again once that is so. */
@@ -235,7 +235,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
         return true
       case 'last':
         this.#upload.end()
-        this.#conclude(this.outlet.replies === 'skip')
+        this.#conclude(this.#beginSkip())
         return true
       case 'oversize':
         this.#onOversize()
@@ -262,18 +262,25 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
   #onFrame(): void {
     const { parser } = this
     if (this.user && !this.permits.takeToken()) return
-    const skips = this.outlet.replies === 'skip'
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
     if (!this.#steering.passes(command)) return
+    const skips = this.#beginSkip()
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
       this.#addToRun(command)
     else if (this.sendRun()) this.#router.route(command)
     this.#conclude(skips)
   }
 
+  /** @returns whether the present command is the one whose reply the client does not want. */
+  #beginSkip(): boolean {
+    if (this.outlet.replies !== 'skip') return false
+    this.outlet.replies = 'skipping'
+    return true
+  }
+
   /** The present command has been dealt with, or is going to be taken again. */
   #conclude(skips: boolean): void {
-    if (skips && !this.parser.repeats) this.outlet.replies = 'skipping'
+    if (skips && this.parser.repeats) this.outlet.replies = 'skip'
     this.permits.conclude()
   }
 
@@ -299,7 +306,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     const { maxRequestBytes: limitBytes } = this.parser.limits
     const error = new HomeportError('request_too_large', { limitBytes, actualBytes: this.parser.actualBytes })
     if (!this.#upload.breakOff(encodeError(errorText(error)))) this.refuse(error)
-    this.permits.conclude()
+    this.#conclude(this.#beginSkip())
   }
 
   #onBroken(): void {
