@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { discardBody } from '../../http/index.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { GatewayLogger } from '../seams.js'
 import type { ClientAddresses } from './client-address.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
+import { discardBehindAnswer } from './refused-body.js'
 
 /** What exchanges need of the listener. */
 export interface ExchangeParts {
@@ -22,6 +22,8 @@ export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly parts: ExchangeParts
+  /** A client that wanted to be told whether it may send the body has been told so. */
+  #isWelcome = false
 
   constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeParts) {
     this.request = request
@@ -49,22 +51,30 @@ export class Exchange {
     this.parts.answers.bytes(this.request, this.response, bytes, moment)
   }
 
+  /** The client may send the body, if it waits to be told so and has no answer yet. */
+  welcomeBody(): void {
+    if (this.request.headers.expect === undefined || this.response.headersSent) return
+    this.#isWelcome = true
+    this.response.writeContinue()
+  }
+
   /** Answers with an error of the engine. */
   answerError(status: number, text: string): void {
+    if (!this.request.complete) this.#answerEarly()
     this.parts.answers.error(this.request, this.response, status, text)
   }
 
   /** Answers with what went wrong, unless there is an answer already. */
   fail(error: unknown): void {
-    // Whoever still sends would not get to read the answer.
-    if (this.request.complete) this.#answerFailure(error)
-    else void discardBody(this.request).then(() => this.#answerFailure(error))
-  }
-
-  #answerFailure(error: unknown): void {
     if (this.response.headersSent || this.request.socket.destroyed) return
     const shown = error instanceof HomeportError ? error : this.#internal(error)
     this.answerError(shown.status, errorText(shown))
+  }
+
+  /** A client that still waits to be told that it may send its body may do so or not, so nothing can follow. */
+  #answerEarly(): void {
+    if (this.request.headers.expect !== undefined && !this.#isWelcome) this.response.shouldKeepAlive = false
+    else discardBehindAnswer(this.request, this.response)
   }
 
   #internal(error: unknown): HomeportError {

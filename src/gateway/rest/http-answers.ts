@@ -47,7 +47,7 @@ export class HttpAnswers {
     response.writeHead(200, ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', ...corsHeaders(request)])
   }
 
-  /** `{"error": text}`. A body that was not read to its end closes the connection. */
+  /** `{"error": text}`. */
   error(request: IncomingMessage, response: ServerResponse, status: number, text: string): void {
     const json = JSON.stringify({ error: text })
     const headers = [
@@ -59,7 +59,6 @@ export class HttpAnswers {
     ]
     if (status === 503) headers.push('Retry-After', RETRY_AFTER_SECONDS)
     if (status === 405) headers.push('Allow', 'GET, HEAD, POST, PUT, OPTIONS')
-    if (!request.complete) headers.push('Connection', 'close')
     response.writeHead(status, headers)
     response.end(json)
   }

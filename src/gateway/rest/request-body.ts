@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors.js'
-import { discardBody } from '../../http/index.js'
 
 const EMPTY = Buffer.alloc(0)
 
@@ -8,7 +7,7 @@ const EMPTY = Buffer.alloc(0)
 export interface BodyReader {
   /** The body, whole. */
   onBody(body: Buffer): void
-  /** The body is too large (`request_too_large`); what the client still sends was thrown away first. */
+  /** The body is too large (`request_too_large`); the client may still be sending it. */
   onRefused(error: HomeportError): void
 }
 
@@ -17,7 +16,7 @@ export function readBody(request: IncomingMessage, limitBytes: number, reader: B
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
   const declaredBytes = Number(length)
   if (encoding !== undefined) new BodyGathering(request, limitBytes, undefined, reader).start()
-  else if (declaredBytes > limitBytes) refuse(request, limitBytes, declaredBytes, reader)
+  else if (declaredBytes > limitBytes) refuse(limitBytes, declaredBytes, reader)
   else if (declaredBytes > 0) process.nextTick(takeWhole, request, limitBytes, declaredBytes, reader)
   else reader.onBody(EMPTY)
 }
@@ -69,12 +68,10 @@ class BodyGathering {
 
   #refuse(): void {
     this.#request.off('data', this.#onData).off('end', this.#onEnd)
-    refuse(this.#request, this.#limitBytes, this.#bytes, this.#reader)
+    refuse(this.#limitBytes, this.#bytes, this.#reader)
   }
 }
 
-/** Whoever still sends would not get to read the answer. */
-function refuse(request: IncomingMessage, limitBytes: number, actualBytes: number, reader: BodyReader): void {
-  const error = new HomeportError('request_too_large', { limitBytes, actualBytes })
-  void discardBody(request).then(() => reader.onRefused(error))
+function refuse(limitBytes: number, actualBytes: number, reader: BodyReader): void {
+  reader.onRefused(new HomeportError('request_too_large', { limitBytes, actualBytes }))
 }

@@ -62,6 +62,8 @@ export class RestListener {
       },
       (request, response) => this.#onRequest(request, response),
     )
+    // Whoever asks before sending a body is told by the answer where its token is wrong.
+    this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
     this.#server.on('clientError', (_error, socket) => refuseSocket(socket))
   }
 

@@ -44,6 +44,7 @@ function admit(exchange: Exchange, shared: SharedParts): void {
     entrance.guard.maxRequestBytes,
     new AdmittedRequest(exchange, shared, { entrance, target, form }),
   )
+  exchange.welcomeBody()
 }
 
 function authenticate(

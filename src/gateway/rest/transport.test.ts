@@ -1,4 +1,5 @@
-import { createConnection } from 'node:net'
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
@@ -75,6 +76,50 @@ describe('requests on one connection', () => {
     const wrong = head('/').replace(CREDENTIALS.token, 'nope').replace('\r\n\r\n', '\r\nContent-Length: 14\r\n\r\n')
     const received = await exchange([wrong, '["ECHO', `,"abc"]x${command('PING')}`], '{"result":"PONG"}')
     expect(bodiesOf(received)).toEqual(['{"error":"WRONGPASS invalid or missing auth token"}', '{"result":"PONG"}'])
+  })
+})
+
+const MIB = 2 ** 20
+const HUGE = 96 * MIB
+const wrongHead = (more: readonly string[]): string => head('/set/huge', more).replace(CREDENTIALS.token, 'nope')
+const WRONG = '{"error":"WRONGPASS invalid or missing auth token"}'
+
+/** Sends a head and a body of `bytes` and reads nothing before all of it has been sent. */
+async function pourThenRead(first: string, bytes: number): Promise<{ socket: Socket; received: () => string }> {
+  const socket = createConnection(rig.gateway.restPort, '127.0.0.1').pause()
+  atCleanup(() => void socket.destroy())
+  socket.write(first)
+  const piece = Buffer.alloc(MIB, 'x')
+  for (let sent = 0; sent < bytes; sent += MIB) if (!socket.write(piece)) await once(socket, 'drain')
+  let received = ''
+  socket.setEncoding('utf8').on('data', (text) => (received += String(text))).resume()
+  return { socket, received: () => received }
+}
+
+describe('a huge body', () => {
+  it('with a wrong token is answered 401 to a client that reads only once it has sent everything', async () => {
+    const { socket, received } = await pourThenRead(wrongHead([`Content-Length: ${HUGE}`]), HUGE)
+    await waitFor(() => received().endsWith(WRONG), { what: 'the answer', deadlineMs: 15_000 })
+    socket.write(command('ECHO', 'next'))
+    await waitFor(() => received().endsWith('{"result":"next"}'), { what: 'the next answer', deadlineMs: 15_000 })
+  })
+
+  it('that is longer than the limit is answered 413 in the same way, also in chunks', async () => {
+    const plain = await pourThenRead(head('/set/huge', [`Content-Length: ${HUGE}`]), HUGE)
+    await waitFor(() => plain.received().includes('max request size exceeded'), { what: 'the answer' })
+    const chunked = `${head('/set/huge', ['Transfer-Encoding: chunked'])}${HUGE.toString(16)}\r\n`
+    const { received } = await pourThenRead(chunked, HUGE)
+    await waitFor(() => received().includes('max request size exceeded'), { what: 'the answer' })
+    expect(received()).toMatch(/^HTTP\/1\.1 413 /)
+  })
+
+  it('is not asked for where the token is wrong or it is too long, and is where it is welcome', async () => {
+    const ask = (first: string): Promise<string> => exchange([first], '"}')
+    const expecting = ['Expect: 100-continue', `Content-Length: ${HUGE}`]
+    expect(await ask(wrongHead(expecting))).toMatch(/^HTTP\/1\.1 401 /)
+    expect(await ask(head('/set/huge', expecting))).toMatch(/^HTTP\/1\.1 413 /)
+    const welcome = head('/echo', ['Expect: 100-continue', 'Content-Length: 1'])
+    expect(await exchange([`${welcome}x`], '{"result":"x"}')).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /)
   })
 })
 
