@@ -26,6 +26,7 @@ export async function administer(
   request: AdministrationRequest,
   protocol: 2 | 3,
 ): Promise<Buffer> {
+  if (request.name === 'COMMAND') return encodeArray([])
   const help = helpReply(request.name)
   if (help) return help
   try {

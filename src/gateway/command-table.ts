@@ -55,6 +55,14 @@ export function findSubcommand(container: string, subcommand: string): KnownComm
   return byName.get(`${container}|${subcommand.toUpperCase()}`)
 }
 
+/**
+ * The row of a container that is sent without a subcommand, where that means something: the reference answers the bare
+ * COMMAND with nothing (redis 3.6).
+ */
+export function bareContainer(container: ServedCommand): ServedCommand | undefined {
+  return container.name === 'COMMAND' ? { ...container, state: 'managed' } : undefined
+}
+
 /** Finds a command by its name in any case. */
 export function findCommandByName(name: string): KnownCommand | undefined {
   return name.includes('|') ? undefined : byName.get(name.toUpperCase())

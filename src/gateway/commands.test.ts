@@ -175,6 +175,14 @@ describe('what differs from a bare engine', () => {
     expect(await caller.call(call.split(' '))).toBe(reply)
   })
 
+  it('COMMAND is an empty list everywhere', async () => {
+    const caller = await prepared()
+    expect(await caller.call(['MULTI'])).toBe('+OK\r\n')
+    expect(await caller.call(['COMMAND'])).toBe('+QUEUED\r\n')
+    expect(await caller.call(['EXEC'])).toBe('*1\r\n*0\r\n')
+    expect(await rest(['COMMAND'])).toEqual({ result: [] })
+  })
+
   it('FUNCTION STATS knows no running script', async () => {
     expect(await (await prepared()).call(['FUNCTION', 'STATS'])).toMatch(/^\*4\r\n\$14\r\nrunning_script\r\n\$-1\r\n/)
   })

@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors.js'
-import { findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
+import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import type { CommandArguments } from './json-commands.js'
 
@@ -20,11 +20,15 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   const name = textOf(args[0])
   const command = findCommandByName(name)
   if (!command?.allowed) throw notAvailable(name)
-  const row = command.state === 'container' && args.length > 1 ? subcommandOf(command, textOf(args[1])) : command
+  const row = command.state === 'container' ? rowWithin(command, args) : command
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
     throw new HomeportError('command_not_for_rest', { name: name.toUpperCase() })
   }
   return { wire: encode(args), filtered: row.state === 'filtered', command: row, args }
+}
+
+function rowWithin(container: ServedCommand, args: CommandArguments): ServedCommand {
+  return args.length > 1 ? subcommandOf(container, textOf(args[1])) : (bareContainer(container) ?? container)
 }
 
 function subcommandOf(container: ServedCommand, subcommand: string): ServedCommand {

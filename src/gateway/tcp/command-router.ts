@@ -1,7 +1,7 @@
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { administer } from '../administer.js'
-import { findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
+import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
 import { filterInfoReply } from '../info-filter.js'
 import { CollectedReplies } from '../lane/collect-reply.js'
 import { DISCARD } from '../lane/reply-sink.js'
@@ -75,8 +75,8 @@ export class CommandRouter {
       this.#routeChecked(row, `${container.name} ${subcommand.toUpperCase()}`)
       return
     }
-    // The reference answers the bare COMMAND with nothing (redis 3.6).
-    if (container.name === 'COMMAND') lane.reply(Buffer.from('*0\r\n'))
+    const bare = bareContainer(container)
+    if (bare) this.#administer(bare)
     else lane.replyAndPoison(wrongArity(container.name.toLowerCase()))
   }
 
