@@ -17,6 +17,7 @@ import type {
 } from './seams.js'
 import { DatabaseListener } from './tcp/database-listener.js'
 import { DomainListener } from './tcp/domain-listener.js'
+import { Doorway } from './tcp/doorway.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './tcp/outlet.js'
 import { ServerNames } from './tls/server-names.js'
 
@@ -82,6 +83,7 @@ class DataPlane implements Gateway {
   readonly #guards: Guards
   readonly #rest: RestListener
   readonly #logins: LoginWatch
+  readonly #doorway = new Doorway()
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
   /** Databases whose port could not be opened; it is tried again with the next change of any. */
@@ -104,6 +106,7 @@ class DataPlane implements Gateway {
       administration,
       lanes: this.#lanes,
       guards: this.#guards,
+      doorway: this.#doorway,
     })
     this.#domain = this.#newDomain()
   }
@@ -139,7 +142,7 @@ class DataPlane implements Gateway {
     const find = (serverName: string): DatabaseListener | undefined =>
       this.#open.get(this.#names.databaseOf(serverName) ?? '')?.listener
     return new DomainListener({
-      ...{ settings, clock, logger, find },
+      ...{ settings, clock, logger, find, doorway: this.#doorway },
       port: settings.domainPort,
       certificates: settings.tls,
     })
@@ -213,6 +216,7 @@ class DataPlane implements Gateway {
       clock,
       logger,
       lanes: this.#lanes,
+      doorway: this.#doorway,
       guard: this.#guards.of(database),
       nextClientId,
     })

@@ -8,6 +8,7 @@ import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../regions/sync-token.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../seams.js'
+import type { Doorway } from '../tcp/doorway.js'
 import { ClientAddresses } from './client-address.js'
 import { Entrances } from './entrances.js'
 import type { EventStream } from './event-stream.js'
@@ -24,6 +25,7 @@ export interface RestListenerOptions {
   readonly headTimeoutMs: number
   readonly lanes: Lanes
   readonly guards: Guards
+  readonly doorway: Doorway
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
@@ -79,7 +81,10 @@ export class RestListener {
     this.#entrances.open()
     return new Promise((resolve, reject) => {
       this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
-      this.#server.listen({ host, port }, resolve)
+      this.#server.listen({ host, port }, () => {
+        this.#options.doorway.pace(this.#server)
+        resolve()
+      })
     })
   }
 
@@ -87,6 +92,7 @@ export class RestListener {
   async close(graceMs: number): Promise<void> {
     this.#stopping = true
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#options.doorway.dismiss(this.#server)
     for (const stream of this.#streams) stream.close()
     this.#server.closeIdleConnections()
     const timer = this.#options.clock.after(graceMs, () => this.#server.closeAllConnections())

@@ -92,7 +92,10 @@ async function pourThenRead(first: string, bytes: number): Promise<{ socket: Soc
   const piece = Buffer.alloc(MIB, 'x')
   for (let sent = 0; sent < bytes; sent += MIB) if (!socket.write(piece)) await once(socket, 'drain')
   let received = ''
-  socket.setEncoding('utf8').on('data', (text) => (received += String(text))).resume()
+  socket
+    .setEncoding('utf8')
+    .on('data', (text) => (received += String(text)))
+    .resume()
   return { socket, received: () => received }
 }
 

@@ -10,6 +10,7 @@ import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings,
 import { awaitOpening } from '../tls/await-opening.js'
 import { beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
+import type { Doorway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import type { ReaderBounds } from './outlet.js'
 import { Session, type SessionServices } from './session.js'
@@ -25,6 +26,7 @@ export interface ListenerOptions {
   readonly readerBounds: ReaderBounds
   readonly lanes: Lanes
   readonly guard: DatabaseGuard
+  readonly doorway: Doorway
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Numbers for CLIENT ID, never the same twice. */
@@ -101,6 +103,7 @@ export class DatabaseListener {
     this.#sweep?.cancel()
     this.#front?.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#options.doorway.dismiss(this.#server)
     const ended = [...this.#connections].map((connection) => once(connection, 'close'))
     for (const session of this.#sessions) session.finish()
     const timer = this.#options.clock.after(graceMs, () => {
@@ -137,6 +140,7 @@ export class DatabaseListener {
     const front = this.#front
     if (front) this.#server.on('connection', (connection) => this.#onConnection(connection, front))
     else takeInlets(this.#server, (inlet) => this.#onClear(inlet))
+    this.#options.doorway.pace(this.#server)
   }
 
   #onConnection(connection: Socket, front: TlsFront): void {

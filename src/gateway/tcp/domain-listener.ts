@@ -6,6 +6,7 @@ import { awaitOpening } from '../tls/await-opening.js'
 import type { CertificateSource } from '../tls/certificate-source.js'
 import type { Opening } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
+import type { Doorway } from './doorway.js'
 import { turnAway } from './turn-away.js'
 
 /** Who serves the clients of one database. */
@@ -19,6 +20,7 @@ export interface DomainListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host'>
   readonly port: number
   readonly certificates: CertificateSource
+  readonly doorway: Doorway
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Finds the database of a server name. */
@@ -65,6 +67,7 @@ export class DomainListener {
       this.#server.once('error', onError)
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG }, () => {
         this.#server.off('error', onError)
+        this.#options.doorway.pace(this.#server)
         resolve()
       })
     })
@@ -74,6 +77,7 @@ export class DomainListener {
   async close(): Promise<void> {
     this.#front.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#options.doorway.dismiss(this.#server)
     for (const connection of this.#connections) connection.destroy()
     await closed
   }

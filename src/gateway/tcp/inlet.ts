@@ -1,5 +1,6 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
+import { handleOf, isObject } from './server-handle.js'
 
 /** What takes the bytes of a client; they may be lent (`lent-memory.ts`). */
 export type Receiver = (bytes: Buffer) => void
@@ -47,11 +48,6 @@ interface ConnectionHandle {
   readonly useUserBuffer: unknown
 }
 
-/** What Node has inside of a server. */
-interface ServerHandle {
-  onconnection: (this: ServerHandle, error: unknown, connection: unknown) => void
-}
-
 /**
  * Gives every connection that `server` accepts to `take`. The server has to listen already.
  *
@@ -70,16 +66,6 @@ export function takeInlets(server: Server, take: (inlet: Inlet) => void): void {
   }
 }
 
-function handleOf(server: Server): ServerHandle | undefined {
-  if (!('_handle' in server)) return undefined
-  const { _handle: handle } = server
-  return isObject(handle) && typeof handle.onconnection === 'function' ? (handle as unknown as ServerHandle) : undefined
-}
-
 function isConnection(value: unknown): value is ConnectionHandle {
   return isObject(value) && typeof value.useUserBuffer === 'function'
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
+import { expect, it } from 'vitest'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { Doorway } from './doorway.js'
+
+const MANY = 120
+const BUSY_MS = 2
+
+interface Listening {
+  readonly server: Server
+  readonly port: number
+  /** Connections that the server has got. */
+  readonly taken: Socket[]
+}
+
+async function listenPaced(doorway: Doorway): Promise<Listening> {
+  const taken: Socket[] = []
+  const server = createServer((socket) => taken.push(socket.on('error', () => {})))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  doorway.pace(server)
+  atCleanup(() => {
+    for (const socket of taken) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  return { server, taken, port: typeof address === 'object' && address !== null ? address.port : 0 }
+}
+
+function connectMany(port: number): Socket[] {
+  const sockets = Array.from({ length: MANY }, () =>
+    createConnection({ port, host: '127.0.0.1' }).on('error', () => {}),
+  )
+  atCleanup(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  return sockets
+}
+
+it('takes few connections in a turn, though all have come, and each in the end', async () => {
+  const { taken, port } = await listenPaced(new Doorway())
+  connectMany(port)
+  let most = 0
+  for (let before = 0; before < MANY; before = taken.length) {
+    await new Promise((resolve) => setImmediate(resolve))
+    const until = performance.now() + BUSY_MS
+    while (performance.now() < until) {
+      // others have work to do in every turn
+    }
+    most = Math.max(most, taken.length - before)
+  }
+  expect(taken.length).toBe(MANY)
+  expect(most).toBeLessThan(MANY / 2)
+})
+
+it('serves those of several servers in the order that they came in', async () => {
+  const doorway = new Doorway()
+  const [first, second] = [await listenPaced(doorway), await listenPaced(doorway)]
+  connectMany(first.port)
+  connectMany(second.port)
+  await waitFor(() => first.taken.length + second.taken.length === 2 * MANY, { what: 'all to be taken' })
+  expect(doorway.waiting).toBe(0)
+})
+
+it('closes those of a server that wait when it closes, and leaves the others', async () => {
+  const doorway = new Doorway()
+  const [closing, staying] = [await listenPaced(doorway), await listenPaced(doorway)]
+  closing.server.once('connection', () => {
+    closing.server.close()
+    doorway.dismiss(closing.server)
+    for (const socket of closing.taken) socket.destroy()
+  })
+  const [lost, kept] = [connectMany(closing.port), connectMany(staying.port)]
+  await waitFor(() => staying.taken.length === MANY, { what: 'the others to be taken', deadlineMs: 15_000 })
+  await waitFor(() => lost.every(({ closed }) => closed), { what: 'the rest to be closed', deadlineMs: 15_000 })
+  expect(kept.some(({ closed }) => closed)).toBe(false)
+  expect(closing.taken.length).toBeLessThan(MANY)
+})
