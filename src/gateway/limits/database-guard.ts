@@ -11,7 +11,7 @@ import { CommandRate } from './command-rate.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 import { EntryWatch, type Growth } from './entry-watch.js'
 import { growthOf, inspectKeys } from './inspect.js'
-import { PendingWatch } from './pending-watch.js'
+import { PendingWatch, type ReadBatch } from './pending-watch.js'
 import { ScriptWatch } from './script-watch.js'
 
 /** What a guard asks of its surroundings. */
@@ -130,7 +130,7 @@ export class DatabaseGuard {
 
   /**
    * Holds a command against every limit but the rate. `args` are its arguments, name first, `bytes` is its length;
-   * the engine is asked by `ask`, behind what the same client has sent.
+   * the engine is asked by `ask`, behind what the same client has sent. `batch` belongs to what it is sent with.
    * @returns the verdict, as a promise where the engine has to be asked first.
    */
   inspect(
@@ -138,10 +138,11 @@ export class DatabaseGuard {
     args: readonly Argument[],
     bytes: number,
     ask: AskEngine,
+    batch?: ReadBatch,
   ): Verdict | Promise<Verdict> {
     const refusal = this.#refusal(command) ?? inspectKeys(command, args, bytes)
     if (refusal) return refusal
-    if (command.effect === 'delivers') return this.#pending.inspect(args, ask)
+    if (command.effect === 'delivers') return this.#pending.inspect(args, ask, batch)
     return this.#inspectGrowth(command, args, bytes, ask)
   }
 

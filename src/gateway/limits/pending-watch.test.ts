@@ -66,6 +66,24 @@ describe('the pending entries of a consumer', () => {
     expect(await pendingOf(rig)).toBe(LIMIT)
   })
 
+  it('are at most 1,000 whatever is read together: in a transaction, or a pipeline over REST', async () => {
+    const rig = await withStream(2_000)
+    const client = await login(rig)
+    const part = frame(...GROUP_READ, 'COUNT', '600', 'STREAMS', 'stream', '>')
+    client.send(`MULTI\r\n${part}${part}EXEC\r\n`)
+    const discarded = '-EXECABORT Transaction discarded because of previous errors.\r\n'
+    await expectEnd(client, `+OK\r\n+QUEUED\r\n-${refusal(600, 600)}\r\n${discarded}`)
+    const words = [...GROUP_READ, 'COUNT', '600', 'STREAMS', 'stream', '>']
+    const { body } = await post(rig, '/pipeline', [words, words])
+    expect(body).toEqual([{ result: expect.anything() }, { error: refusal(600, 600) }])
+    expect(await pendingOf(rig)).toBe(600)
+    client.received = ''
+    client.send(`MULTI\r\n${frame(...GROUP_READ, 'COUNT', '400', 'STREAMS', 'stream', '>')}DISCARD\r\n`)
+    await expectEnd(client, '+OK\r\n+QUEUED\r\n+OK\r\n')
+    expect((await read(rig, 400)).status).toBe(200)
+    expect(await pendingOf(rig)).toBe(LIMIT)
+  })
+
   it('discard a transaction on REST', async () => {
     const rig = await withStream(1_001)
     const commands = [

@@ -17,6 +17,12 @@ interface Consumer {
   readonly consumer: Argument
 }
 
+/**
+ * What commands that are sent together, or wait in one transaction, are going to add to consumers: the engine does not
+ * know of it yet when it is asked about the next one.
+ */
+export type ReadBatch = Map<string, number>
+
 /** New entries that a consumer asks for. */
 interface GroupRead extends Consumer {
   /** Infinite without COUNT. */
@@ -31,16 +37,21 @@ interface GroupRead extends Consumer {
  * take it over the limit waits until the engine has been asked what is pending in truth and how much there is to read.
  * Claims by others make the bound worthless and are followed by such a question.
  *
- * What stays possible: a consumer may pass the limit by one claim, one transaction, one REST pipeline or one script.
+ * What stays possible: a consumer may pass the limit by one claim or one script.
  */
 export class PendingWatch {
   readonly #bounds = new Map<string, number>()
 
   /**
-   * Holds XREADGROUP, XCLAIM or XAUTOCLAIM against the limit; `args` begin with the command's name.
+   * Holds XREADGROUP, XCLAIM or XAUTOCLAIM against the limit; `args` begin with the command's name. `batch` is what the
+   * command is sent with, if it is not sent alone.
    * @returns the error of the first stream that cannot be read; as a promise where the engine has to be asked.
    */
-  inspect(args: readonly Argument[], ask: AskEngine): HomeportError | undefined | Promise<HomeportError | undefined> {
+  inspect(
+    args: readonly Argument[],
+    ask: AskEngine,
+    batch: ReadBatch = new Map(),
+  ): HomeportError | undefined | Promise<HomeportError | undefined> {
     const [name = '', key, group, consumer] = args
     if (name.toString().toUpperCase() !== 'XREADGROUP') {
       if (key !== undefined && group !== undefined && consumer !== undefined) {
@@ -48,21 +59,22 @@ export class PendingWatch {
       }
       return undefined
     }
-    const doubtful = groupReadsOf(args).filter((read) => !this.#passes(read))
-    return doubtful.length === 0 ? undefined : this.#decideAll(doubtful, ask)
+    const doubtful = groupReadsOf(args).filter((read) => !this.#passes(read, batch))
+    return doubtful.length === 0 ? undefined : this.#decideAll(doubtful, ask, batch)
   }
 
-  #passes(read: GroupRead): boolean {
+  #passes(read: GroupRead, batch: ReadBatch): boolean {
     const name = nameOf(read)
     const bound = this.#bounds.get(name)
     if (bound === undefined || bound + read.count > MAX_PENDING_ENTRIES) return false
     this.#remember(name, bound + read.count)
+    batch.set(name, (batch.get(name) ?? 0) + read.count)
     return true
   }
 
-  async #decideAll(reads: readonly GroupRead[], ask: AskEngine): Promise<HomeportError | undefined> {
+  async #decideAll(reads: readonly GroupRead[], ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
     try {
-      const verdicts = await Promise.all(reads.map((read) => this.#decide(read, ask)))
+      const verdicts = await Promise.all(reads.map((read) => this.#decide(read, ask, batch)))
       return verdicts.find((verdict) => verdict !== undefined)
     } catch (lost) {
       if (lost instanceof HomeportError) return lost
@@ -70,19 +82,23 @@ export class PendingWatch {
     }
   }
 
-  async #decide(read: GroupRead, ask: AskEngine): Promise<HomeportError | undefined> {
+  async #decide(read: GroupRead, ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
     const { key, group, consumer } = read
     const [consumers, groups, length] = await Promise.all([
       ask(encodeCommand(['XINFO', 'CONSUMERS', key, group])),
       ask(encodeCommand(['XINFO', 'GROUPS', key])),
       ask(encodeCommand(['XLEN', key])),
     ])
-    const pending = pendingOf(consumers, consumer)
-    const unread = lagOf(groups, group) ?? Number(/^:(\d+)/.exec(length.toString('latin1'))?.[1] ?? 0)
+    const name = nameOf(read)
+    const promised = batch.get(name) ?? 0
+    const pending = pendingOf(consumers, consumer) + promised
+    const lag = lagOf(groups, group) ?? Number(/^:(\d+)/.exec(length.toString('latin1'))?.[1] ?? 0)
+    const unread = Math.max(0, lag - promised)
     // Whoever blocks gets what is added next, though there is nothing yet.
     const added = Math.min(read.count, Math.max(unread, read.blocks ? 1 : 0))
     if (pending + added > MAX_PENDING_ENTRIES) return tooMany(read, pending, added)
-    this.#remember(nameOf(read), pending + added)
+    this.#remember(name, pending + added)
+    batch.set(name, promised + added)
     return undefined
   }
 

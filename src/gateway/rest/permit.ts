@@ -1,6 +1,7 @@
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
+import type { ReadBatch } from '../limits/pending-watch.js'
 import type { PreparedCommand } from './prepare.js'
 import { isForEngine, isPrepared, type Slot } from './slots.js'
 
@@ -14,6 +15,8 @@ const NOTHING_TO_SETTLE = (): void => {}
 export interface Limiter {
   readonly guard: DatabaseGuard
   readonly ask: AskEngine
+  /** What the commands of the request are going to do that have passed. */
+  readonly batch: ReadBatch
 }
 
 /**
@@ -63,7 +66,7 @@ function inspect(limiter: Limiter, { command, args, wire }: PreparedCommand): Ve
   // A short command that makes no entry larger cannot break a limit by itself.
   const isShort = wire.length * MOST_BYTES_PER_CHARACTER <= MAX_KEY_BYTES
   if (isShort && command.effect === 'none' && guard.isOpen) return undefined
-  return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask)
+  return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask, limiter.batch)
 }
 
 /** When commands may be sent that are within the limits; undefined when that is now. */

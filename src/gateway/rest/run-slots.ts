@@ -2,6 +2,7 @@ import type { HomeportError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
+import type { ReadBatch } from '../limits/pending-watch.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import type { Entrance } from './entrances.js'
 import { seeing, sendToNearest } from './nearest.js'
@@ -19,6 +20,7 @@ export class RequestLane implements Limiter {
   /** Answers a command about the database itself. Never rejects. */
   readonly administer: (command: PreparedCommand) => Promise<Buffer>
   readonly #entrance: Entrance
+  #batch: ReadBatch | undefined
 
   constructor(
     entrance: Entrance,
@@ -38,6 +40,11 @@ export class RequestLane implements Limiter {
 
   get ask(): AskEngine {
     return this.#entrance.ask
+  }
+
+  get batch(): ReadBatch {
+    this.#batch ??= new Map()
+    return this.#batch
   }
 
   /** The shared connection to the primary. */

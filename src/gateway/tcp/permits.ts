@@ -2,6 +2,7 @@ import type { ServedCommand } from '../command-table.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
+import type { ReadBatch } from '../limits/pending-watch.js'
 import { frameArguments } from '../resp/frame-arguments.js'
 import { copied } from '../resp/lent-memory.js'
 import type { Session } from './session.js'
@@ -20,6 +21,9 @@ export class Permits {
   #permitted: ServedCommand | undefined
   /** What the engine had to be asked about the present command. */
   #ruling: { readonly verdict: Verdict } | undefined
+
+  /** Of the transaction that is open. */
+  #batch: ReadBatch | undefined
 
   constructor(session: Session) {
     this.#session = session
@@ -96,7 +100,16 @@ export class Permits {
     const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
     // The engine may have to be asked first, and the arguments are needed behind its answer.
     const frame = copied(frameBuffer.subarray(frameStart, frameEnd))
-    return services.guard.inspect(command, frameArguments(frame, 0, argumentCount), frame.length, this.#ask)
+    const args = frameArguments(frame, 0, argumentCount)
+    return services.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
+  }
+
+  /** What the commands of the open transaction are going to do; MULTI comes by before another one is opened. */
+  #transactionBatch(): ReadBatch | undefined {
+    const { state } = this.#session.lane
+    const isOpen = (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'open'
+    this.#batch = isOpen ? (this.#batch ?? new Map()) : undefined
+    return this.#batch
   }
 
   /** Other users may not be allowed to ask. What they sent before may then be answered later, which does not matter. */
