@@ -206,6 +206,10 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     administration: databases.administration,
     fleet: databases,
     usage: databases.usage,
+    breakOff: (databaseId) => {
+      logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
+      fleet.breakOff(databaseId)
+    },
     clock,
     logger,
     version: VERSION,

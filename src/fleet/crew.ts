@@ -59,6 +59,11 @@ export class Crew {
     for (const region of this.#members.keys()) this.#update(region, transitions.forgiven)
   }
 
+  /** Ends the process of one member as a crash would. */
+  breakOff(region: string): void {
+    this.#runs.get(region)?.breakOff()
+  }
+
   /** Begins one action; its outcome comes as an event. */
   perform(action: Action): void {
     const { region } = action

@@ -50,6 +50,8 @@ export interface EngineRun {
   readonly ended: Promise<RunEnd>
   /** `save`: let the engine end cleanly within the grace; `discard`: end it at once. May be repeated. */
   stop(how: 'save' | 'discard'): void
+  /** Ends the process as a crash would. */
+  breakOff(): void
 }
 
 /** The engine's own words about its end are in its last lines. */
@@ -90,6 +92,10 @@ class Run implements EngineRun {
     this.#stopping = how
     this.#quit.abort(new Error('the engine is to stop'))
     this.#endProcess()
+  }
+
+  breakOff(): void {
+    this.#process?.signal('SIGKILL')
   }
 
   async #live(): Promise<RunEnd> {

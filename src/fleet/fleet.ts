@@ -105,6 +105,10 @@ class EngineFleet implements Fleet {
     if (keeper.isAtRest && this.#keepers.get(databaseId) === keeper) this.#keepers.delete(databaseId)
   }
 
+  breakOff(databaseId: string): void {
+    this.#keepers.get(databaseId)?.breakOff()
+  }
+
   async tidyLog(databaseId: string): Promise<void> {
     const source = await this.#wishedKeeper(databaseId).source()
     if (source.persistence === 'append-only') await tidyLog(source)

@@ -77,6 +77,14 @@ export class DatabaseKeeper {
     }
   }
 
+  /** See `Fleet.breakOff`. */
+  breakOff(): void {
+    const [primary] = this.serving()
+    if (primary && this.#wish.kind === 'spec' && this.#wish.spec.persistence === 'append-only') {
+      this.#crew.breakOff(primary.region)
+    }
+  }
+
   /** The members that serve now, primary first; none while the primary does not. */
   serving(): readonly SampledMember[] {
     const serving = wishedMembers(this.#wish).filter(({ region }) => serves(this.#wish, this.#crew.members, region))

@@ -177,6 +177,12 @@ export interface Fleet extends Service {
   rest(databaseId: string): Promise<void>
 
   /**
+   * Ends the primary of a database at once, as a crash would; it is started again. What was answered is in its log by
+   * then, so nothing happens to a database that keeps none, nor to one that does not run.
+   */
+  breakOff(databaseId: string): void
+
+  /**
    * Rewrites the log of a database that runs, if the next start would be clearly faster for it; the database serves
    * meanwhile. Resolves when that is done or given up: a log that is not rewritten is as good, only slower to read.
    */

@@ -30,6 +30,11 @@ export interface GatewayOptions {
   readonly usage?: UsageSource | undefined
   /** Who answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
+  /**
+   * Ends the engine of a database, which is started again: a script holds it that cannot be ended otherwise. Omitted:
+   * such a script runs on.
+   */
+  readonly breakOff?: ((databaseId: string) => void) | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */
@@ -95,7 +100,7 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#guards = new Guards({ usage: options.usage, clock: options.clock, lanes: () => this.#lanes })
+    this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS

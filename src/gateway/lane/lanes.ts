@@ -50,6 +50,7 @@ const MOST_IDLE_LINKS = 8
 const REPLICA_DIALS = 1
 const NEARBY = '/nearby'
 const SCRUB_REPLIES = 2
+const NOTHING = Buffer.alloc(0)
 
 /**
  * The connections to engines. For each database, user and version of the protocol there is one *shared lane*, over
@@ -145,12 +146,18 @@ export class Lanes {
     return true
   }
 
-  /** Sends commands on a connection of its own, whose replies interest nobody, and closes that. */
-  interrupt(key: LaneKey, commands: string, count: number): void {
+  /** Sends commands on a connection of its own, and closes that. Resolves to their replies, nothing where it is lost. */
+  interrupt(key: LaneKey, commands: string, count: number): Promise<Buffer> {
     const link = this.lend(key)
-    const close = (): void => this.discard(key, link)
-    link.onLost = close
-    link.sendText(new CollectedReplies(count, close, close), commands, count)
+    return new Promise((resolve) => {
+      const close = (replies: Buffer): void => {
+        this.discard(key, link)
+        resolve(replies)
+      }
+      const lost = (): void => close(NOTHING)
+      link.onLost = lost
+      link.sendText(new CollectedReplies(count, close, lost), commands, count)
+    })
   }
 
   /** Closes everything. */

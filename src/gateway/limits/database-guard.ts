@@ -20,7 +20,9 @@ export interface GuardOptions {
   /** Asks the engine of this database on its shared lane. */
   readonly ask: AskEngine
   /** Sends commands to the engine on a connection of their own. */
-  readonly interrupt: (commands: string, count: number) => void
+  readonly interrupt: (commands: string, count: number) => Promise<string>
+  /** Ends the engine, which is started again without what the running script has written. */
+  readonly breakOff: () => void
 }
 
 const LONGEST_UNKNOWN_MS = 1_000

@@ -12,6 +12,8 @@ export interface GuardsOptions {
   readonly usage?: UsageSource | undefined
   readonly clock: Clock
   readonly lanes: () => Lanes
+  /** See `GatewayOptions.breakOff`. */
+  readonly breakOff?: ((databaseId: string) => void) | undefined
 }
 
 /** The guards of all databases. */
@@ -51,13 +53,14 @@ export class Guards {
   }
 
   #newGuard(database: ServedDatabase): DatabaseGuard {
-    const { usage, clock, lanes } = this.#options
+    const { usage, clock, lanes, breakOff } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
       clock,
       ask: (command) => askOver(lanes().shared(key))(command),
-      interrupt: (commands, count) => lanes().interrupt(key, commands, count),
+      interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
+      breakOff: () => breakOff?.(databaseId),
     })
   }
 }

@@ -16,13 +16,20 @@ export interface ScriptWatchOptions {
   readonly clock: Clock
   /** Asks on a shared lane. */
   readonly ask: AskEngine
-  /** Sends commands on a connection of its own, which a running script does not hold up. */
-  readonly interrupt: (commands: string, count: number) => void
+  /**
+   * Sends commands on a connection of its own, which a running script does not hold up. Resolves to the text of the
+   * replies, which is empty where there are none.
+   */
+  readonly interrupt: (commands: string, count: number) => Promise<string>
+  /** Ends the engine, which is started again without what the running script has written. */
+  readonly breakOff: () => void
 }
 
 const MINUTE_MS = 60_000
 const LONGEST_UNASKED_MS = 100
 const COMMAND_STATS = encodeCommand(['INFO', 'commandstats'])
+/** A script that has written may run for so long before its engine is ended. */
+const LONGEST_UNENDABLE_MS = 30_000
 const KILL = encodeTextCommand(['SCRIPT', 'KILL']) + encodeTextCommand(['FUNCTION', 'KILL'])
 const SCRIPT_TIME = /^cmdstat_(?:eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro):calls=\d+,usec=(\d+)/gm
 
@@ -31,8 +38,10 @@ const SCRIPT_TIME = /^cmdstat_(?:eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro)
  *
  * A script that is not answered in time is ended by SCRIPT KILL. The engine hears that only when the script that runs
  * has taken its `lua-time-limit`, which the fleet sets to the limit of the plans: so the engine is the judge of the time,
- * and one script never pays for another that ran before it. A script that has written cannot be ended without losing
- * data; it runs to its end.
+ * and one script never pays for another that ran before it. A script that has written cannot be ended so; it runs on.
+ * After a while its engine is ended: that loses what the script has written and nothing else, because a script is logged
+ * when it has ended, and everything else before it was answered. Otherwise one loop that writes would hold the database
+ * for ever.
  *
  * The time of all scripts is the engine's own count (INFO commandstats), asked for behind a script's reply, at most ten
  * times a second. Above the credits of a minute scripts are refused until the next one.
@@ -43,6 +52,8 @@ export class ScriptWatch {
   /** When each script in flight was sent, in order. */
   readonly #inFlight = new Set<{ readonly sentAtMs: number }>()
   #timerIsSet = false
+  /** Since when the engine says of the script that runs that it cannot be ended. */
+  #unendableSinceMs: number | undefined
   #askedAtMs = 0
   #asking = false
   /** The engine's count, microseconds; undefined before it was asked. */
@@ -74,6 +85,7 @@ export class ScriptWatch {
     if (this.#engineUs === undefined) this.#askTime()
     return () => {
       this.#inFlight.delete(script)
+      this.#unendableSinceMs = undefined
       this.#askTime()
     }
   }
@@ -91,8 +103,18 @@ export class ScriptWatch {
   #onTimer(): void {
     this.#timerIsSet = false
     const [oldest] = this.#inFlight
-    if (oldest && this.#options.clock.now() - oldest.sentAtMs >= this.limits.timeoutMs) this.#options.interrupt(KILL, 2)
+    if (oldest && this.#options.clock.now() - oldest.sentAtMs >= this.limits.timeoutMs) void this.#endScript(oldest)
     this.#setTimer()
+  }
+
+  async #endScript(overdue: { readonly sentAtMs: number }): Promise<void> {
+    const replies = await this.#options.interrupt(KILL, 2)
+    if (!replies.includes('UNKILLABLE') || !this.#inFlight.has(overdue)) return
+    const nowMs = this.#options.clock.now()
+    this.#unendableSinceMs ??= nowMs
+    if (nowMs - this.#unendableSinceMs < LONGEST_UNENDABLE_MS) return
+    this.#unendableSinceMs = undefined
+    this.#options.breakOff()
   }
 
   #askTime(): void {

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
+import type { Fleet } from './index.js'
+import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+
+const ENDLESS = "redis.call('SET', 'script', 1) while true do redis.call('INCR', 'script') end"
+
+const pidOf = (fleet: Fleet, databaseId: string): number | undefined => {
+  const [member] = fleet.observe(databaseId)
+  return member?.state === 'running' ? member.pid : undefined
+}
+
+it('an engine that is broken off comes back with all that was answered, and nothing of the script that held it', async () => {
+  const { fleet } = await startFleet()
+  await fleet.ensure(specOf('db_loop'))
+  const client = clientOf((await fleet.endpoints('db_loop'))[0])
+  await client.set('before', 'kept')
+  const before = pidOf(fleet, 'db_loop')
+  const held = client.eval(ENDLESS, 0).then(String, String)
+  const watcher = clientOf((await fleet.endpoints('db_loop'))[0])
+  const busy = async (): Promise<boolean> => (await watcher.get('before').then(String, String)).includes('BUSY')
+  await waitFor(busy, { what: 'the script to hold the engine', deadlineMs: 20_000 })
+  fleet.breakOff('db_loop')
+  await held
+  const isBack = (): boolean => ![before, undefined].includes(pidOf(fleet, 'db_loop'))
+  await waitFor(isBack, { what: 'another engine', deadlineMs: 20_000 })
+  const next = clientOf((await fleet.endpoints('db_loop'))[0])
+  expect(await next.mget('before', 'script')).toEqual(['kept', null])
+})
+
+it('an engine that keeps no log is left alone', async () => {
+  const { fleet } = await startFleet()
+  await fleet.ensure(specOf('db_snapshot', [], { persistence: 'snapshot' }))
+  const client = clientOf((await fleet.endpoints('db_snapshot'))[0])
+  const before = pidOf(fleet, 'db_snapshot')
+  fleet.breakOff('db_snapshot')
+  fleet.breakOff('db_nobody')
+  expect(await client.ping()).toBe('PONG')
+  expect(pidOf(fleet, 'db_snapshot')).toBe(before)
+})
