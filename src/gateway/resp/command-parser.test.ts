@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from './command-limits.js'
 import { CommandParser } from './command-parser.js'
 import { encodeCommand } from './encode.js'
@@ -44,6 +44,16 @@ const places = fc.array(fc.nat(), { maxLength: 12 })
 const encode = (args: readonly string[]): Buffer => encodeCommand(args.map((arg) => Buffer.from(arg, 'latin1')))
 
 describe('the command parser', () => {
+  it('copies what it holds of a command with many small arguments a few times only', () => {
+    const made = vi.spyOn(Buffer, 'allocUnsafeSlow')
+    const args = ['SADD', 'key', ...Array.from({ length: 50_000 }, (_, i) => `m${i}`)]
+    const bytes = encode(args)
+    const places = Array.from({ length: bytes.length / 4096 }, (_, i) => i * 4096)
+    expect(parse(cut(bytes, places), limitsAfterLogin(bytes.length))).toEqual([args])
+    expect(made.mock.calls.length).toBeLessThan(20)
+    made.mockRestore()
+  })
+
   it('finds the same commands wherever the bytes are cut', () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 8 }), places, (commands, at) => {

@@ -192,11 +192,13 @@ export class CommandParser {
     this.#end += bytes
   }
 
-  /** Doubles, but not beyond what the argument in work is going to need. */
+  /** Doubles, but not beyond what the command is known to need where its last argument is in work. */
   #grow(bytes: number): void {
     const held = this.#end - this.#begin
+    const doubled = 2 * (held + bytes) + HEADER_STEP_BYTES
     const known = held + Math.max(bytes, this.#neededBytes()) + HEADER_STEP_BYTES
-    const grown = Buffer.allocUnsafeSlow(Math.min(known, 2 * (held + bytes) + HEADER_STEP_BYTES))
+    const inLastArgument = this.#argumentsLeft === 1 && this.#payloadLeft !== AT_HEADER
+    const grown = Buffer.allocUnsafeSlow(inLastArgument ? Math.min(known, doubled) : doubled)
     this.#buffer.copy(grown, 0, this.#begin, this.#end)
     this.#buffer = grown
     this.#end -= this.#begin
