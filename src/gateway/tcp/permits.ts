@@ -1,4 +1,5 @@
 import type { ServedCommand } from '../command-table.js'
+import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
@@ -8,6 +9,7 @@ import { copied } from '../resp/lent-memory.js'
 import type { Session } from './session.js'
 
 const LINE_END_BYTES = 2
+const NAME_AND_KEY = 2
 
 /**
  * Holds the present command of a session against the limits of its database. A command may be taken several times
@@ -100,7 +102,7 @@ export class Permits {
     const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
     // The engine may have to be asked first, and the arguments are needed behind its answer.
     const frame = copied(frameBuffer.subarray(frameStart, frameEnd))
-    const args = frameArguments(frame, 0, argumentCount)
+    const args = frameArguments(frame, 0, Math.min(argumentCount, neededArguments(command)))
     return services.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
   }
 
@@ -118,4 +120,9 @@ export class Permits {
     const { databaseId } = services.guard.database
     return askOver(services.lanes.shared({ databaseId, user: 'default', protocol }))
   }
+}
+
+/** Of a command that adds to one entry only the key matters, and it may have hundreds of thousands of arguments. */
+function neededArguments({ effect, name }: ServedCommand): number {
+  return effect === 'grows' && hasOneKey(name) ? NAME_AND_KEY : Number.POSITIVE_INFINITY
 }
