@@ -30,6 +30,8 @@
  * - Whoever was answered by the primary, to a write or a read, never reads an older state from a replica.
  * - Every limit of a database holds on both protocols with the same text; `docs/limits.md` lists them. A change of
  *   limits closes no connection, a change of credentials closes all.
+ * - Connections are taken in at a pace that leaves time for those who are in.
+ * - A script that does not end is ended; where it has written, together with its engine, by whoever runs engines.
  * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
  * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them.
  * - What no engine answers stands in its place all the same: among the replies of a pipeline, and in that to EXEC.
