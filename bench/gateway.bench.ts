@@ -26,9 +26,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '../test/support/index.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { median, postRequest, runHttpLoad } from './support/http-load.js'
-import { startPeer } from './support/peers.js'
+import { type Peer, startPeer } from './support/peers.js'
 import { processUs } from './support/process-time.js'
-import { stormRate } from './support/storm.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 3)
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 60_000)
@@ -223,15 +222,14 @@ async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayF
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const request = postRequest('/', headers, '["PING"]')
   const load = { port: restPort, connections: 5, requests: REST_REQUESTS / 10, request }
+  const strangers = await startPeer<string>('storm-process.ts')
   const quiet = await runHttpLoad(load)
   const before = processUs(pid)
-  await stormRate({ port: gatewayPort, attempts: STORM_ATTEMPTS, atOnce: 200 })
+  await stormFrom(strangers, gatewayPort)
   const attemptUs = (processUs(pid) - before) / STORM_ATTEMPTS
-  const [gateway, during] = await Promise.all([
-    stormRate({ port: gatewayPort, attempts: STORM_ATTEMPTS, atOnce: 200 }),
-    runHttpLoad(load),
-  ])
-  const engine = await stormRate({ port: enginePort, attempts: STORM_ATTEMPTS, atOnce: 200 })
+  const [gateway, during] = await Promise.all([stormFrom(strangers, gatewayPort), runHttpLoad(load)])
+  const engine = await stormFrom(strangers, enginePort)
+  await strangers.stop()
   console.log('connection attempts per second, without a login (the attempts come from one Node process)')
   console.table({
     gateway: Math.round(gateway),
@@ -241,6 +239,13 @@ async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayF
   console.log(
     `others meanwhile: ${Math.round(during.perSecond)} REST requests a second, ${Math.round(quiet.perSecond)} before`,
   )
+}
+
+/** @returns attempts a second. */
+async function stormFrom({ child }: Peer<string>, port: number): Promise<number> {
+  child.send({ port, attempts: STORM_ATTEMPTS, atOnce: 200 })
+  const [rate] = await once(child, 'message')
+  return Number(rate)
 }
 
 const server = await startPeer<GatewayFacts>('gateway-server.ts')
