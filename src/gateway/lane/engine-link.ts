@@ -65,8 +65,11 @@ export type StreamReader = (chunk: Buffer) => void
 const DIAL_PAUSE_MS = 25
 const MOST_DIALS = 40
 
-/** So much is sent at once, so that the engine works on it while more is gathered. */
-const EARLY_FLUSH_BYTES = 16 * 1024
+/**
+ * So much is sent at once, so that the engine works on it while more is gathered. Less would wake the engine more often
+ * than it saves time.
+ */
+const EARLY_FLUSH_BYTES = 64 * 1024
 /** Above this much unsent data, senders should wait for `onceRoomy`. */
 const CONGESTED_BYTES = 4 * 1024 * 1024
 
