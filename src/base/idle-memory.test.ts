@@ -60,6 +60,19 @@ it('leaves a program alone that works again, until that tells of its next rest',
   expect(state.collected).toBe(1)
 })
 
+it('goes on where memory cannot be given back', async () => {
+  const fail = new IdleMemory({
+    clock,
+    isAtRest: () => true,
+    workSinceAsked: () => 0,
+    collect: () => Promise.reject(new Error('no')),
+  })
+  fail.rest()
+  await pass(10_000)
+  fail.rest()
+  expect(clock.pendingTimers).toBe(1)
+})
+
 it('collects again only when the heap has grown', async () => {
   const rested = async (heapBytes: number): Promise<number> => {
     state.heapBytes = heapBytes

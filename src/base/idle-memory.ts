@@ -59,7 +59,8 @@ export class IdleMemory {
     this.#isWatching = false
     // Whoever works now tells when it rests again.
     if (!isAtRest() || heapBytes() < this.#keptBytes + LEAST_GROWTH_BYTES) return
-    await collect()
+    // A Node that was built without developers' tools keeps what it has.
+    await collect().catch(() => undefined)
     this.#keptBytes = heapBytes()
   }
 }
@@ -76,11 +77,10 @@ function workMeter(): () => number {
   }
 }
 
-/** What V8 offers for it is meant for developers' tools, and there is none in a Node that was built without them. */
+/** What V8 offers for it is meant for developers' tools; loaded only when it is asked for. */
 async function collectAll(): Promise<void> {
-  const inspector = await import('node:inspector').catch(() => undefined)
-  if (!inspector) return
-  const session = new inspector.Session()
+  const { Session } = await import('node:inspector')
+  const session = new Session()
   session.connect()
   await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()))
   session.disconnect()
