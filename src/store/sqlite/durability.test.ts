@@ -60,7 +60,8 @@ describe('the SQLite store', () => {
     for (const enough of [200, 500, 1_000]) acknowledged.push(...(await writeAndKill(dataDir, enough)))
     const found = new Set((await (await openHere(dataDir)).run(list, {})).map(({ name }) => name))
     expect(acknowledged.filter((name) => !found.has(name))).toEqual([])
-  })
+    // Starts three programs from sources, one after the other, and waits for the disk some hundred times.
+  }, 120_000)
 
   it('refuses with store_full when the disk is full, changes nothing, and works on when there is room', async (context) => {
     const dataDir = tempDir()

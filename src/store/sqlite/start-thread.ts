@@ -21,8 +21,8 @@ export function startScript(url: URL, modules: readonly string[], workerData: ob
 const scripts = new Map<string, string>()
 
 /**
- * Sources as one script, kept for the next thread. A loader that translates them file by file would cost each thread
- * about a second of computing; this costs a tenth of one, once in a process.
+ * Sources as one script with the packages they use, kept for the next thread. A loader that translates them file by
+ * file would cost each thread about a second of computing; this costs a tenth of one, once in a process.
  */
 function fromSources(urls: readonly string[]): string {
   const contents = urls.map((url) => `import ${JSON.stringify(fileURLToPath(url))}`).join('\n')
@@ -40,7 +40,7 @@ function bundle(contents: string): string {
     stdin: { contents, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
     banner: { js },
     bundle: true,
-    packages: 'external',
+    external: ['better-sqlite3'],
     platform: 'node',
     format: 'cjs',
     write: false,
