@@ -3,13 +3,12 @@ import { type Call, type Caller, parseJson, type Reply, reply } from '../http/in
 import { operations } from '../store/index.js'
 import { type CancelAnswer, cancelAnswer, MOST_IDS_SHOWN, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
-import type { Bounds, FixedSet } from './fixed-set.js'
+import { type Bounds, type FixedSet, SAMPLE_ITEMS } from './fixed-set.js'
 import { fixSet } from './freeze.js'
 import { fixSent } from './freeze-named.js'
 import { cutLongList } from './long-list.js'
+import { lookAt } from './look.js'
 import { parseSelector, type Selector } from './selector.js'
-
-const SAMPLE_IDS = 20
 
 type Answer = CancelAnswer | Reply
 
@@ -39,15 +38,14 @@ export async function cancelRuns(
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
   const cancel = understood(deps, caller, understandCancel(deps, given, ''))
   if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
-  const { matched, sample } = await cancel.fix()
-  return reply(200, { matched, sample })
+  return reply(200, await lookAt(deps.store, 'cancelRuns', await cancel.fix()))
 }
 
 async function carryOut(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
   const { mode, report } = cancel.selector
   if (mode === 'dryRun') {
-    const { matched, sample } = await cancel.fix()
-    return { cancelled: 0, matched, sample: [...sample] }
+    const { matched, sample } = await lookAt(deps.store, 'cancelRuns', await cancel.fix())
+    return { cancelled: 0, matched, sample }
   }
   const action = await storeCancel(deps, cancel)
   return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
@@ -70,7 +68,7 @@ function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel
 
 async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
   const bound = await store.run(operations.bulkSelect.newest, {})
-  return { accountId, most, bound, sample: mode === 'dryRun' ? SAMPLE_IDS : 0 }
+  return { accountId, most, bound, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
 }
 
 /**

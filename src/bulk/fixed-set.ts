@@ -5,6 +5,8 @@ import { othersFirst } from './ascending.js'
 export const CHUNK_ITEMS = 2_000
 /** So many chunks are packed at a stretch, in about a millisecond. */
 const CHUNKS_A_TURN = 20
+/** How many items of a set are shown to whoever only looks. */
+export const SAMPLE_ITEMS = 20
 
 /** What bounds a set of runs. */
 export interface Bounds {
@@ -13,7 +15,7 @@ export interface Bounds {
   readonly most: number | undefined
   /** The newest run that may be selected (`operations.bulkSelect.newest`). */
   readonly bound: number
-  /** How many ids to show. */
+  /** How many items to show. */
   readonly sample: number
 }
 
@@ -24,8 +26,8 @@ export interface FixedSet {
   readonly absent: readonly (readonly string[])[]
   /** How many of the set the action can still be done to; for ids without bounds, how many exist. */
   readonly matched: number
-  /** The first ids of those. */
-  readonly sample: readonly string[]
+  /** The numbers of the first of those, as many as were asked for. */
+  readonly first: readonly number[]
 }
 
 /** How many items chunks hold. */

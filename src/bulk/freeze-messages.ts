@@ -3,7 +3,7 @@ import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/oper
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../store/operations/runs.js'
-import { chunksOf, type FixedSet, itemsOf, parts } from './fixed-set.js'
+import { chunksOf, type FixedSet, parts, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000
@@ -19,12 +19,31 @@ export interface Bounds {
   readonly at: number
 }
 
-const setOf = (chunks: FixedSet['chunks'], absent: FixedSet['absent'] = []): FixedSet => ({
-  chunks,
-  absent,
-  matched: itemsOf(chunks),
-  sample: [],
-})
+/** A set of numbers in the order in which a look shows them. */
+function setOf(seqs: readonly number[], absent: readonly string[] = []): FixedSet {
+  return { chunks: chunksOf(seqs), absent: parts(absent), matched: seqs.length, first: seqs.slice(0, SAMPLE_ITEMS) }
+}
+
+/** Chunks that were made in order, part after part. */
+class Parts {
+  readonly #chunks: FixedSet['chunks'][number][] = []
+  readonly #first: number[] = []
+  #items = 0
+
+  add(seqs: readonly number[]): void {
+    this.#items += seqs.length
+    this.#chunks.push(...chunksOf(seqs))
+    this.#first.push(...seqs.slice(0, SAMPLE_ITEMS - this.#first.length))
+  }
+
+  get items(): number {
+    return this.#items
+  }
+
+  end(): FixedSet {
+    return { chunks: this.#chunks, absent: [], matched: this.items, first: this.#first }
+  }
+}
 
 /**
  * Selects messages that wait for delivery. Those that wait for their turn in a queue come first: were the ones before
@@ -32,46 +51,48 @@ const setOf = (chunks: FixedSet['chunks'], absent: FixedSet['absent'] = []): Fix
  */
 export async function fixMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
   if (filter.messageIds.length > 0) return fixNamedMessages(store, bounds, filter.messageIds)
-  const held = await pendingChunks(store, bounds, filter, 'held')
-  const most = bounds.most === undefined ? undefined : bounds.most - setOf(held).matched
-  return setOf([...held, ...(await pendingChunks(store, { ...bounds, most }, filter, 'pending'))])
+  const set = new Parts()
+  await addPending(store, bounds, filter, 'held', set)
+  await addPending(store, bounds, filter, 'pending', set)
+  return set.end()
 }
 
-async function pendingChunks(
+async function addPending(
   store: Store,
   { accountId, most = Number.POSITIVE_INFINITY, at: createdUpTo }: Bounds,
   filter: MessageFilter,
   state: PendingSelector['state'],
-): Promise<FixedSet['chunks'][number][]> {
-  const chunks: FixedSet['chunks'][number][] = []
+  set: Parts,
+): Promise<void> {
   let after: PendingPage['next'] = FIRST_DUE
-  let left = most
-  while (after && left > 0) {
-    const limit = Math.min(PAGE_ITEMS, left)
+  while (after && set.items < most) {
+    const limit = Math.min(PAGE_ITEMS, most - set.items)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await store.run(operations.messagesCancel.selectPending, selector)
-    chunks.push(...chunksOf(places.map((place) => place.seq)))
-    left -= places.length
+    set.add(places.map((place) => place.seq))
     after = next
   }
-  return chunks
 }
 
-async function fixNamedMessages(store: Store, { accountId }: Bounds, ids: readonly string[]): Promise<FixedSet> {
-  const seqs: number[] = []
-  const known = new Set<string>()
-  for (const part of parts(ids, PAGE_ITEMS)) {
-    for (const row of await store.run(operations.bulkSelect.selectNamedMessages, {
-      accountId,
-      kind: PLAIN,
-      ids: part,
-    })) {
-      seqs.push(row.seq)
-      known.add(row.message_id)
-    }
+/** Messages that have ended are in the set as well: it is said of each that it was too late. */
+async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
+  const found: operations.bulkSelect.NamedMessage[] = []
+  const distinct = [...new Set(ids)]
+  for (const part of parts(distinct, PAGE_ITEMS)) {
+    found.push(...(await store.run(operations.bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
   }
-  return setOf(chunksOf(seqs), parts(ids.filter((id) => !known.has(id))))
+  const known = new Set(found.map((row) => row.message_id))
+  const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
+  const open = seqsOf(found.filter(isUnfinished)).slice(0, most)
+  const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
+  const all = setOf(
+    [...open, ...ended],
+    distinct.filter((id) => !known.has(id)),
+  )
+  return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
 }
+
+const isUnfinished = ({ state }: operations.bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
 
 /** Selects dead letters of messages: those with these ids, else those that pass the filter. */
 export async function fixDeadLetters(
@@ -87,7 +108,7 @@ export async function fixDeadLetters(
       const selector: DeadSelector = { ...shared, dlqIds: part, filter: ANY_MESSAGE, after: undefined }
       return (await store.run(operations.messagesDead.deadLetters, selector)).letters
     }
-    return fixLetterIds(dlqIds, read)
+    return fixLetterIds(dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
   return walk<string>(bounds.most, async (after, limit) => {
@@ -103,7 +124,7 @@ export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunF
   if (filter.dlqIds) {
     const read = async (dlqIds: readonly string[]) =>
       (await store.run(operations.runs.deadRuns, { ...shared, filter: { dlqIds }, limit: PAGE_ITEMS })).runs
-    return fixLetterIds(filter.dlqIds, read)
+    return fixLetterIds(filter.dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
   return walk<DeadRunPlace>(bounds.most, (after, limit) => {
@@ -119,28 +140,31 @@ interface Letter {
 
 async function fixLetterIds(
   dlqIds: readonly string[],
+  most: number | undefined,
   read: (part: readonly string[]) => Promise<readonly Letter[]>,
 ): Promise<FixedSet> {
   const distinct = [...new Set(dlqIds)]
   const letters: Letter[] = []
   for (const part of parts(distinct, PAGE_ITEMS)) letters.push(...(await read(part)))
   const known = new Set(letters.map((letter) => letter.dlq_id))
-  return setOf(chunksOf(letters.map((letter) => letter.seq)), parts(distinct.filter((id) => !known.has(id))))
+  const seqs = letters.map((letter) => letter.seq).slice(0, most)
+  return setOf(
+    seqs,
+    distinct.filter((id) => !known.has(id)),
+  )
 }
 
 async function walk<Place>(
   most = Number.POSITIVE_INFINITY,
   page: (after: Place | undefined, limit: number) => Promise<{ seqs: readonly number[]; next: Place | undefined }>,
 ): Promise<FixedSet> {
-  const chunks: FixedSet['chunks'][number][] = []
+  const set = new Parts()
   let after: Place | undefined
-  let left = most
-  while (left > 0) {
-    const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, left))
-    chunks.push(...chunksOf(seqs))
-    left -= seqs.length
+  while (set.items < most) {
+    const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, most - set.items))
+    set.add(seqs)
     if (next === undefined) break
     after = next
   }
-  return setOf(chunks)
+  return set.end()
 }

@@ -15,7 +15,7 @@ export async function fixNamed(store: Store, bounds: Bounds, pages: readonly (re
     (ids) => store.run(operations.bulkNamed.selectNamed, { ids, ...shared }),
     (page) => found.add(page),
   )
-  return found.fix(store, bounds)
+  return found.fix(bounds)
 }
 
 /** A fixed set, and how many ids were given for it. */
@@ -42,7 +42,7 @@ export async function fixSent(
     if (page) found.add(page)
     else isPlain = false
   })
-  return isPlain ? { set: await found.fix(store, bounds), given: found.given } : undefined
+  return isPlain ? { set: await found.fix(bounds), given: found.given } : undefined
 }
 
 /** What became of a run is told when its turn comes, unless only so many unfinished ones are to be taken or counted. */
@@ -85,14 +85,14 @@ class Found {
     return this.#given
   }
 
-  async fix(store: Store, { most, sample }: Bounds): Promise<FixedSet> {
+  async fix({ most, sample }: Bounds): Promise<FixedSet> {
     const oldest = await this.#wanted.take(most)
     const all = this.#ended.isEmpty ? oldest : await this.#with(oldest)
     return {
       chunks: await chunksInTurns(all),
       absent: parts([...this.#absent]),
       matched: oldest.length,
-      sample: await store.run(operations.bulkSelect.idsOf, { seqs: oldest.slice(0, sample) }),
+      first: oldest.slice(0, sample),
     }
   }
 

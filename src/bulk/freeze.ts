@@ -48,7 +48,7 @@ async function fixMatching(
     after = page.next
   }
   const chunks = packing.end()
-  return { chunks, absent: [], matched: itemsOf(chunks), sample: await idsOf(store, first) }
+  return { chunks, absent: [], matched: itemsOf(chunks), first }
 }
 
 /** Packs ascending numbers as they come, so that a large set is never held as a whole. */
@@ -67,6 +67,3 @@ class Packing {
     return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
   }
 }
-
-const idsOf = (store: Store, seqs: readonly number[]): Promise<string[]> =>
-  store.run(operations.bulkSelect.idsOf, { seqs })

@@ -156,11 +156,68 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelMessages', { label: 'lost' })).toMatchObject({ outcomes: { cancelled: 2 } })
   })
 
+  it('shows who only looks the first items of any kind, and what they are', async () => {
+    const look = async (kind: string, selector: object) => {
+      const { status, body } = await house.ask('POST', ACTIONS, { kind, selector, dryRun: true })
+      expect(status).toBe(200)
+      return body as { matched: number; sample: string[]; preview: object[] }
+    }
+    const url = `${sink.url}/dead`
+    const shared = { url, labels: ['looked'], createdAt: expect.any(Number) }
+    const runs = await failRuns(2, 'looked')
+    const run = ({ workflowRunId, dlqId }: { workflowRunId: string; dlqId: string }) => ({
+      workflowRunId,
+      dlqId,
+      ...shared,
+    })
+    for (const kind of ['resumeRuns', 'restartRuns', 'deleteDeadRuns']) {
+      const sample = runs.map(({ workflowRunId }) => workflowRunId)
+      expect(await look(kind, { label: 'looked' })).toEqual({ matched: 2, sample, preview: runs.map(run) })
+      const last = runs.slice(1)
+      expect(await look(kind, { dlqIds: [last[0]?.dlqId, '1-1'] })).toMatchObject({
+        matched: 1,
+        preview: last.map(run),
+      })
+    }
+    const letters = await failMessages(2, 'looked')
+    for (const kind of ['retryDeadLetters', 'deleteDeadLetters']) {
+      const preview = letters.map(({ messageId, dlqId }) => ({ messageId, dlqId, ...shared }))
+      const sample = letters.map(({ messageId }) => messageId)
+      expect(await look(kind, { label: 'looked' })).toEqual({ matched: 2, sample, preview })
+    }
+    const headers = { 'upstash-label': 'looked', 'upstash-delay': '1h' }
+    const items = Array.from({ length: 25 }, () => ({ destination: `${sink.url}/x`, headers }))
+    const ids = ((await house.ask('POST', '/v2/batch', items)).body as { messageId: string }[]).map(
+      (one) => one.messageId,
+    )
+    const many = await look('cancelMessages', { label: 'looked' })
+    expect([many.matched, many.sample]).toEqual([25, ids.slice(0, 20)])
+    expect(many.preview[0]).toEqual({ ...shared, messageId: ids[0], url: `${sink.url}/x` })
+    const { messageId: ended } = letters[0] ?? { messageId: '' }
+    expect(await look('cancelMessages', { messageIds: [ids[3], ended, 'msg_nobody'] })).toMatchObject({
+      sample: [ids[3]],
+    })
+    const named = await finished('cancelMessages', { messageIds: [...ids, ...ids, ended], count: 3 })
+    expect(named).toMatchObject({ outcomes: { cancelled: 3, alreadyFinished: 1 } })
+    expect(await look('cancelMessages', { messageIds: ids })).toMatchObject({ matched: 22 })
+  })
+
+  it('takes each of very many ids once, however often it is given', async () => {
+    const published = await house.ask('POST', '/v2/batch', [
+      { destination: `${sink.url}/x`, headers: { 'upstash-delay': '1h' } },
+    ])
+    const [{ messageId } = { messageId: '' }] = published.body as { messageId: string }[]
+    const strangers = Array.from({ length: 1_500 }, (_, index) => `msg_nobody${index}`)
+    const messageIds = [messageId, ...strangers, messageId, ...strangers]
+    const action = await finished('cancelMessages', { messageIds })
+    expect(action).toMatchObject({ matched: 1_501, outcomes: { cancelled: 1, notFound: 1_500, alreadyFinished: 0 } })
+  })
+
   it('only looks with dryRun, and refuses what it does not know', async () => {
     await failRuns(1, 'kept')
     const dryRun = (kind: string, selector: object) => house.ask('POST', ACTIONS, { kind, selector, dryRun: true })
-    expect(await dryRun('resumeRuns', { label: 'kept' })).toEqual({ status: 200, body: { matched: 1, sample: [] } })
-    expect(await dryRun('cancelRuns', { label: 'kept' })).toEqual({ status: 200, body: { matched: 0, sample: [] } })
+    const none = { matched: 0, sample: [], preview: [] }
+    expect(await dryRun('cancelRuns', { label: 'kept' })).toEqual({ status: 200, body: none })
     const wrong: [string, object][] = [
       ['resumeRuns', { labeel: 'kept' }],
       ['resumeRuns', { cursor: '1-1' }],
@@ -169,6 +226,16 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
       ['retryDeadLetters', { count: -1 }],
       ['cancelRuns', { labeel: 'kept' }],
       ['cancelEverything', {}],
+      ['cancelMessages', { label: [] }],
+      ['cancelMessages', { url: [] }],
+      ['deleteDeadLetters', { messageId: [] }],
+      ['deleteDeadLetters', { responseStatus: [] }],
+      ['deleteDeadRuns', { label: [] }],
+      ['deleteDeadRuns', { label: '' }],
+      ['deleteDeadRuns', { workflowRunId: [''] }],
+      ['deleteDeadRuns', { workflowUrl: '' }],
+      ['resumeRuns', { failureFunctionState: [] }],
+      ['resumeRuns', { failureFunctionState: ['NONSENSE'] }],
     ]
     for (const [kind, selector] of wrong) expect([kind, (await start(kind, selector)).status]).toEqual([kind, 400])
     const fence = { kind: 'resumeRuns', fenceUntil: Date.now() + 60_000 }

@@ -13,6 +13,7 @@ import { selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixMessages } from './freeze-messages.js'
+import { lookAt } from './look.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema can describe. */
@@ -41,10 +42,7 @@ async function start(
   const selector = understand(kind, body.selector ?? {})
   const settings = settingsOf(deps, kind, headers)
   const fix = () => fixItems(deps, caller.accountId, kind, selector)
-  if (body.dryRun) {
-    const { matched, sample } = await fix()
-    return reply(200, { matched, sample })
-  }
+  if (body.dryRun) return reply(200, await lookAt(deps.store, kind, await fix()))
   const wanted = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
   return answerLater(deps, await createAction(deps, caller, wanted, fix))
 }
@@ -92,7 +90,7 @@ function filterOf(filters: Selector): MessageFilter {
   return selection.kind === 'filter' ? selection.filter : ANY_MESSAGE
 }
 
-const NOTHING: FixedSet = { chunks: [], absent: [], matched: 0, sample: [] }
+const NOTHING: FixedSet = { chunks: [], absent: [], matched: 0, first: [] }
 
 function fixItems(
   { store, clock }: RouteDeps,

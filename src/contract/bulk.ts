@@ -114,6 +114,23 @@ export const AcceptedAnswer = Type.Object({
   state: Type.Optional(Type.Literal('paused', { description: 'When somebody has paused the action meanwhile.' })),
 })
 
+/** What an action would be about, for who only looks. */
+export const BulkLook = Type.Object({
+  matched: count('Items that something can be done to.'),
+  sample: Type.Array(Type.String(), { description: 'The first 20 ids: of runs, or of messages.' }),
+  preview: Type.Array(
+    Type.Object({
+      workflowRunId: Type.Optional(Type.String({ description: 'Of actions on runs.' })),
+      messageId: Type.Optional(Type.String({ description: 'Of actions on messages.' })),
+      dlqId: Type.Optional(Type.String({ description: 'Of dead letters.' })),
+      url: Type.String({ description: 'The workflow, or where the message goes.' }),
+      labels: Type.Optional(Type.Array(Type.String())),
+      createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
+    }),
+    { description: 'The same 20 items with what they are about.' },
+  ),
+})
+
 const BulkAction = Type.Object({
   actionId: Type.String(),
   kind: Type.Enum([...BULK_KINDS]),
@@ -351,7 +368,9 @@ const StartBody = Type.Object(
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
     ratePerSecond: Type.Optional(Type.Integer({ minimum: 1, description: RATE })),
     fenceUntil: Type.Optional(instant('For `cancelRuns`: until then a trigger that matches is refused with 409.')),
-    dryRun: Type.Optional(Type.Boolean({ description: 'Do nothing; answer how many items match.' })),
+    dryRun: Type.Optional(
+      Type.Boolean({ description: 'Do nothing; answer how many items match, and the first of them.' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -368,12 +387,6 @@ export const startBulkAction = endpoint({
     'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
   body: { kind: 'json', schema: StartBody },
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
-  otherAnswers: [
-    {
-      status: 200,
-      description: 'With `dryRun`.',
-      body: Type.Object({ matched: count('Items that match.'), sample: Type.Array(Type.String()) }),
-    },
-  ],
+  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
   errors: ['invalid_request', 'store_full', 'store_unavailable'],
 })

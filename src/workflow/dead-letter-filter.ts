@@ -46,22 +46,27 @@ function placeOf(cursor: unknown): DeadRunPlace | undefined {
 /** Filters of the queue's dead letters that no run can pass. */
 const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
 
-/** Ids win over filters, and an empty list of ids selects nothing. */
+/**
+ * Ids win over filters, and an empty list of ids selects nothing.
+ * @throws HomeportError for empty values and lists, and for dates in the wrong order.
+ */
 function filterOf(query: DeadQuery): DeadRunFilter | undefined {
   if (query.dlqIds !== undefined) {
-    const dlqIds = texts(query.dlqIds) ?? []
-    return dlqIds.length > 0 ? { dlqIds } : undefined
+    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds)) : undefined
   }
   if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
   const { workflowCreatedAt, fromDate, toDate, responseStatus } = query
+  if (typeof fromDate === 'number' && typeof toDate === 'number' && fromDate > toDate) {
+    refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must not be the later one.`)
+  }
   return {
-    ...list('runIdPrefixes', texts(query.workflowRunId)),
-    ...list('urls', urls(query.workflowUrl ?? query.url)),
-    ...list('labels', texts(query.label)),
-    ...list('callerIps', texts(query.callerIp ?? query.callerIP)),
-    ...list('flowKeys', texts(query.flowControlKey)),
+    ...list('runIdPrefixes', texts('workflowRunId', query.workflowRunId)),
+    ...list('urls', urls('workflowUrl', query.workflowUrl ?? query.url)),
+    ...list('labels', texts('label', query.label)),
+    ...list('callerIps', texts('callerIp', query.callerIp ?? query.callerIP)),
+    ...list('flowKeys', texts('flowControlKey', query.flowControlKey)),
     ...list('failureStates', states(query.failureFunctionState)),
-    ...(Array.isArray(responseStatus) && { statuses: responseStatus.map(Number) }),
+    ...list('statuses', values('responseStatus', responseStatus)?.map(Number)),
     ...(typeof workflowCreatedAt === 'number' && { createdAt: workflowCreatedAt }),
     ...(typeof fromDate === 'number' && { from: fromDate }),
     ...(typeof toDate === 'number' && { to: toDate }),
@@ -73,27 +78,37 @@ function list<Name extends string, Value>(name: Name, values: readonly Value[] |
   return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
 }
 
-function texts(value: unknown): string[] | undefined {
-  if (value === undefined) return undefined
-  return raw(value)
-    .flatMap((text) => text.split(','))
-    .filter((text) => text !== '')
+function texts(name: string, value: unknown): string[] | undefined {
+  return values(name, value, (text) => text.split(','))
 }
 
 /** A URL may itself hold commas: a list is cut only where every part begins like one. */
-function urls(value: unknown): string[] | undefined {
-  if (value === undefined) return undefined
-  return raw(value).flatMap((text) => {
+function urls(name: string, value: unknown): string[] | undefined {
+  return values(name, value, (text) => {
     const parts = text.split(',')
     return parts.every((part) => /^https?:\/\//i.test(part)) ? parts : [text]
   })
 }
 
 function states(value: unknown) {
-  const wanted = value === undefined ? undefined : raw(value)
+  const wanted = values('failureFunctionState', value)
   return wanted && FAILURE_STATES.filter((state) => wanted.includes(state))
+}
+
+/** Nothing that was meant to choose may pass for no filter at all. */
+function values(name: string, value: unknown, apart = (text: string) => [text]): string[] | undefined {
+  if (value === undefined) return undefined
+  const found = raw(value).flatMap(apart)
+  if (found.length === 0 || found.includes('')) {
+    refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
+  }
+  return found
 }
 
 function raw(value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).map(String)
+}
+
+function refuse(problem: string): never {
+  throw new HomeportError('invalid_request', { problem })
 }

@@ -130,7 +130,7 @@ it('messages are cancelled by label, paused and aborted on the way', async () =>
   await page.getByRole('link', { name: 'Cancel many…' }).click()
   await page.getByText('60 messages match').waitFor()
   await page.getByRole('button', { name: 'Look at them' }).click()
-  await page.getByText('The newest 20 of them').waitFor()
+  await page.getByText('The first 20 of them').waitFor()
   await page.getByLabel('Command line').getByText('homeport queue messages cancel --label mails --yes').waitFor()
   await page.getByLabel('At most per second').fill('1')
   await page.getByLabel('Command line').getByText('homeport bulk start cancelMessages --label mails --rate 1').waitFor()

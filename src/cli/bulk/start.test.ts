@@ -32,7 +32,8 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
   it('starts an action of any kind by ids, filters or a selector, and follows it to its end', async () => {
     const ids = await startRuns(store, 'acc_test', 6, (index) => ({ labels: index < 2 ? '|red|' : '|blue|' }))
     const dry = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--count', '3', '--dry-run')
-    expect(dry).toMatchObject({ code: 0, out: 'cancelRuns: 3 items\n' })
+    const lines = ids.slice(2, 5).map((id) => `  ${id}  https://x.test/work\n`)
+    expect(dry).toMatchObject({ code: 0, out: `cancelRuns: 3 items\n${lines.join('')}` })
     const named = await run('bulk', 'start', 'cancelRuns', ids[5] ?? '', '--yes', '--watch')
     expect(named).toMatchObject({ code: 0, out: 'finished: 1 run, 1 cancelled\n' })
     const filtered = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--host', 'x.test', '--yes', '--watch')

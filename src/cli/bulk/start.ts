@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
-import { BULK_KINDS, startBulkAction } from '../../contract/bulk.js'
+import type { Static } from 'typebox'
+import { BULK_KINDS, BulkLook, startBulkAction } from '../../contract/bulk.js'
 import { HomeportError } from '../../contract/errors.js'
 import { FAILED } from '../exit-codes.js'
 import { type FilterOptions, filterFlags, filtersOf, requireSelection } from '../queue/filters.js'
+import { parsed } from '../remote/api.js'
 import { type PlaceOptions, placeFlags } from '../remote/filters.js'
 import { remote, type Session } from '../remote/remote.js'
 import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
 import { counted } from '../terminal/figures.js'
+import { printable } from '../terminal/text.js'
 import { endOf, watch } from './action.js'
 
 /** `homeport bulk start`: a bulk action of any kind. */
@@ -43,7 +46,7 @@ const startFlags = (command: Command): Command =>
     .option('--reason <text>', 'why; kept with the action')
     .option('--rate <items>', 'at most so many items a second', wholeNumber(1))
     .option('--fence-until <date>', 'refuse matching triggers until then', instant)
-    .option('--dry-run', 'do nothing; say how many it would be', false)
+    .option('--dry-run', 'do nothing; say how many it would be, and some of them', false)
     .option('--watch', 'follow it to its end', false)
 
 /** `homeport bulk start`. */
@@ -64,9 +67,10 @@ export const startCommand = remote<StartOptions, [string, string[]]>({
   run: async (session, options, word, ids) => {
     const kind = oneOf(BULK_KINDS)(word)
     const body = { kind, selector: selectorOf(kind, options, ids), ...settingsOf(options) }
-    const { value: look } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
-    const matched = typeof look === 'object' && look !== null && 'matched' in look ? Number(look.matched) : 0
-    if (options.dryRun) return session.show(look, () => `${kind}: ${counted(matched, 'item')}\n`)
+    const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
+    const look = parsed(BulkLook, value)
+    const { matched } = look
+    if (options.dryRun) return session.show(look, () => `${kind}: ${counted(matched, 'item')}\n${listOf(look)}`)
     await session.confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
     const accepted = await session.api.call(startBulkAction, { body })
     const { actionId } = accepted
@@ -74,6 +78,15 @@ export const startCommand = remote<StartOptions, [string, string[]]>({
     session.show(accepted, () => `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${actionId}\n`)
   },
 })
+
+/** The first items of a look, a line for each, and how many more there are. */
+function listOf({ matched, preview }: Static<typeof BulkLook>): string {
+  const lines = preview.map(
+    ({ workflowRunId, messageId, url }) => `  ${printable(`${workflowRunId ?? messageId}  ${url}`)}\n`,
+  )
+  const rest = matched - preview.length
+  return `${lines.join('')}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}`
+}
 
 /** Follows an action to its end and says how it was. */
 export async function toTheEnd(session: Session, actionId: string): Promise<void> {

@@ -159,6 +159,7 @@ describeOnEveryStore('the queue API', (openStore) => {
       answer: { error: expect.stringContaining('label') },
     })
     expect(await scene.ask('DELETE', '/v2/messages?label=')).toMatchObject({ status: 400 })
+    expect(await scene.ask('DELETE', '/v2/messages', { label: [] })).toMatchObject({ status: 400 })
     expect(await scene.ask('DELETE', '/v2/messages?fromDate=5&toDate=5')).toMatchObject({ status: 400 })
     expect(await scene.ask('DELETE', '/v2/messages', { messageIds: [] })).toEqual({
       status: 200,

@@ -35,8 +35,19 @@ export function listOf(name: string, ...given: readonly (readonly string[] | und
   return values.map((value) => value.trim())
 }
 
+/** A list that selects nothing is a slip of whoever made it, and must not pass for no filter at all. */
+function refuseEmpty(name: string, given: readonly unknown[] | undefined): void {
+  if (given?.length === 0) refuse(`The filter ${name} is an empty list. Leave it out, or name what to select.`)
+}
+
+function filterOf(name: string, ...given: readonly (readonly string[] | undefined)[]): readonly string[] {
+  for (const list of given) refuseEmpty(name, list)
+  return listOf(name, ...given)
+}
+
 /** URLs may hold commas; only one before another URL separates. */
 function urls(given: readonly string[] | undefined): readonly string[] {
+  refuseEmpty('url', given)
   const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i))
   if (values.includes('')) refuse('The filter url has an empty value. Leave it out, or name what to select.')
   return values
@@ -47,21 +58,22 @@ function checkDates({ fromDate, toDate }: WireFilters): void {
   refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must be the earlier one.`)
 }
 
-/** Reads the filters of a request. @throws HomeportError for empty values and dates in the wrong order. */
+/** Reads the filters of a request. @throws HomeportError for empty values and lists, and dates in the wrong order. */
 export function readSelection(wire: WireFilters): Selection {
   checkDates(wire)
+  refuseEmpty('responseStatus', wire.responseStatus)
   const filter: MessageFilter = {
     ...ANY_MESSAGE,
-    messageIds: listOf('messageId', wire.messageId, wire.messageIds),
+    messageIds: filterOf('messageId', wire.messageId, wire.messageIds),
     urls: urls(wire.url),
-    hosts: listOf('host', wire.host),
-    paths: listOf('path', wire.path),
-    labels: listOf('label', wire.label),
-    flowKeys: listOf('flowControlKey', wire.flowControlKey),
-    callerIps: listOf('callerIp', wire.callerIp, wire.callerIP),
-    topics: listOf('topicName', wire.topicName),
-    queues: listOf('queueName', wire.queueName),
-    scheduleIds: listOf('scheduleId', wire.scheduleId),
+    hosts: filterOf('host', wire.host),
+    paths: filterOf('path', wire.path),
+    labels: filterOf('label', wire.label),
+    flowKeys: filterOf('flowControlKey', wire.flowControlKey),
+    callerIps: filterOf('callerIp', wire.callerIp, wire.callerIP),
+    topics: filterOf('topicName', wire.topicName),
+    queues: filterOf('queueName', wire.queueName),
+    scheduleIds: filterOf('scheduleId', wire.scheduleId),
     statuses: wire.responseStatus ?? [],
     fromDate: wire.fromDate ?? null,
     toDate: wire.toDate ?? null,

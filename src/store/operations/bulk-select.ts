@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Dialect } from '../dialect.js'
 import { all, only, read, type Transaction } from '../operation.js'
 import { type Query, query } from '../query.js'
+import type { MessageState } from '../schema/messages.js'
 import { packSeqs } from './bulk-pack.js'
 
 /**
@@ -200,25 +201,17 @@ export const selectPage = read(
   { turn: 'background' },
 )
 
-const idsBySeq = query<{ seqs: readonly number[] }, { run_id: string }>(({ db, p, d }) =>
-  db.selectFrom('runs').select('run_id').where(d.inNumbers('seq', p.seqs)).orderBy('seq'),
-)
-
-/** The ids of a few runs, in the order of their creation. */
-export const idsOf = read('bulk.idsOf', function* (args: { seqs: readonly number[] }): Transaction<string[]> {
-  return args.seqs.length > 0 ? (yield* all(idsBySeq, args)).map((row) => row.run_id) : []
-})
-
 /** A message that an id names. */
 export interface NamedMessage {
   readonly seq: number
   readonly message_id: string
+  readonly state: MessageState
 }
 
 const namedMessages = query<{ accountId: string; kind: string; ids: readonly string[] }, NamedMessage>(({ db, p, d }) =>
   db
     .selectFrom('messages')
-    .select(['seq', 'message_id'])
+    .select(['seq', 'message_id', 'state'])
     .where('account_id', '=', p.accountId)
     .where(d.inTexts('message_id', p.ids))
     .where('kind', '=', p.kind),

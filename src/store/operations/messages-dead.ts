@@ -101,13 +101,13 @@ const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, 
   ),
 )
 
-/** The numbers of a page of dead letters, ascending, and the cursor to go on after, when there are more. */
+/** The numbers of a page of dead letters, and the cursor to go on after, when there are more. */
 export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelector): Transaction<{
   seqs: number[]
   cursor: string | undefined
 }> {
   const { letters, cursor } = yield* page(selector)
-  return { seqs: letters.map((letter) => letter.seq).sort((a, b) => a - b), cursor }
+  return { seqs: letters.map((letter) => letter.seq), cursor }
 })
 
 /** A page that this transaction alone acts on: what another one has just taken is left to that. */

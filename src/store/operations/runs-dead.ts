@@ -149,7 +149,7 @@ export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelect
   const { runs, more } = yield* selectDead(selector, 'reading')
   const last = runs.at(-1)
   const next = more && last ? { at: last.finished_at ?? 0, seq: last.seq } : undefined
-  return { seqs: runs.map((run) => run.seq).sort((a, b) => a - b), next }
+  return { seqs: runs.map((run) => run.seq), next }
 })
 
 /** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */

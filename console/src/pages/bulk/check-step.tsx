@@ -65,12 +65,7 @@ function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample
   const { item, items } = KIND_WORDS[kind]
   if (matched === 0) return <EmptyState title="Nothing matches" />
   return (
-    <Panel title={matched > sample.length ? `The ${firstOf(kind)} ${sample.length} of them` : 'Which'}>
-      {sample.length === 0 ? (
-        <Text size="sm" c="dimmed">
-          They are older than what the log shows first.
-        </Text>
-      ) : null}
+    <Panel title={matched > sample.length ? `The first ${sample.length} of them` : 'Which'}>
       <Stack
         gap={2}
         component="ul"
@@ -87,7 +82,7 @@ function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample
           </li>
         ))}
       </Stack>
-      {matched > sample.length && sample.length > 0 ? (
+      {matched > sample.length ? (
         <Text size="sm" c="dimmed" mt={4}>
           and {counted(matched - sample.length, `more ${item}`, `more ${items}`)}
         </Text>
@@ -95,9 +90,6 @@ function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample
     </Panel>
   )
 }
-
-/** Messages are known by their log, which begins at its end; all else is told in the order of the work. */
-const firstOf = (kind: Kind): string => (kind === 'cancelMessages' ? 'newest' : 'first')
 
 function Found({ item: { id, page, about } }: { item: Look['sample'][number] }) {
   return (

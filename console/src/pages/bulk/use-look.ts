@@ -1,14 +1,12 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import { useQuery } from '@tanstack/react-query'
-import { startBulkAction } from '../../../../src/contract/bulk.js'
-import { listLogs } from '../../../../src/contract/queue.js'
-import { listDeadLetters } from '../../../../src/contract/queue-dead-letters.js'
-import { listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
+import type { Static } from 'typebox'
+import { type BulkLook, startBulkAction } from '../../../../src/contract/bulk.js'
 import { api } from '../../api/client.js'
 import { keyOf } from '../../api/hooks.js'
-import { messagesOf, standingOf } from '../queue/story.js'
-import { FAMILY_OF } from './families.js'
 import { type Choice, kindOf, selectorOf } from './selector.js'
+
+type Answer = Static<typeof BulkLook>
 
 /** One of the items that a choice selects. */
 export interface SampleItem {
@@ -23,7 +21,7 @@ export interface SampleItem {
 /** What a choice would select right now. */
 export interface Look {
   readonly matched: number
-  /** Some of them. */
+  /** The first of them. */
   readonly sample: readonly SampleItem[]
 }
 
@@ -34,47 +32,17 @@ export function useLook(choice: Choice): UseQueryResult<Look, Error> {
     queryKey: keyOf(startBulkAction, { body }),
     queryFn: async ({ signal }): Promise<Look> => {
       const answer = await api(startBulkAction, { body }, signal)
-      const sample = answer.matched === 0 ? [] : await sampleOf(choice, answer, signal)
-      return { matched: answer.matched, sample: sample.slice(0, answer.matched) }
+      return { matched: answer.matched, sample: isLook(answer) ? answer.preview.flatMap(itemOf) : [] }
     },
   })
 }
 
-const MOST = 20
-
-/** The answer to a look has ids of runs; of all else the lists tell what the same selector finds. */
-async function sampleOf(choice: Choice, answer: object, signal: AbortSignal): Promise<SampleItem[]> {
-  const selector = selectorOf(choice)
-  const query = { ...selector, count: MOST }
-  switch (FAMILY_OF[kindOf(choice)]) {
-    case 'runs':
-      return idsIn(answer).map((id) => ({ id, page: '/runs/$id', about: '' }))
-    case 'deadRuns': {
-      const { messages } = await api(listDeadRuns, { query }, signal)
-      return messages.map((run) => ({ id: run.workflowRunId, page: '/runs/$id', about: run.workflowUrl }))
-    }
-    case 'deadLetters': {
-      const { messages } = await api(listDeadLetters, { query }, signal)
-      return messages.map(({ messageId, url }) => ({ id: messageId, page: '/messages/$id', about: url }))
-    }
-    case 'messages':
-      return unfinishedOf(selector, signal)
-  }
+/** The operation answers a look because of `dryRun` only. */
+function isLook(answer: object): answer is Answer {
+  return 'preview' in answer && Array.isArray(answer.preview)
 }
 
-function idsIn(answer: object): string[] {
-  const sample = 'sample' in answer && Array.isArray(answer.sample) ? answer.sample : []
-  return sample.filter((id): id is string => typeof id === 'string')
-}
-
-/** A message has several entries in the log, and those that have ended are there too. */
-const ENTRIES = 500
-
-/** The newest messages that have not ended: they are listed by their log only. */
-async function unfinishedOf(selector: object, signal: AbortSignal): Promise<SampleItem[]> {
-  const { logs } = await api(listLogs, { query: { ...selector, count: ENTRIES, trimBody: 0 } }, signal)
-  const unfinished = messagesOf(logs).filter(({ latest }) => standingOf(latest.state) === 'unfinished')
-  return unfinished
-    .slice(0, MOST)
-    .map(({ messageId, latest }) => ({ id: messageId, page: '/messages/$id', about: latest.url }))
+function itemOf({ workflowRunId, messageId, url }: Answer['preview'][number]): SampleItem[] {
+  if (workflowRunId !== undefined) return [{ id: workflowRunId, page: '/runs/$id', about: url }]
+  return messageId === undefined ? [] : [{ id: messageId, page: '/messages/$id', about: url }]
 }
