@@ -42,7 +42,7 @@ export interface Endpoint<
   /** Unique, camelCase; the `operationId` of OpenAPI. */
   readonly id: string
   readonly service: ServiceName
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
   readonly path: string
   readonly auth: AuthScheme
   /** `write` endpoints are refused to read-only credentials. */

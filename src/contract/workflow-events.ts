@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { endpoint } from './endpoint.js'
+import { type Endpoint, endpoint } from './endpoint.js'
 import { ms, runId } from './workflow.js'
 
 /** The wire of events: runs wait for them, others notify, webhooks turn requests into them. */
@@ -85,7 +85,7 @@ export const listWaiters = endpoint({
   errors: [],
 })
 
-const hook = (method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE') =>
+const hook = (method: Endpoint['method']) =>
   endpoint({
     id: `callWebhook${method.charAt(0)}${method.slice(1).toLowerCase()}`,
     service: 'queue',
@@ -106,5 +106,8 @@ const hook = (method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE') =>
     errors: ['run_not_found'],
   })
 
-/** Webhooks take any method. */
-export const webhooks = (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map(hook)
+/**
+ * Webhooks take any method: some senders make sure of an address with HEAD before they use it. HEAD stands first, or the
+ * router would take it for a GET without a body.
+ */
+export const webhooks = (['HEAD', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const).map(hook)

@@ -21,7 +21,7 @@ const LONGEST_PARAMETER = 2_048
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 /** Methods whose requests carry a body. */
-const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE']
+const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** How one HTTP listener is to be. */
 export interface HttpSettings {

@@ -98,7 +98,7 @@ describe('waiting for events', () => {
           const webhook = await context.createWebhook('create')
           await context.run('tell', () => void addresses.push(webhook.webhookUrl))
           const results: unknown[] = []
-          for (const name of ['first', 'second']) {
+          for (const name of ['first', 'second', 'third', 'fourth']) {
             const { request } = await context.waitForWebhook(name, webhook, '1h')
             results.push([request?.url, request?.method, await request?.text(), request?.headers.get('x-from')])
           }
@@ -112,10 +112,14 @@ describe('waiting for events', () => {
       const answer = await fetch(`${address}?n=${body}`, { method: 'PUT', body, headers: { 'x-from': 'outside' } })
       expect(answer.status).toBe(200)
     }
+    // Senders make sure of an address with these before they use it.
+    for (const method of ['HEAD', 'OPTIONS']) expect((await fetch(`${address}?n=0`, { method })).status).toBe(200)
     const run = await suite.service.ended(workflowRunId)
     expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual([
       [`${address}?n=one`, 'PUT', 'one', 'outside'],
       [`${address}?n=two`, 'PUT', 'two', 'outside'],
+      [`${address}?n=0`, 'HEAD', '', null],
+      [`${address}?n=0`, 'OPTIONS', '', null],
     ])
     expect((await fetch(address, { method: 'POST' })).status).toBe(404)
   })

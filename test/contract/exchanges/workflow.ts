@@ -79,6 +79,8 @@ export const workflowExchanges: Exchanges = {
   callWebhookPut: hook('PUT'),
   callWebhookPatch: hook('PATCH'),
   callWebhookDelete: hook('DELETE'),
+  callWebhookHead: hook('HEAD'),
+  callWebhookOptions: hook('OPTIONS'),
   cancelWorkflowRuns: async (stage) => {
     await stage.sleepingRun('several')
     return stage.homeport.queue('DELETE', '/v2/workflows/runs', { label: 'several' })

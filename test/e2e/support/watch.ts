@@ -35,7 +35,7 @@ export async function watchTraffic(origins: readonly string[]): Promise<Watch> {
     if (known === undefined || PAGES.includes(request.pathname)) return response
     const operation = known.find(method, request.pathname)
     if (operation) called.add(operation.id)
-    const problem = judge(operation, response, await response.clone().text())
+    const problem = judge(operation, method, response, await response.clone().text())
     if (problem) deviations.push(`${method} ${request.pathname}${request.search}: ${problem}`)
     return response
   }
@@ -51,13 +51,14 @@ async function described(origin: string): Promise<readonly [string, OpenApiDocum
   return [origin, (await response.json()) as OpenApiDocument]
 }
 
-function judge(operation: Operation | undefined, response: Response, text: string): string | undefined {
+function judge(operation: Operation | undefined, method: string, response: Response, text: string): string | undefined {
   const shown = `${response.status} ${text.slice(0, 300)}`
   const answer = operation?.answers.get(response.status)
   const expected = answer?.contentType ?? JSON_TYPE
   const contentType = response.headers.get('content-type')
   if (!contentType?.startsWith(expected)) return `${shown} is said to be ${contentType}, not ${expected}`
-  if (expected !== JSON_TYPE) return undefined
+  // An answer to HEAD is described by what it would hold, and holds nothing.
+  if (expected !== JSON_TYPE || method === 'HEAD') return undefined
   const value = parsed(text)
   if (value === undefined) return `${shown} is not JSON`
   // What is no operation is refused in the shape of every error.
