@@ -181,6 +181,7 @@ const optionalText = Type.Optional(Type.String())
 export const Because = Type.Object({
   kind: Type.Enum([
     'event',
+    'webhook',
     'invoked-run',
     'delayed',
     'sleeping',
@@ -199,6 +200,7 @@ export const Because = Type.Object({
   of: Type.Optional(Type.Integer({ description: 'How many retries there are.' })),
   status: Type.Optional(Type.Integer({ description: 'Of the attempt before; 0 when there was no answer.' })),
   error: optionalText,
+  stepName: Type.Optional(Type.String({ description: 'The step that it is about, where that is known.' })),
   url: optionalText,
   messageId: optionalText,
   eventId: optionalText,

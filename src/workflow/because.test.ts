@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { becauseOf, type Standing } from './because.js'
 import { Flights } from './flights.js'
+import type { SeenRun } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
 const NOW = 1_700_000_000_000
 const STILL: Standing = {
   now: NOW,
   createdAt: NOW - 9_000,
-  firstMessageId: 'msg_first',
   lastElementAt: NOW - 5_000,
   pending: [],
   attempts: [],
@@ -16,7 +16,8 @@ const STILL: Standing = {
   invoked: [],
   flowKeys: [],
   flowPlaces: [],
-  openBranches: [],
+  abandonedBranches: [],
+  subjectOf: () => ({ sleeps: false }),
   inFlightSince: () => undefined,
 }
 const message = (more: object = {}) => ({
@@ -43,12 +44,11 @@ describe('why a run waits', () => {
     expect(say({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
       'in-flight: https://x.test/w has had the request for 12 s',
     ])
-    expect(say({ pending: [message({ next_at: NOW + 1_000 })] })).toEqual([
-      'sleeping: sleeping until 2023-11-14T22:13:21.000Z',
+    const later = [message({ next_at: NOW + 1_000 })]
+    expect(say({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
+      'sleeping: step "nap": sleeping until 2023-11-14T22:13:21.000Z',
     ])
-    expect(say({ pending: [message({ next_at: NOW + 1_000, message_id: 'msg_first' })] })).toEqual([
-      'delayed: delayed by its trigger until 2023-11-14T22:13:21.000Z',
-    ])
+    expect(say({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
     expect(say({ pending: [message()] })).toEqual([
       'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
     ])
@@ -59,8 +59,9 @@ describe('why a run waits', () => {
     expect(say({ pending: [message({ flow_key: 'k' })], ...place })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line',
     ])
-    expect(say({ openBranches: ['a', 'b'] })).toEqual([
-      'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered',
+    expect(say({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
+      'delayed: delayed until 2023-11-14T22:13:21.000Z',
+      'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',
     ])
     expect(say({})).toHaveLength(1)
     expect(say({})[0]).toContain('without sending a further step')
@@ -151,5 +152,75 @@ describe('why a run waits', () => {
     await client.notify({ eventId: 'child-event' })
     const ended = await suite.service.ended(workflowRunId)
     expect(ended.steps[1]?.steps[0]).toMatchObject({ state: 'STEP_SUCCESS', invokedWorkflowRunId: child })
+  })
+
+  it('names the step of each branch, and a branch that was given up beside others that go on', async () => {
+    let third = (): void => undefined
+    const answered = new Promise<void>((resolve) => {
+      third = resolve
+    })
+    const app = await suite.host({
+      '/third': async () => {
+        await answered
+        return new Response('ok')
+      },
+      '/branches': {
+        route: async (context) => {
+          const webhook = { webhookUrl: '', eventId: 'evt_branches' }
+          await Promise.all([
+            context.waitForWebhook('hook', webhook, '1h'),
+            context.sleep('nap', '1h'),
+            context.call('call', { url: `${app.url}/third` }),
+            context.invoke('child', {
+              workflow: { workflowId: 'idle', routeFunction: async () => '' } as never,
+              body: '',
+            }),
+            context.run('weak', () => Promise.reject(new Error('not yet'))),
+            context.run('lost', () => undefined),
+          ])
+        },
+        options: { disableTelemetry: true },
+      },
+      '/idle': { route: async (context) => context.sleep('long', '1h') },
+    })
+    const { client, url, auth } = suite.service
+    // A program that is changed under way may answer without a result what it has planned before.
+    const proxy = await suite.host({
+      '/branches': async (request) => {
+        const body = await request.clone().text()
+        const list = body === '' ? [] : (JSON.parse(body) as { body: string }[])
+        const last = Buffer.from(list.at(-1)?.body ?? '', 'base64').toString()
+        if (last.includes('"targetStep"') && last.includes('"lost"')) {
+          return Response.json({}, { headers: { 'Upstash-Workflow-Sdk-Version': '1' } })
+        }
+        return fetch(`${app.url}/branches`, { method: 'POST', headers: request.headers, body })
+      },
+      '/idle': (request) =>
+        fetch(`${app.url}/idle`, {
+          method: 'POST',
+          headers: request.headers,
+          body: request.body,
+          duplex: 'half',
+        } as RequestInit),
+    })
+    const { workflowRunId } = await client.trigger({ url: `${proxy.url}/branches`, retries: 2, retryDelay: '3600000' })
+    const said = ({ because = [] }: SeenRun) =>
+      because.map(({ kind, text }) => [kind, /^step "(\w+)": /.exec(text)?.[1]])
+    const whole = [
+      ['discarded-branch', undefined],
+      ['in-flight', 'call'],
+      ['invoked-run', 'child'],
+      ['retry', 'weak'],
+      ['sleeping', 'nap'],
+      ['webhook', 'hook'],
+    ]
+    const run = await suite.service.when(
+      workflowRunId,
+      'a reason for each branch',
+      (seen) => JSON.stringify(said(seen).sort()) === JSON.stringify(whole),
+    )
+    expect(run.because?.find(({ kind }) => kind === 'discarded-branch')?.text).toContain('the parallel branch "lost"')
+    third()
+    await fetch(`${url}/v2/workflows/runs/${workflowRunId}`, { method: 'DELETE', headers: auth })
   })
 })

@@ -1,4 +1,5 @@
 import { unreachable } from '../base/index.js'
+import type { HeaderMap } from '../queue/index.js'
 import type {
   FlowKeyState,
   FlowPlace,
@@ -7,10 +8,19 @@ import type {
   PendingStep,
   WaitRow,
 } from '../store/operations/runs.js'
+import { linkOf } from './sent-steps.js'
+import { type Subject, stepOfWait } from './subjects.js'
+
+/** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
+interface OfStep {
+  readonly stepName?: string
+}
 
 /** Why a run that has not ended stands where it does. Times are Unix milliseconds. */
-export type Because =
-  | { readonly kind: 'event'; readonly eventId: string; readonly since: number; readonly until: number }
+export type Because = OfStep & Cause
+
+type Cause =
+  | { readonly kind: 'event' | 'webhook'; readonly eventId: string; readonly since: number; readonly until: number }
   | {
       readonly kind: 'invoked-run'
       readonly workflowRunId: string
@@ -41,7 +51,7 @@ export type Because =
       readonly place?: number
     }
   | { readonly kind: 'queued'; readonly url: string; readonly messageId: string; readonly since: number }
-  /** Nothing is to come: the program has answered the deliveries of these branches without a result. */
+  /** Nothing is to come of these branches: the program has answered their deliveries without a result. */
   | { readonly kind: 'discarded-branch'; readonly branches: readonly string[]; readonly since: number }
   /** Nothing is to come: the program has answered the last delivery without a step, or ended a parallel branch. */
   | { readonly kind: 'no-step'; readonly since: number }
@@ -53,8 +63,6 @@ export type Reason = Because & { readonly text: string }
 export interface Standing {
   readonly now: number
   readonly createdAt: number
-  /** Messages of the first element are delays, not sleeps. */
-  readonly firstMessageId: string | undefined
   /** When the last element joined the list. */
   readonly lastElementAt: number | undefined
   readonly pending: readonly PendingStep[]
@@ -64,8 +72,9 @@ export interface Standing {
   readonly invoked: readonly InvokedRun[]
   readonly flowKeys: readonly FlowKeyState[]
   readonly flowPlaces: readonly FlowPlace[]
-  /** Parallel branches that were planned and have no result. */
-  readonly openBranches: readonly string[]
+  /** Parallel branches that were planned, have no result, and to which nothing is to come. */
+  readonly abandonedBranches: readonly string[]
+  readonly subjectOf: (messageId: string) => Subject
   readonly inFlightSince: (seq: number) => number | undefined
 }
 
@@ -75,31 +84,59 @@ export function becauseOf(run: Standing): Reason[] {
   const reasons: Because[] = [
     ...run.waits.map(eventReason),
     ...run.invoked.map(invokedReason),
-    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => pendingReason(run, one)),
+    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => ofStep(run, one)),
+    ...abandonment(run),
   ]
   const all = reasons.length > 0 ? reasons : [silence(run)]
   return all.map((reason) => ({ ...reason, text: inWords(reason, run.now) }))
 }
 
-function eventReason({ event_id, created_at, deadline }: WaitRow): Because {
-  return { kind: 'event', eventId: event_id, since: created_at, until: deadline }
+function eventReason(wait: WaitRow): Because {
+  const { event_id: eventId, created_at: since, deadline: until } = wait
+  const { stepType, stepName } = stepOfWait(wait)
+  return { kind: stepType === 'WaitForWebhook' ? 'webhook' : 'event', eventId, since, until, ...named(stepName) }
 }
 
-function invokedReason({ run_id, url, created_at }: InvokedRun): Because {
-  return { kind: 'invoked-run', workflowRunId: run_id, workflowUrl: url, since: created_at }
+function invokedReason(child: InvokedRun): Because {
+  const { run_id: workflowRunId, url: workflowUrl, created_at: since } = child
+  return { kind: 'invoked-run', workflowRunId, workflowUrl, since, ...named(linkOf(child).step.stepName) }
 }
 
-function silence({ lastElementAt, createdAt, openBranches: branches }: Standing): Because {
-  const since = lastElementAt ?? createdAt
-  return branches.length > 0 ? { kind: 'discarded-branch', branches, since } : { kind: 'no-step', since }
+/** SDKs send what they like. */
+const named = (stepName: unknown): OfStep => (typeof stepName === 'string' ? { stepName } : {})
+
+const lastMove = ({ lastElementAt, createdAt }: Standing): number => lastElementAt ?? createdAt
+
+function abandonment(run: Standing): Because[] {
+  const { abandonedBranches: branches } = run
+  return branches.length > 0 ? [{ kind: 'discarded-branch', branches, since: lastMove(run) }] : []
 }
 
-function pendingReason(run: Standing, message: PendingStep): Because {
+const silence = (run: Standing): Because => ({ kind: 'no-step', since: lastMove(run) })
+
+/** What the program said it failed in is known also where the list does not tell. */
+function ofStep(run: Standing, message: PendingStep): Because {
+  const cause = pendingReason(run, message)
+  const { stepName } = run.subjectOf(message.message_id)
+  const failedIn = stepName === undefined && cause.kind === 'retry' ? failedStep(lastAttempt(run, message)) : stepName
+  return { ...cause, ...named(failedIn) }
+}
+
+const lastAttempt = (run: Standing, { seq }: PendingStep): PendingAttempt | undefined =>
+  run.attempts.filter(({ message_seq }) => message_seq === seq).at(-1)
+
+function failedStep(attempt: PendingAttempt | undefined): string | undefined {
+  // Written by the queue as a map of headers.
+  const headers = JSON.parse(attempt?.headers ?? '{}') as HeaderMap
+  return headers['Upstash-Error-Step-Name']?.[0]
+}
+
+function pendingReason(run: Standing, message: PendingStep): Cause {
   const { message_id: messageId, url, next_at: at } = message
   const since = run.inFlightSince(message.seq)
   if (since !== undefined) return { kind: 'in-flight', url, messageId, since }
   if (message.retried > 0 && at > run.now) return retryReason(run, message)
-  if (at > run.now) return { kind: messageId === run.firstMessageId ? 'delayed' : 'sleeping', until: at, messageId }
+  if (at > run.now) return { kind: run.subjectOf(messageId).sleeps ? 'sleeping' : 'delayed', until: at, messageId }
   if (message.flow_key === null) return { kind: 'queued', url, messageId, since: at }
   const paused = run.flowKeys.some(({ flow_key, paused }) => flow_key === message.flow_key && paused === 1)
   const place = run.flowPlaces.find(({ message_seq }) => message_seq === message.seq)?.place
@@ -107,8 +144,8 @@ function pendingReason(run: Standing, message: PendingStep): Because {
   return place === undefined ? held : { ...held, place }
 }
 
-function retryReason(run: Standing, message: PendingStep): Because {
-  const last = run.attempts.filter(({ message_seq }) => message_seq === message.seq).at(-1)
+function retryReason(run: Standing, message: PendingStep): Cause {
+  const last = lastAttempt(run, message)
   return {
     kind: 'retry',
     url: message.url,
@@ -125,13 +162,20 @@ const time = (ms: number): string => new Date(ms).toISOString()
 const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))} s`
 
 function inWords(because: Because, now: number): string {
+  const words = causeInWords(because, now)
+  return because.stepName === undefined ? words : `step "${because.stepName}": ${words}`
+}
+
+function causeInWords(because: Cause, now: number): string {
   switch (because.kind) {
+    case 'webhook':
+      return `waiting for a call of its webhook since ${time(because.since)}; gives up at ${time(because.until)}`
     case 'event':
       return `waiting for the event "${because.eventId}" since ${time(because.since)}; gives up at ${time(because.until)}`
     case 'invoked-run':
       return `waiting for the invoked run "${because.workflowRunId}" since ${time(because.since)}`
     case 'delayed':
-      return `delayed by its trigger until ${time(because.until)}`
+      return `delayed until ${time(because.until)}`
     case 'sleeping':
       return `sleeping until ${time(because.until)}`
     case 'retry':
@@ -143,7 +187,7 @@ function inWords(because: Because, now: number): string {
     case 'queued':
       return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}`
     case 'discarded-branch':
-      return `the program has answered the delivery of ${branchesInWords(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered`
+      return `the program has answered the delivery of ${branchesInWords(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered of ${because.branches.length === 1 ? 'it' : 'them'}`
     case 'no-step':
       return `the program has answered every delivery, the last one after ${time(because.since)}, without sending a further step; nothing more will be delivered`
     default:
@@ -151,7 +195,7 @@ function inWords(because: Because, now: number): string {
   }
 }
 
-function flowInWords(held: Extract<Because, { kind: 'flow-control' }>, now: number): string {
+function flowInWords(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
   const place = held.place === undefined ? '' : `, place ${held.place} in its line`
   const paused = held.paused ? ', which is paused' : ''
   return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${paused}`

@@ -120,6 +120,34 @@ describe('how runs end', () => {
     expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])
   })
 
+  it('shows while the failure function is tried what had failed and when it is called next', async () => {
+    const app = await host({
+      '/fail': { route: async (context) => context.run('bad', failing) },
+      '/alarm': async () => new Response('out of order', { status: 503 }),
+    })
+    const settings = {
+      'upstash-workflow-runid': 'wfr_tried',
+      'upstash-retries': '0',
+      'upstash-failure-callback': `${app.url}/alarm`,
+      'upstash-failure-callback-retries': '1',
+      'upstash-failure-callback-retry-delay': '3600000',
+    }
+    const headers = { ...suite.service.auth, ...settings }
+    expect((await fetch(`${suite.service.url}/v2/trigger/${app.url}/fail`, { method: 'POST', headers })).status).toBe(
+      200,
+    )
+    const workflowRunId = 'wfr_tried'
+    const run = await suite.service.when(workflowRunId, 'a call of the failure function that has failed', (seen) =>
+      Boolean(seen.failureFunction?.errors),
+    )
+    expect(run.failureFunction).toMatchObject({
+      state: 'CALLBACK_INPROGRESS',
+      errors: [{ status: 503 }],
+      maxRetries: 1,
+    })
+    expect(run.failureFunction).toHaveProperty('nextDeliveryTime')
+  })
+
   it('fails a run at once whose destination is no workflow', async () => {
     const app = await host({ '/plain': async () => new Response('hello', { status: 200 }) })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/plain`, retries: 5 })

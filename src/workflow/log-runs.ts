@@ -3,8 +3,9 @@ import type { ParentLink, RunLogPage, RunRow } from '../store/operations/runs.js
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { asObject, parseJson } from './invoke.js'
-import { type AttemptError, trim } from './log-attempts.js'
-import { branchesWithoutResult, type RunMaterial, type StepView, stepGroups } from './log-steps.js'
+import { type AttemptError, attemptError, trim } from './log-attempts.js'
+import { type RunMaterial, type StepView, stepGroups } from './log-steps.js'
+import { abandonedBranches, subjectOf } from './subjects.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -59,9 +60,9 @@ function standingOf(run: RunRow, material: RunMaterial, page: RunLogPage, { inFl
     invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
     flowKeys: page.flowKeys,
     flowPlaces: page.flowPlaces,
-    openBranches: branchesWithoutResult(material),
+    abandonedBranches: abandonedBranches(material),
+    subjectOf: (messageId) => subjectOf(material, messageId),
     createdAt: run.created_at,
-    firstMessageId: elements[0]?.message_id,
     lastElementAt: elements.at(-1)?.created_at,
   }
 }
@@ -97,7 +98,7 @@ function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
     ...(labels.length > 0 && { label: labels[0], labels }),
     ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
     ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
-    ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material.trimTo) }),
+    ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),
     steps: failure ? [...groups, { type: 'next', steps: [failedStep(failure, material.trimTo)] }] : groups,
   }
 }
@@ -134,7 +135,8 @@ function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
   return { status, headers, body: trim(fromBase64(answer.body), trimTo), time, ...(error && { error }) }
 }
 
-function failureFunction(failure: FailureRecord, run: RunRow, trimTo: number): object {
+function failureFunction(failure: FailureRecord, run: RunRow, material: RunMaterial): object {
+  const { trimTo } = material
   const state: FailureState | null = run.failure_state
   const { callback } = failure
   const answered = callback?.status !== undefined
@@ -147,6 +149,7 @@ function failureFunction(failure: FailureRecord, run: RunRow, trimTo: number): o
     failHeaders: failure.headers,
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
     ...(callback?.attempts?.length && { errors: callback.attempts.map((answer) => errorView(answer, trimTo)) }),
+    ...callingOf(callback?.messageId, material),
     ...(answered && {
       responseStatus: callback.status,
       responseBody: trim(fromBase64(callback.body ?? ''), trimTo),
@@ -154,6 +157,16 @@ function failureFunction(failure: FailureRecord, run: RunRow, trimTo: number): o
       maxRetries: callback.maxRetries,
     }),
   }
+}
+
+/** What is known of a failure function while it is being called. */
+function callingOf(messageId: string | undefined, { pending, attempts, trimTo }: RunMaterial): object {
+  const message = pending.find(({ message_id }) => message_id === messageId)
+  if (!message) return {}
+  const errors = attempts
+    .filter(({ message_seq }) => message_seq === message.seq)
+    .map((one) => attemptError(one, trimTo))
+  return { ...(errors.length > 0 && { errors }), maxRetries: message.max_retries, nextDeliveryTime: message.next_at }
 }
 
 /** What the failing answer says: the message of an SDK's error, else the whole body. */

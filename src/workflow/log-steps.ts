@@ -2,7 +2,6 @@ import { type HeaderMap, type MessageConfig, redacted, redactHeaders } from '../
 import type {
   ElementRow,
   InvokedRun,
-  ParentLink,
   PastAttempt,
   PendingAttempt,
   PendingStep,
@@ -10,8 +9,9 @@ import type {
   WaitRow,
 } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
-import { asObject, parseJson } from './invoke.js'
+import { asObject } from './invoke.js'
 import { attemptError, errorsByStep, trim } from './log-attempts.js'
+import { callHeader, isPlan, linkOf, parseText, type Sent, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
 import type { RunMeta } from './settings.js'
 
 /** How a step stands, as run logs show it (reference workflow 4.14). */
@@ -41,15 +41,9 @@ export interface RunMaterial {
   readonly now: number
 }
 
-/** A step as its SDK sent it; nothing of it is certain. */
-interface Sent {
-  readonly element: ElementRow
-  readonly step: Readonly<Record<string, unknown>>
-}
-
 /** The steps of a run in groups: what has been, then what is going on. */
 export function stepGroups(run: RunMaterial): readonly GroupView[] {
-  const sent = distinct(run.elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
+  const sent = sentSteps(run.elements)
   const results = new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one]))
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
   const shown = new Set<number>()
@@ -98,24 +92,6 @@ function groupView(
   return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, results)) }
 }
 
-function toSent(element: ElementRow): Sent {
-  return { element, step: asObject(parseJson(element.body)) ?? {} }
-}
-
-/** SDKs may send a step twice; the first one counts, for them as well. */
-function distinct(sent: readonly Sent[]): Sent[] {
-  const first = new Map<string, Sent>()
-  for (const one of sent) {
-    const key = `${String(one.step.stepId)}:${String(one.step.targetStep ?? '')}`
-    if (!first.has(key)) first.set(key, one)
-  }
-  return [...first.values()]
-}
-
-function isPlan(step: Sent['step']): boolean {
-  return step.stepId === 0 && typeof step.targetStep === 'number'
-}
-
 /** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
 function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
   const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
@@ -126,14 +102,6 @@ function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
     at += group.length
   }
   return groups
-}
-
-/** The names of parallel branches that were planned and have no result, in the order of their plans. */
-export function branchesWithoutResult({ elements }: Pick<RunMaterial, 'elements'>): string[] {
-  const sent = distinct(elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
-  const done = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => step.stepId))
-  const open = sent.filter(({ step }) => isPlan(step) && !done.has(step.targetStep))
-  return open.map(({ step }) => String(step.stepName ?? step.targetStep))
 }
 
 function branchView(run: RunMaterial, plan: Sent, results: ReadonlyMap<number, Sent>): StepView {
@@ -219,17 +187,6 @@ function callRequest(run: RunMaterial, element: ElementRow): object {
   }
 }
 
-/** What a call says about its step stands in the headers that its result will carry. */
-function callHeader(element: ElementRow, name: string): string | undefined {
-  const headers = asObject(asObject(asObject(parseText(element.meta))?.callback)?.headers)
-  const value = headers?.[`upstash-forward-upstash-workflow-${name}`]
-  return typeof value === 'string' ? value : undefined
-}
-
-function stepIdOfCall(element: ElementRow): number {
-  return Number(callHeader(element, 'stepid'))
-}
-
 /** Steps that have begun without an element of their own in the list: calls under way, and waits. */
 function openSteps(run: RunMaterial, shown: ReadonlySet<number>): StepView[] {
   return [...openCalls(run), ...openWaits(run), ...openInvocations(run)].filter(
@@ -298,11 +255,6 @@ function invokedFields({ run_id, url, created_at }: InvokedRun): object {
   return { invokedWorkflowRunId: run_id, invokedWorkflowUrl: url, invokedWorkflowCreatedAt: created_at }
 }
 
-function linkOf({ parent }: InvokedRun): ParentLink {
-  // Written by this room when it accepted the invocation.
-  return JSON.parse(parent ?? '{}') as ParentLink
-}
-
 function openState({ state, pending }: RunMaterial, messageId: string): StepState {
   if (state === 'RUN_CANCELED') return 'STEP_CANCELED'
   if (state === 'RUN_FAILED') return 'STEP_FAILED'
@@ -335,8 +287,4 @@ function pendingView(run: RunMaterial, message: PendingStep): StepView {
     ...(name !== undefined && { stepName: name }),
     ...(errors.length > 0 && { errors, nextDeliveryTime: message.next_at }),
   }
-}
-
-function parseText(text: string | null | undefined): unknown {
-  return parseJson(Buffer.from(text ?? ''))
 }

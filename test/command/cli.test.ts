@@ -126,7 +126,7 @@ describe('runs', () => {
     await works('runs', 'trigger', sink.url, '--label', 'slow', '--run-id', 'one', '--delay', '1h')
     const headers = { 'upstash-label': 'slow', 'upstash-delay': '1h' }
     for (let i = 0; i < 2; i++) await homeport.queue('POST', `/v2/trigger/${sink.url}`, {}, headers)
-    expect(await works('runs', 'explain', 'one')).toContain('delayed by its trigger until')
+    expect(await works('runs', 'explain', 'one')).toContain('delayed until')
     const selector = ['--url', sink.url, '--label', 'slow', '--from', '1h']
     expect(await works('runs', 'cancel', ...selector, '--dry-run')).toMatch(/^would cancel 3 runs\n/)
     const { code, stdout } = await cli(['runs', 'cancel', ...selector, '--yes', '--reason', 'a test'])

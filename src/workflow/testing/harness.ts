@@ -24,7 +24,12 @@ export interface SeenRun {
   readonly workflowRunId: string
   readonly workflowState: string
   readonly workflowRunResponse?: string
-  readonly failureFunction?: { readonly state: string; readonly failResponse: string; readonly responseBody?: string }
+  readonly failureFunction?: {
+    readonly state: string
+    readonly failResponse: string
+    readonly responseBody?: string
+    readonly errors?: readonly object[]
+  }
   readonly invoker?: { readonly workflowRunId: string }
   readonly dlqId?: string
   readonly labels?: string[]

@@ -18,6 +18,7 @@ import { Fact } from '../../components/copy.js'
 import { Panel } from '../../components/page.js'
 import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
+import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { FAILURE_WORDS, messageOf, type Run } from './words.js'
 
@@ -128,7 +129,7 @@ export function FailurePanel({ run }: { run: Run }) {
 }
 
 function FailureFunction({
-  of: { state, url, responseStatus, responseBody },
+  of: { state, url, responseStatus, responseBody, errors, nextDeliveryTime },
   dlqId,
 }: {
   of: NonNullable<Run['failureFunction']>
@@ -146,6 +147,11 @@ function FailureFunction({
         </Fact>
         {url === undefined ? null : <Fact name="At">{url}</Fact>}
         {responseStatus === undefined ? null : <Fact name="Answered">{responseStatus}</Fact>}
+        {state === 'CALLBACK_INPROGRESS' && nextDeliveryTime !== undefined && errors !== undefined ? (
+          <Fact name={`Called again, after ${errors.at(-1)?.error ?? `HTTP ${errors.at(-1)?.status}`}`}>
+            <When atMs={nextDeliveryTime} />
+          </Fact>
+        ) : null}
       </div>
       {responseBody === undefined || responseBody === '' ? null : (
         <PayloadView payload={payloadOfText(responseBody)} label="Answer of the failure function" />

@@ -60,12 +60,17 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
     title: 'Waits for an event',
     advice: 'It goes on when somebody sends the event, or when the wait is given up.',
   },
+  webhook: {
+    tone: 'idle',
+    title: 'Waits for a webhook',
+    advice: 'It goes on when somebody calls the address that it has made, or when the wait is given up.',
+  },
   'invoked-run': {
     tone: 'idle',
     title: 'Waits for another run',
     advice: 'It goes on when the run that it has invoked ends. Look there for what holds it.',
   },
-  delayed: { tone: 'idle', title: 'Has not begun yet', advice: 'Its trigger asked for a delay. It begins by itself.' },
+  delayed: { tone: 'idle', title: 'Delayed', advice: 'Whoever started it asked for a delay. It goes on by itself.' },
   sleeping: { tone: 'idle', title: 'Sleeps', advice: 'Nothing has to be done: it goes on by itself.' },
   retry: {
     tone: 'warn',

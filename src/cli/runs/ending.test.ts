@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { endingOf } from './ending.js'
+import type { SeenRun } from './find.js'
+
+const RUN: SeenRun = {
+  workflowRunId: 'wfr_1',
+  workflowUrl: 'https://x.test/w',
+  workflowState: 'RUN_SUCCESS',
+  workflowRunCreatedAt: 1,
+  steps: [],
+}
+const attempt = (more: object = {}) => ({ status: 500, headers: {}, body: '{"message":"no luck"}', time: 1, ...more })
+const failed = (more: Partial<SeenRun> = {}, last: object = {}): SeenRun => ({
+  ...RUN,
+  workflowState: 'RUN_FAILED',
+  dlqId: '5-1',
+  steps: [{ type: 'next', steps: [{ state: 'STEP_FAILED', stepName: 'pay', errors: [attempt(last)] }] }],
+  ...more,
+})
+const letter = 'It is the dead letter 5-1. Take it up again: homeport runs resume wfr_1'
+const calling = (failureFunction: SeenRun['failureFunction'] & object) => endingOf(failed({ failureFunction }))[1]
+
+describe('how a run has ended', () => {
+  it('is said with what failed and what can be done', () => {
+    expect(endingOf(RUN)).toEqual(['The run has ended: RUN_SUCCESS.'])
+    expect(endingOf(failed())).toEqual([
+      'The run has ended: RUN_FAILED in step "pay", after HTTP 500: no luck.',
+      letter,
+    ])
+    expect(endingOf(failed({}, { status: 0, error: 'the connection was refused' }))[0]).toContain(
+      'after the connection',
+    )
+    expect(endingOf(failed({}, { body: 'oops' }))[0]).toContain('after HTTP 500.')
+    const canceledBy = { actionId: 'bulk_1', actor: 'a@example.test', reason: 'started twice' }
+    expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', canceledBy })).toEqual([
+      'The run has ended: RUN_CANCELED.',
+      'The bulk action bulk_1 of a@example.test canceled it: started twice.',
+    ])
+  })
+
+  it('tells how the call of the failure function stands', () => {
+    const url = 'https://x.test/alarm'
+    expect(calling({ state: 'CALLBACK_INPROGRESS', url })).toBe(`Its failure function at ${url} is being called.`)
+    const again = {
+      state: 'CALLBACK_INPROGRESS',
+      url,
+      errors: [attempt({ status: 503, body: '' })],
+      nextDeliveryTime: 0,
+    }
+    expect(calling(again as never)).toBe(
+      `Its failure function at ${url} is called again at 1970-01-01T00:00:00.000Z, after HTTP 503.`,
+    )
+    expect(calling({ state: 'CALLBACK_SUCCESS' })).toContain('has been called')
+    expect(calling({ state: 'CALLBACK_FAIL' })).toContain('POST /v2/workflows/dlq/callback/5-1')
+    expect(calling({ state: 'CALLBACK_CANCELED' })).toContain('given up')
+  })
+})

@@ -1,0 +1,71 @@
+import { printable } from '../terminal/text.js'
+import type { SeenRun } from './find.js'
+
+/** How a run has ended, in sentences: what failed, what is left of it, and what is still being done. */
+export function endingOf(run: SeenRun): string[] {
+  const { workflowRunId: id, workflowState: state, canceledBy, dlqId } = run
+  return [
+    `The run has ended: ${state}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
+    ...(canceledBy
+      ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} canceled it${reason(canceledBy)}.`]
+      : []),
+    ...callingOf(run),
+    ...(dlqId === undefined ? [] : [`It is the dead letter ${dlqId}. Take it up again: homeport runs resume ${id}`]),
+  ].map(printable)
+}
+
+const reason = (canceledBy: { readonly reason?: string }): string =>
+  canceledBy.reason === undefined ? '' : `: ${canceledBy.reason}`
+
+function failureOf({ steps }: SeenRun): string {
+  const failed = steps.at(-1)?.steps.find((step) => step.state === 'STEP_FAILED')
+  const last = failed?.errors?.at(-1)
+  const place = failed?.stepName === undefined ? '' : ` in step "${failed.stepName}"`
+  return last ? `${place}, after ${answerOf(last)}` : place
+}
+
+interface Answer {
+  readonly status: number
+  readonly error?: string
+  readonly body?: string
+}
+
+/** The message of an SDK's error where there is one. */
+function answerOf({ status, error, body = '' }: Answer): string {
+  const said = error ?? messageIn(body)
+  if (status === 0) return said ?? 'no answer'
+  return said === undefined ? `HTTP ${status}` : `HTTP ${status}: ${said}`
+}
+
+function messageIn(body: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    const message = typeof value === 'object' && value !== null && 'message' in value ? value.message : undefined
+    return typeof message === 'string' && message !== '' ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function callingOf({ failureFunction, dlqId }: SeenRun): string[] {
+  if (!failureFunction) return []
+  const { url = '', state, errors = [], nextDeliveryTime: next } = failureFunction
+  const last = errors.at(-1)
+  const after = last ? `, after ${answerOf(last)}` : ''
+  switch (state) {
+    case 'CALLBACK_INPROGRESS':
+      return last && next !== undefined
+        ? [`Its failure function at ${url} is called again at ${new Date(next).toISOString()}${after}.`]
+        : [`Its failure function at ${url} is being called.`]
+    case 'CALLBACK_SUCCESS':
+      return ['Its failure function has been called.']
+    case 'CALLBACK_FAIL':
+      return [
+        `Its failure function has failed for good${after}. Call it again: POST /v2/workflows/dlq/callback/${dlqId ?? ''}`,
+      ]
+    case 'CALLBACK_CANCELED':
+      return ['The call of its failure function was given up.']
+    case undefined:
+      return []
+  }
+}
