@@ -1,5 +1,8 @@
+import { Client as QueueClient } from '@upstash/qstash'
+import { serve as olderServe } from '@upstash/qstash/workflow'
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { pendingOf } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
@@ -118,6 +121,26 @@ describe('how runs end', () => {
     expect(calls).toHaveLength(2)
     const { workflowRunId: id, sourceBody, dlqId } = JSON.parse(calls[0]?.body ?? '')
     expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])
+  })
+
+  it('brings the failing list to the failure function of an SDK that does not take the payload', async () => {
+    const told: unknown[] = []
+    const route = olderServe<string>(
+      // Only the first delivery has the retries of the options.
+      async (context) => context.run('bad', failing),
+      {
+        qstashClient: new QueueClient({ baseUrl: suite.service.url, token: suite.service.token }),
+        env: {},
+        retries: 0,
+        failureFunction: async (context, status, message) => void told.push([context.requestPayload, status, message]),
+      },
+    )
+    const app = await host({ '/older': async (request) => (await route(request)) ?? new Response() })
+    // Its runs are started by the program itself, when it gets the payload.
+    const target = `${suite.service.url}/v2/publish/${app.url}/older`
+    expect((await fetch(target, { method: 'POST', headers: suite.service.auth, body: 'payload' })).status).toBe(200)
+    await waitFor(() => told.length > 0, { what: 'the failure function' })
+    expect(told).toEqual([['payload', 500, 'no good']])
   })
 
   it('shows while the failure function is tried what had failed and when it is called next', async () => {

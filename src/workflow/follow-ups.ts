@@ -11,6 +11,7 @@ import {
   type SettingLimits,
 } from '../queue/index.js'
 import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
+import { listBody, listElement } from './outbound.js'
 import { failureBody, lastAnswer, resultBody } from './reports.js'
 import type { FailureReason } from './run-state.js'
 import { markedConfig, type RunMeta } from './settings.js'
@@ -57,10 +58,10 @@ export function failingOf(following: Following, reason: FailureReason): RunFaili
     time: now,
     ...(stepName !== undefined && { stepName }),
   }
-  const { failureCallback } = settingsOf(following)
+  const { failureCallback, reportsList } = settingsOf(following)
   if (!failureCallback) return { failure, dlqId }
-  const { payload } = following.beginning
-  const body = failureBody({ run: delivery.run, message, answer, dlqId, payload })
+  const source = reportsList ? failingList(following) : following.beginning.payload
+  const body = failureBody({ run: delivery.run, message, answer, dlqId, source })
   const id = newId('msg_', now)
   const calling = callbackDelivery(failureCallback, 'failure', following)
   return {
@@ -76,6 +77,12 @@ export function failingOf(following: Following, reason: FailureReason): RunFaili
       delivery: calling,
     },
   }
+}
+
+/** What was to be delivered; what was no list brought the result of a call to a program that has at least its payload. */
+function failingList({ delivery: { list }, beginning, message }: Following): Uint8Array {
+  const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
+  return listBody(steps.map(listElement))
 }
 
 /** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */

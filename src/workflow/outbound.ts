@@ -97,6 +97,6 @@ function listBytes(list: readonly ListElement[]): number {
 }
 
 /** The list as the SDK reads it. */
-function listBody(list: readonly ListElement[]): Uint8Array {
+export function listBody(list: readonly ListElement[]): Uint8Array {
   return Buffer.from(`[${list.map(({ text }) => text).join(',')}]`)
 }

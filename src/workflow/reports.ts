@@ -69,12 +69,12 @@ export interface FailureReport {
   readonly message: PendingMessage
   readonly answer: LastAnswer
   readonly dlqId: string
-  /** The initial payload of the run. */
-  readonly payload: Uint8Array
+  /** What the program learns what it was about from: the initial payload of the run, or the failing list. */
+  readonly source: Uint8Array
 }
 
 /** The body of a failure callback (reference workflow 4.10). */
-export function failureBody({ run, message, answer, dlqId, payload }: FailureReport): Uint8Array {
+export function failureBody({ run, message, answer, dlqId, source }: FailureReport): Uint8Array {
   return textBytes(
     JSON.stringify({
       status: answer.status,
@@ -86,7 +86,7 @@ export function failureBody({ run, message, answer, dlqId, payload }: FailureRep
       url: run.url,
       method: message.method,
       sourceHeader: message.headers,
-      sourceBody: base64(payload),
+      sourceBody: base64(source),
       notBefore: message.nextAt,
       createdAt: message.createdAt,
       callerIP: message.callerIp,

@@ -42,6 +42,8 @@ export function markedConfig(config: MessageConfig, mark: RunMark): string {
 export interface RunMeta extends ElementMeta {
   readonly delivery: DeliveryColumns
   readonly failureCallback?: CallbackConfig
+  /** The failure function wants the failing list, because its SDK does not know the payload by itself (4.11, 4.16). */
+  readonly reportsList?: true
 }
 
 /** A trigger or a step, taken apart. */
@@ -78,7 +80,8 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
     host: destination.host,
     path: destination.path,
   }
-  return { settings, meta: { delivery, ...(failureCallback && { failureCallback }) } }
+  const reportsList = !announces(item.headers, 'InitialBody') && { reportsList: true as const }
+  return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...reportsList }) } }
 }
 
 /** The same delivery in another role. */
