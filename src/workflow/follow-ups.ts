@@ -24,6 +24,7 @@ export interface Following {
   /** The settings of the run's trigger, and its initial payload. */
   readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
   readonly limits: SettingLimits
+  readonly largestStepBytes: number
   readonly now: number
 }
 
@@ -35,7 +36,7 @@ export function resultElement(following: Following): NewElement {
   return {
     kind: 'fromCallback',
     messageId: newId('msg_', now),
-    body: resultBody(message, outcome),
+    body: resultBody(message, outcome, following.largestStepBytes),
     meta: null,
     dueAt: now,
     delivery: callbackDelivery(callback, 'result', following),

@@ -25,12 +25,15 @@ export interface KindDeps {
   readonly store: Store
   readonly clock: Clock
   readonly limits: SettingLimits
+  /** A request to this server that is larger is refused; default 16 MiB. */
+  readonly bodyLimitBytes?: number | undefined
   readonly flights: Flights
   readonly lists: RecentLists
   /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
 
+const DEFAULT_BODY_LIMIT_BYTES = 16 * 2 ** 20
 const NO_BODY = new Uint8Array()
 const NOTHING: Settled = { offers: [] }
 
@@ -138,7 +141,8 @@ export class RunMessages implements MessageKind {
       await this.#done(message)
       return NOTHING
     }
-    const effect = effectOf(verdict, { message, outcome, delivery, beginning, limits: this.#deps.limits, now })
+    const { limits, bodyLimitBytes: largestStepBytes = DEFAULT_BODY_LIMIT_BYTES } = this.#deps
+    const effect = effectOf(verdict, { message, outcome, delivery, beginning, limits, largestStepBytes, now })
     const args = {
       runSeq: runSeqOf(message),
       message: settling(message, outcome, { kind: 'delivered', keep: false }, now),

@@ -1,6 +1,7 @@
 import type { AttemptOutcome, HeaderMap, PendingMessage } from '../queue/index.js'
 import type { RunOfDelivery } from '../store/operations/runs.js'
 import { base64, textBytes } from './bytes.js'
+import { stepBytesOf } from './call-size.js'
 import { CALL_ANSWER_LIMIT_BYTES } from './outbound.js'
 import type { FailureReason } from './run-state.js'
 
@@ -33,9 +34,12 @@ export function lastAnswer(outcome: AttemptOutcome, reason: FailureReason | unde
   return { status: 0, headers: { 'Content-Type': ['application/json'] }, body, error: text ?? outcome.error }
 }
 
-/** The body that tells a program what came of a call (reference queue 3.6, workflow 4.6.1). */
-export function resultBody(message: PendingMessage, outcome: AttemptOutcome): Uint8Array {
-  const answer = lastAnswer(wholeAnswer(outcome), undefined)
+/**
+ * The body that tells a program what came of a call (reference queue 3.6, workflow 4.6.1).
+ * @param largestStepBytes a step that is larger would not be accepted.
+ */
+export function resultBody(message: PendingMessage, outcome: AttemptOutcome, largestStepBytes: number): Uint8Array {
+  const answer = lastAnswer(usableAnswer(outcome, largestStepBytes), undefined)
   return textBytes(
     JSON.stringify({
       status: answer.status,
@@ -55,12 +59,19 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome): Ui
   )
 }
 
-/** Half an answer would look like a whole one to the program. */
-function wholeAnswer(outcome: AttemptOutcome): AttemptOutcome {
-  if (outcome.kind === 'unanswered' || !outcome.response.truncated) return outcome
-  const { startedAt, finishedAt } = outcome
-  const error = `the answer is larger than ${CALL_ANSWER_LIMIT_BYTES} bytes, the most that a call can bring`
-  return { kind: 'unanswered', startedAt, finishedAt, error }
+/** Half an answer would look like a whole one to the program, and what it cannot send back would fail its run. */
+function usableAnswer(outcome: AttemptOutcome, largestStepBytes: number): AttemptOutcome {
+  if (outcome.kind === 'unanswered') return outcome
+  const { startedAt, finishedAt, response } = outcome
+  const error = response.truncated
+    ? `the answer is larger than ${CALL_ANSWER_LIMIT_BYTES} bytes, the most that a call can bring`
+    : tooLargeAsStep(stepBytesOf(response.body, response.headers), largestStepBytes)
+  return error === undefined ? outcome : { kind: 'unanswered', startedAt, finishedAt, error }
+}
+
+function tooLargeAsStep(bytes: number, mostBytes: number): string | undefined {
+  if (bytes <= mostBytes) return undefined
+  return `the answer takes ${bytes} bytes as a step of the run, where its quotes and control characters are escaped; a request may have ${mostBytes}`
 }
 
 /** What the body of a failure callback is made of. */

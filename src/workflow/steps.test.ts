@@ -90,6 +90,22 @@ describe('the step protocol with the real SDK', () => {
     })
   })
 
+  it('reports an answer that the program could not send back', async () => {
+    const app = await host({
+      '/zeros': async () => new Response(Buffer.alloc(3 * 2 ** 20)),
+      '/call': {
+        route: async (context) => {
+          const { status, body } = await context.call<{ message: string }>('ask', { url: `${app.url}/zeros` })
+          return [status, body.message]
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/call`, retries: 0 })
+    const run = await suite.service.ended(workflowRunId)
+    const [status, message] = JSON.parse(run.workflowRunResponse ?? '[]') as [number, string]
+    expect([status, message]).toEqual([0, expect.stringMatching(/^the answer takes 2\d{7} bytes as a step/)])
+  })
+
   it('retries a call and answers it once, after its last attempt', async () => {
     let calls = 0
     const app = await host({

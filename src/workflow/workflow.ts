@@ -31,6 +31,8 @@ export interface WorkflowDeps {
   readonly retentionMs?: number
   /** Of ended runs with their logs and dead letters the newest are kept, up to this much. Default 4 GiB. */
   readonly retentionBytes?: number
+  /** A request to the service that is larger is refused. Default 16 MiB. */
+  readonly queueBodyLimitBytes?: number
   /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
@@ -54,7 +56,8 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const lists = new RecentLists()
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
-  queue.addKind(new RunMessages({ store, clock, limits, flights, lists, inlineLimitBytes: deps.inlineLimitBytes }))
+  const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes } = deps
+  queue.addKind(new RunMessages({ store, clock, limits, flights, lists, inlineLimitBytes, bodyLimitBytes }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {
