@@ -78,6 +78,21 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const result = await store.run(operation, args as never)
     return operation.name === 'runs.revive' ? { ...(result as object), offers: [] } : result
   },
+  'the end of an invoked run is not told to whoever invoked it': async (store, operation, args) => {
+    const result = await store.run(operation, args as never)
+    return operation.name === 'runs.finish' ? { ...(result as object), offers: [] } : result
+  },
+  'the call of a failure function is lost': async (store, operation, args) => {
+    const result = await store.run(operation, args as never)
+    const fails = operation.name === 'runs.settle' && (args as { effect: { kind: string } }).effect.kind === 'fail'
+    return fails ? { ...(result as object), offers: [] } : result
+  },
+  'a failure function that was given up is called all the same': async (store, operation, args) => {
+    const result = (await store.run(operation, args as never)) as { kind: string; offers: []; run: { seq: number } }
+    if (operation.name === 'runs.settle' && result.kind === 'settled') kept.push(...result.offers)
+    if (operation.name !== 'runs.cancelCallback' || result.kind !== 'changed') return result
+    return { ...result, offers: kept.filter(({ group_key }: { group_key: number }) => group_key === result.run.seq) }
+  },
   'a bulk cancel counts runs that had ended': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
     if (operation.name !== 'bulk.cancelPart') return result
@@ -100,6 +115,9 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'a canceled run keeps its messages and looks as if it went on': /was canceled, and something of it was delivered/,
   'the deadline of a wait passes without a trace': /never ended|nothing will ever happen/,
   'what a resumed run has still to do is not offered': /never ended/,
+  'the end of an invoked run is not told to whoever invoked it': /never ended|nothing will ever happen/,
+  'the call of a failure function is lost': /is called for ever/,
+  'a failure function that was given up is called all the same': /was given up, and was delivered/,
   'a bulk cancel counts runs that had ended': /a part of bulk_\w+ \(cancelRuns\) did \d+ instead of \d+/,
   'an aborted bulk action leaves runs without an outcome': /has \d+ outcomes for \d+ runs/,
 }

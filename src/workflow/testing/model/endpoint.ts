@@ -27,6 +27,10 @@ export interface EndpointDeps {
   readonly accepted: (runId: string, messageId: string) => void
   readonly waiting: (runId: string, messageId: string) => void
   readonly finished: (runId: string, results: string) => void
+  /** The program of the run has canceled it. */
+  readonly canceledItself: (runId: string) => Promise<void>
+  /** The failure function of the run was called with this payload. */
+  readonly failed: (runId: string, payload: string) => void
   readonly delivered: (runId: string, messageId: string, list: readonly string[]) => void
 }
 
@@ -46,10 +50,27 @@ function headersOf(runId: string, more: Readonly<Record<string, string>> = {}): 
   }
 }
 
+/** What a program gets when it is started: itself, and how many programs have invoked each other down to it. */
+interface Payload {
+  readonly program: Program
+  readonly depth: number
+}
+
 /** The item that triggers a run of a program. */
 export function triggerItem(runId: string, program: Program, retries: number): PublishItem {
-  const more = { 'upstash-workflow-init': 'true', 'upstash-retries': String(retries) }
-  return { destination: PROGRAM_URL, headers: headersOf(runId, more), body: json({ program }) }
+  const more = { 'upstash-workflow-init': 'true', 'upstash-retries': String(retries), ...failureCallback(runId) }
+  return { destination: PROGRAM_URL, headers: headersOf(runId, more), body: json({ program, depth: 0 }) }
+}
+
+/** How the SDK asks for the call of a failure function. */
+function failureCallback(runId: string): Record<string, string> {
+  return {
+    'upstash-failure-callback': PROGRAM_URL,
+    'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
+    'upstash-failure-callback-forward-upstash-workflow-failure-callback': 'true',
+    'upstash-failure-callback-workflow-runid': runId,
+    'upstash-failure-callback-retries': '1',
+  }
 }
 
 /** Does what an SDK does on a delivery. Refused steps of ended runs are passed over, as an SDK does. */
@@ -57,6 +78,7 @@ export async function answer(deps: EndpointDeps, message: PendingMessage, outbou
   if (outbound.url !== PROGRAM_URL) return
   const runId = one(outbound, 'Upstash-Workflow-Runid')
   try {
+    if (one(outbound, 'Upstash-Workflow-Failure-Callback') === 'true') return answerFailure(deps, runId, outbound)
     if (one(outbound, 'Upstash-Workflow-Callback') === 'true') return await answerResult(deps, runId, outbound)
     if (one(outbound, 'Upstash-Workflow-Sdk-Version') !== '1') return
     await answerList(deps, runId, message, outbound)
@@ -74,8 +96,14 @@ async function answerList(deps: EndpointDeps, runId: string, message: PendingMes
   )
   const [payload, ...steps] = raw.map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString()))
   // Written by `triggerItem` and by `make` below.
-  const { program } = payload as { program: Program }
-  await perform(deps, runId, moveOf(program, steps as ListedStep[]))
+  const { program, depth } = payload as Payload
+  await perform(deps, runId, moveOf(program, steps as ListedStep[]), depth)
+}
+
+function answerFailure(deps: EndpointDeps, runId: string, { body }: Outbound): void {
+  const { sourceBody, workflowRunId } = JSON.parse(new TextDecoder().decode(body))
+  if (workflowRunId !== runId) throw new Error(`the failure function of ${runId} was told of ${workflowRunId}`)
+  deps.failed(runId, Buffer.from(sourceBody, 'base64').toString())
 }
 
 async function answerResult(deps: EndpointDeps, runId: string, outbound: Outbound): Promise<void> {
@@ -83,7 +111,7 @@ async function answerResult(deps: EndpointDeps, runId: string, outbound: Outboun
   await submit(deps, runId, [stepItem(runId, step)])
 }
 
-async function perform(deps: EndpointDeps, runId: string, move: Move): Promise<void> {
+async function perform(deps: EndpointDeps, runId: string, move: Move, depth: number): Promise<void> {
   switch (move.kind) {
     case 'nothing':
       return
@@ -94,7 +122,7 @@ async function perform(deps: EndpointDeps, runId: string, move: Move): Promise<v
         move.block.map((step, index) => planItem(runId, step, move.firstId + index, move.block.length)),
       )
     case 'do':
-      return make(deps, runId, move)
+      return make(deps, runId, move, depth)
     case 'finish':
       return finish(deps, runId, JSON.stringify(move.results))
   }
@@ -109,7 +137,12 @@ function stepItem(runId: string, step: ListedStep, more: Readonly<Record<string,
   return { destination: PROGRAM_URL, headers: headersOf(runId, more), body: json({ stepName: 's', ...step }) }
 }
 
-async function make(deps: EndpointDeps, runId: string, { step, stepId, concurrent }: Move & { kind: 'do' }) {
+async function make(
+  deps: EndpointDeps,
+  runId: string,
+  { step, stepId, concurrent }: Move & { kind: 'do' },
+  depth: number,
+): Promise<void> {
   const shared = { stepId, stepName: 's', concurrent }
   switch (step) {
     case 'run':
@@ -127,8 +160,10 @@ async function make(deps: EndpointDeps, runId: string, { step, stepId, concurren
       return void (await deps.intake.submit(deps.publisher, [callItem(runId, stepId)]))
     case 'invoke':
       return void (await deps.intake.submit(deps.publisher, [
-        invokeItem(deps, runId, { ...shared, stepType: 'Invoke' }),
+        invokeItem(deps, runId, { ...shared, stepType: 'Invoke' }, depth + 1),
       ]))
+    case 'cancel':
+      return deps.canceledItself(runId)
   }
 }
 
@@ -144,12 +179,19 @@ function callItem(runId: string, stepId: number): PublishItem {
   return { destination: THIRD_PARTY_URL, headers: headersOf(runId, more), body: undefined }
 }
 
-function invokeItem(deps: EndpointDeps, runId: string, step: object): PublishItem {
-  const more = { 'upstash-workflow-init': 'true', 'upstash-workflow-invoke': 'true', 'upstash-retries': '1' }
-  const body = JSON.stringify({ program: randomProgram(deps.random, false) })
+function invokeItem(deps: EndpointDeps, runId: string, step: object, depth: number): PublishItem {
+  const child = newId('wfr_', deps.now())
+  const callback = deps.random.chance(0.5) ? failureCallback(child) : {}
+  const more = {
+    'upstash-workflow-init': 'true',
+    'upstash-workflow-invoke': 'true',
+    'upstash-retries': '1',
+    ...callback,
+  }
+  const body = JSON.stringify({ program: randomProgram(deps.random, depth), depth } satisfies Payload)
   return {
     destination: PROGRAM_URL,
-    headers: headersOf(newId('wfr_', deps.now()), more),
+    headers: headersOf(child, more),
     body: json({ body, workflowRunId: runId, workflowRunCreatedAt: 0, workflowUrl: PROGRAM_URL, step }),
   }
 }

@@ -6,7 +6,7 @@ import type { Random } from './random.js'
  */
 
 /** One step of a program. */
-export type StepKind = 'run' | 'sleep' | 'wait' | 'call' | 'invoke'
+export type StepKind = 'run' | 'sleep' | 'wait' | 'call' | 'invoke' | 'cancel'
 
 /** Steps that run side by side; a block of one is an ordinary step. */
 export type Block = readonly StepKind[]
@@ -30,10 +30,13 @@ export type Move =
   | { readonly kind: 'do'; readonly step: StepKind; readonly stepId: number; readonly concurrent: number }
   | { readonly kind: 'finish'; readonly results: readonly (string | null)[] }
 
-/** Makes up a program. Invoked programs invoke nothing themselves. */
-export function randomProgram(random: Random, mayInvoke = true): Program {
-  const kinds: StepKind[] = ['run', 'run', 'sleep', 'wait', 'call', ...(mayInvoke ? (['invoke'] as const) : [])]
-  const step = (): StepKind => random.pick(kinds) ?? 'run'
+/** So many programs invoke each other in a row. */
+const DEEPEST = 3
+
+/** Makes up a program. @param depth how many programs have invoked each other down to this one. */
+export function randomProgram(random: Random, depth = 0): Program {
+  const kinds: StepKind[] = ['run', 'run', 'sleep', 'wait', 'call', ...(depth < DEEPEST ? (['invoke'] as const) : [])]
+  const step = (): StepKind => (random.chance(0.02) ? 'cancel' : (random.pick(kinds) ?? 'run'))
   return Array.from({ length: 1 + random.below(3) }, () =>
     Array.from({ length: random.chance(0.4) ? 2 + random.below(2) : 1 }, step),
   )

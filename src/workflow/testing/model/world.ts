@@ -25,6 +25,8 @@ interface KnownRun {
   readonly waits: Set<string>
   readonly deliveries: { readonly messageId: string; readonly list: readonly string[] }[]
   results: string | undefined
+  /** The payload that its failure function was called with. */
+  reported: string | undefined
 }
 
 interface Flight {
@@ -53,6 +55,8 @@ export class World {
   #memory = new Map<number, PendingMessage>()
   #inFlight = new Map<number, Flight>()
   #dead = 0
+  /** Failure callbacks that were given up and not asked for again. */
+  readonly #givenUp = new Set<string>()
 
   constructor(realStore: Store, seed: number) {
     const [clock, random] = [this.#clock, seeded(seed)]
@@ -102,6 +106,12 @@ export class World {
         this.#moveTo(runId, 'RUN_SUCCESS')
         this.#known(runId).results = results
       },
+      canceledItself: (runId: string) => this.#cancelItself(runId),
+      failed: (runId: string, payload: string) => {
+        const { state } = this.#known(runId)
+        if (state !== 'RUN_FAILED') throw new Error(`the failure function of ${runId} was called, which is ${state}`)
+        this.#known(runId).reported = payload
+      },
     }
   }
 
@@ -112,6 +122,7 @@ export class World {
       waits: new Set<string>(),
       deliveries: [],
       results: undefined,
+      reported: undefined,
     }
     this.#runs.set(runId, known)
     return known
@@ -133,20 +144,25 @@ export class World {
     if (dice < 80) return this.#goOn({ mishaps: true })
     if (dice < 85) return this.#cancel()
     if (dice < 90) return this.#notify()
-    if (dice < 93) return this.#revive()
+    if (dice < 92) return this.#revive()
+    if (dice < 93) return this.#changeCallback()
     if (dice < 95) return this.#crash()
     if (dice < 96) return this.#bulk.start()
     if (dice < 98) return this.#bulk.work()
-    if (dice < 99 && this.#random.chance(0.2)) return this.#bulk.abort()
+    if (dice < 99 && this.#random.chance(0.5)) return this.#bulk.abort()
     if (this.#inFlight.size === 0) return this.#checkReasons()
     return undefined
   }
 
+  /** Now and then under the id of another run, which starts nothing. */
   async #trigger(): Promise<void> {
-    const runId = newId('wfr_', this.#clock.now())
+    const taken = this.#random.chance(0.1) ? this.#random.pick([...this.#runs.keys()]) : undefined
+    const runId = taken ?? newId('wfr_', this.#clock.now())
     const item = triggerItem(runId, randomProgram(this.#random), this.#random.below(3))
     const [reply] = await this.#endpoint.intake.submit(this.#endpoint.publisher, [item])
-    if (reply && 'messageId' in reply) this.#known(runId).accepted.add(reply.messageId)
+    if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without an answer`)
+    if (taken !== undefined && reply.deduplicated !== true) throw new Error(`${runId} was started twice`)
+    this.#known(runId).accepted.add(reply.messageId)
   }
 
   /** The next thing that happens to some message: it is sent, answered, or its outcome is settled. */
@@ -169,6 +185,7 @@ export class World {
     if (runId !== undefined && this.#runs.get(runId)?.state === 'RUN_CANCELED') {
       throw new Error(`${runId} was canceled, and something of it was delivered`)
     }
+    if (this.#givenUp.has(message.messageId)) throw new Error(`${message.messageId} was given up, and was delivered`)
     this.#inFlight.set(message.seq, { message, outbound, answered: false })
   }
 
@@ -226,6 +243,36 @@ export class World {
       this.#moveTo(run_id, 'RUN_CANCELED')
       this.#drop(seq)
     }
+  }
+
+  /** As `context.cancel()` does. */
+  async #cancelItself(runId: string): Promise<void> {
+    const [run] = (await this.#rows()).filter(({ run_id }) => run_id === runId)
+    if (!run) throw new Error(`${runId} is gone`)
+    const args = { seqs: [run.seq], at: this.#clock.now() }
+    const { canceled, offers } = await this.#store.run(operations.runs.cancelRuns, args)
+    if (canceled.length > 0) this.#canceled([run])
+    this.#offer(offers)
+  }
+
+  /** Gives up the call of a failure function that is going on, or asks for one again that has failed for good. */
+  async #changeCallback(): Promise<void> {
+    const dead = this.#random.pick((await this.#rows()).filter(({ dlq_id }) => dlq_id !== null))
+    if (!dead) return
+    const { accountId } = this.#endpoint.publisher.caller
+    const args = { accountId, dlqId: dead.dlq_id ?? '', at: this.#clock.now() }
+    const { callback } = JSON.parse(dead.failure ?? '{}') as { callback?: { messageId: string } }
+    const isCalled = dead.failure_state === 'CALLBACK_INPROGRESS'
+    const operation = isCalled ? operations.runs.cancelCallback : operations.runs.retryCallback
+    const result = await this.#store.run(operation, args)
+    const isPossible = isCalled || dead.failure_state === 'CALLBACK_FAIL'
+    if ((result.kind === 'changed') !== isPossible) throw new Error(`the callback of ${dead.run_id} is ${result.kind}`)
+    if (result.kind !== 'changed') return
+    if (isCalled) {
+      this.#drop(dead.seq)
+      this.#givenUp.add(callback?.messageId ?? '')
+    }
+    this.#offer(result.offers)
   }
 
   /** What was acknowledged for a dead run holds for the one that takes its place. */
@@ -313,6 +360,7 @@ export class World {
     checkList(runId, known, page.elements)
     for (const delivery of known.deliveries) checkPrefix(runId, delivery, page.elements)
     checkResults(runId, known, page.elements)
+    checkFailure(run, known, page.elements)
   }
 }
 
@@ -367,6 +415,19 @@ function checkResults(runId: string, { state, results }: KnownRun, elements: rea
     .map((id) => first.get(id) ?? null)
   if (results !== JSON.stringify(expected))
     throw new Error(`${runId} returned ${results} instead of ${JSON.stringify(expected)}`)
+}
+
+/** The failure function of a failed run was called with its payload unless that was given up or never got through. */
+function checkFailure(
+  { run_id, failure_state: state }: RunRow,
+  known: KnownRun,
+  elements: readonly ElementRow[],
+): void {
+  if (state === 'CALLBACK_INPROGRESS') throw new Error(`the failure function of ${run_id} is called for ever`)
+  if (state === 'CALLBACK_SUCCESS' && known.reported === undefined) throw new Error(`${run_id} was reported to nobody`)
+  const payload = new TextDecoder().decode(elements.find(({ position }) => position === 0)?.body)
+  if (known.reported !== undefined && known.reported !== payload)
+    throw new Error(`${run_id} was reported as another one`)
 }
 
 function stepOf(body: Uint8Array): ListedStep {
