@@ -36,6 +36,9 @@ import { inRole, markedConfig, type RunItem, type RunMeta, readRunItem, runIdOf 
 /** Runs that invoke runs that invoke runs: so many in a row. */
 const DEEPEST_INVOCATION = 100
 
+/** By which the result of a call will say what step it is for. */
+const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
+
 /** What the intake works with. */
 export interface IntakeDeps {
   readonly store: Store
@@ -178,7 +181,7 @@ export class RunIntake implements Intake, TriggerGate {
       case 'step':
         return { kind: 'append', runId, element: this.#step(item, runId, publisher, now) }
       case 'call':
-        return { kind: 'append', runId, element: this.#call(item, publisher, now) }
+        return { kind: 'append', runId, element: this.#call(item, publisher, now), ...markOfCall(item) }
     }
   }
 
@@ -236,6 +239,14 @@ export class RunIntake implements Intake, TriggerGate {
   }
 }
 
+/** The step that a call is for, as it stands in the JSON that is kept of it; unknown SDKs may not say. */
+function markOfCall({ headers }: PublishItem): { mark?: string } {
+  const stepId = headers[`upstash-callback-${STEP_ID_HEADER}`]
+  return stepId === undefined
+    ? {}
+    : { mark: `${JSON.stringify(`upstash-${STEP_ID_HEADER}`)}:${JSON.stringify(stepId)}` }
+}
+
 /** A workflow that invokes itself would go on for ever (reference workflow 4.8). */
 function refuseDeepNesting(item: PublishItem): void {
   const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
@@ -286,7 +297,7 @@ function goingOn({ run_id, url }: NewRun, seq: number, accountId: string, now: n
 }
 
 function messageIdOf(submission: Submission | undefined, outcome: Submitted): string {
-  if (outcome.kind === 'exists') return outcome.messageId
+  if (outcome.kind === 'exists' || outcome.kind === 'repeated') return outcome.messageId
   return submission ? elementOf(submission).messageId : ''
 }
 
@@ -297,6 +308,8 @@ function toReply({ messageId, outcome }: Accepted): BatchReply {
       return { messageId }
     case 'started':
       return { messageId, workflowRunId: outcome.runId, workflowCreatedAt: outcome.createdAt }
+    case 'repeated':
+      return { messageId, deduplicated: true }
     case 'exists':
       return {
         messageId,

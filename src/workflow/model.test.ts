@@ -78,6 +78,12 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const result = await store.run(operation, args as never)
     return operation.name === 'runs.revive' ? { ...(result as object), offers: [] } : result
   },
+  'a call that is asked for twice is made twice': (store, operation, args) => {
+    if (operation.name !== 'runs.submit') return undefined
+    const { submissions, ...others } = args as { submissions: object[] }
+    const unmarked = submissions.map((one) => ({ ...one, mark: undefined }))
+    return store.run(operation, { ...others, submissions: unmarked } as never)
+  },
   'the end of an invoked run is not told to whoever invoked it': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
     return operation.name === 'runs.finish' ? { ...(result as object), offers: [] } : result
@@ -115,6 +121,7 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'a canceled run keeps its messages and looks as if it went on': /was canceled, and something of it was delivered/,
   'the deadline of a wait passes without a trace': /never ended|nothing will ever happen/,
   'what a resumed run has still to do is not offered': /never ended/,
+  'a call that is asked for twice is made twice': /has done the call of step \d+ twice/,
   'the end of an invoked run is not told to whoever invoked it': /never ended|nothing will ever happen/,
   'the call of a failure function is lost': /is called for ever/,
   'a failure function that was given up is called all the same': /was given up, and was delivered/,

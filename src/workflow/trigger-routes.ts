@@ -72,7 +72,7 @@ function withDefaults(item: PublishItem, now: number): PublishItem {
 }
 
 function answerOf({ outcome }: Accepted): Triggered {
-  if (outcome.kind === 'appended') throw new Error('a trigger was taken for a step')
+  if (outcome.kind === 'appended' || outcome.kind === 'repeated') throw new Error('a trigger was taken for a step')
   const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
   return { workflowRunId, workflowCreatedAt, ...(outcome.kind === 'exists' && { deduplicated: true as const }) }
 }

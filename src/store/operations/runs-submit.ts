@@ -3,6 +3,7 @@ import { query } from '../query.js'
 import type { RunContact, RunState } from '../schema/runs.js'
 import type { PendingRow } from './messages.js'
 import { type Appending, deliverElements, insertElements } from './runs-append.js'
+import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
 /** One thing that a request asks of the account's runs. */
@@ -11,8 +12,11 @@ export type Submission =
   | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
   /** The answer of an SDK to the first contact of a run: go on with it. For an id that is not known it is a start. */
   | { readonly kind: 'confirm'; readonly run: NewRun; readonly first: NewElement }
-  /** Append to the list of a run that must still be going on. */
-  | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement }
+  /**
+   * Append to the list of a run that must still be going on. A call has a `mark`, by which it is known when its program
+   * asks for it again (`runs-repeats.ts`).
+   */
+  | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement; readonly mark?: string }
 
 /** Everything that one request asks. It happens wholly or not at all. */
 export interface SubmitArgs {
@@ -28,6 +32,8 @@ export type Submitted =
   /** A run with this id was there before; `messageId` is that of its first element. */
   | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
   | { readonly kind: 'appended' }
+  /** A call or an invocation that was asked for before, and is not made again; `messageId` is that of the first one. */
+  | { readonly kind: 'repeated'; readonly messageId: string }
 
 /** Where an element has joined the list of its run. */
 export interface ElementPlace {
@@ -163,19 +169,26 @@ class Submitting {
   }
 
   *accept(submission: Submission): Transaction<Submitted> {
-    if (submission.kind === 'append') {
-      this.#append(this.#known.get(submission.runId)?.seq ?? 0, submission.element)
-      return { kind: 'appended' }
-    }
+    if (submission.kind === 'append') return yield* this.#grow(submission)
     const run = this.#known.get(submission.run.run_id)
     if (!run) return yield* this.#start(submission.run, submission.first, parentOf(submission))
     if (submission.kind === 'start' || run.contact === 'known' || run.state !== 'RUN_STARTED') return yield* exists(run)
     return yield* this.#confirm(run, submission.first)
   }
 
+  *#grow({ runId, element, mark }: Submission & { kind: 'append' }): Transaction<Submitted> {
+    const runSeq = this.#known.get(runId)?.seq ?? 0
+    const messageId = mark === undefined ? undefined : yield* callFor(runSeq, mark)
+    if (messageId !== undefined) return { kind: 'repeated', messageId }
+    this.#append(runSeq, element)
+    return { kind: 'appended' }
+  }
+
   *#start(run: NewRun, first_: NewElement, parent: ParentLink | undefined): Transaction<Submitted> {
     const { accountId, at } = this.#args
     const parentSeq = parent ? (this.#known.get(parent.runId)?.seq ?? null) : null
+    const messageId = parent && parentSeq !== null ? yield* invocationFor(parentSeq, parent) : undefined
+    if (messageId !== undefined) return { kind: 'repeated', messageId }
     const link = parent ? JSON.stringify(parent) : null
     const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
     const inserted = yield* first(insertRun, row)

@@ -4,6 +4,7 @@ import { query } from '../query.js'
 import type { RunState, RunWaitsTable } from '../schema/runs.js'
 import type { PendingRow } from './messages.js'
 import { type Appending, appendElements, deliverElements } from './runs-append.js'
+import { answerOf } from './runs-repeats.js'
 import type { DeliveryColumns } from './runs-rows.js'
 
 /** What a waiting run has registered; JSON in `run_waits.wait`. */
@@ -30,7 +31,7 @@ export interface WaitArgs {
   readonly at: number
 }
 
-/** `noticed`: the event had come before, so the wait is over at once; `known`: this wait was registered before. */
+/** `noticed`: the event had come before, so the wait is over at once; `known`: this wait was registered before, and may be over. */
 export type WaitResult =
   | { readonly kind: 'waiting' | 'noticed'; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'known'; readonly messageId: string }
@@ -67,7 +68,8 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   const same = JSON.stringify(args.record.step)
   const others = yield* all(waitsOfRun, { seq: run.seq, eventId: args.eventId })
   const known = others.find((other) => JSON.stringify((JSON.parse(other.wait) as WaitRecord).step) === same)
-  if (known) return { kind: 'known', messageId: known.message_id }
+  const messageId = known?.message_id ?? (yield* answerOf(run.seq, args.record.step))
+  if (messageId !== undefined) return { kind: 'known', messageId }
   const event = yield* first(storedEvents, { seq: run.seq, eventId: args.eventId })
   if (!event) return { kind: 'waiting', offers: yield* register(args, run.seq) }
   yield* change(removeEvent, { seq: event.seq })

@@ -202,10 +202,11 @@ async function submit(deps: EndpointDeps, runId: string, items: readonly Publish
   }
 }
 
-async function waitFor(deps: EndpointDeps, runId: string, step: Readonly<Record<string, unknown>>): Promise<void> {
+async function waitFor(deps: EndpointDeps, runId: string, step: ListedStep): Promise<void> {
   const { accountId } = deps.publisher.caller
-  const [at, messageId, eventId] = [deps.now(), newId('msg_', deps.now()), `event-${deps.random.below(3)}`]
-  const record = { step, url: PROGRAM_URL, timeoutUrl: PROGRAM_URL, headers: {} }
+  // A program asks again for the very same.
+  const [at, messageId, eventId] = [deps.now(), newId('msg_', deps.now()), `event-${step.stepId % 3}`]
+  const record = { step: { ...step }, url: PROGRAM_URL, timeoutUrl: PROGRAM_URL, headers: {} }
   const args = { accountId, runId, eventId, messageId, record, deadline: at + 3_600_000, at }
   const result = await deps.store.run(operations.runs.wait, args)
   if (result.kind !== 'waiting' && result.kind !== 'noticed') return

@@ -4,7 +4,7 @@ import type { AttemptOutcome, Outbound, PendingMessage, Publisher, Settled } fro
 import { toPending } from '../../../queue/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
-import type { ElementRow, RunRow } from '../../../store/operations/runs.js'
+import type { RunRow } from '../../../store/operations/runs.js'
 import type { RunState } from '../../../store/schema/runs.js'
 import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
@@ -13,21 +13,10 @@ import { runLogs } from '../../log-runs.js'
 import { RecentLists } from '../../recent-lists.js'
 import { revivalOf } from '../../revival.js'
 import { BulkActions } from './bulk-actions.js'
+import { checkRun, type KnownRun } from './checks.js'
 import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
-import { firstResults, type ListedStep, randomProgram } from './program.js'
+import { randomProgram } from './program.js'
 import { type Random, seeded } from './random.js'
-
-/** What the model knows of a run without asking the store. */
-interface KnownRun {
-  state: RunState
-  /** Messages whose elements the server has acknowledged, and those that stand for waits. */
-  readonly accepted: Set<string>
-  readonly waits: Set<string>
-  readonly deliveries: { readonly messageId: string; readonly list: readonly string[] }[]
-  results: string | undefined
-  /** The payload that its failure function was called with. */
-  reported: string | undefined
-}
 
 interface Flight {
   readonly message: PendingMessage
@@ -357,10 +346,7 @@ export class World {
     const [run] = page.runs
     if (!run || run.state === 'RUN_STARTED') throw new Error(`${runId} has never ended`)
     if (run.state !== known.state) throw new Error(`${runId} is ${run.state}; it became ${known.state}`)
-    checkList(runId, known, page.elements)
-    for (const delivery of known.deliveries) checkPrefix(runId, delivery, page.elements)
-    checkResults(runId, known, page.elements)
-    checkFailure(run, known, page.elements)
+    checkRun(run, known, page.elements)
   }
 }
 
@@ -371,68 +357,6 @@ function withoutPatience(store: Store): Store {
     describe: () => store.describe(),
     close: () => store.close(),
   }
-}
-
-/** Every acknowledged element is there once, and nothing is there that nobody sent. */
-function checkList(runId: string, known: KnownRun, elements: readonly ElementRow[]): void {
-  const counts = new Map<string, number>()
-  for (const { message_id } of elements) counts.set(message_id, (counts.get(message_id) ?? 0) + 1)
-  for (const messageId of known.accepted) {
-    if (counts.get(messageId) !== 1)
-      throw new Error(`${runId} has the acknowledged ${messageId} ${counts.get(messageId) ?? 0} times`)
-  }
-  for (const [messageId, times] of counts) if (times > 1) throw new Error(`${runId} has ${messageId} ${times} times`)
-  for (const element of elements) {
-    const isOurs = known.accepted.has(element.message_id) || known.waits.has(element.message_id)
-    if (!isOurs && !isMadeByServer(element)) throw new Error(`${runId} has ${element.message_id}, which nobody sent`)
-  }
-}
-
-function isMadeByServer({ kind, position, body }: ElementRow): boolean {
-  if (kind !== 'step') return true
-  return position === 0 || stepOf(body).stepType === 'Invoke'
-}
-
-/** A delivery carries the list up to its own element, as it is for ever (reference workflow 4.5). */
-function checkPrefix(
-  runId: string,
-  { messageId, list }: KnownRun['deliveries'][number],
-  elements: readonly ElementRow[],
-) {
-  const steps = elements.filter(({ kind }) => kind === 'step').map(({ message_id }) => message_id)
-  const same = list.every((id, index) => id === steps[index])
-  if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
-}
-
-/** What the program returned is made of the first result of each step. */
-function checkResults(runId: string, { state, results }: KnownRun, elements: readonly ElementRow[]): void {
-  if (state !== 'RUN_SUCCESS') return
-  const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(({ body }) => stepOf(body))
-  const first = firstResults(steps)
-  const expected = [...first.keys()]
-    .filter((id) => id > 0)
-    .sort((a, b) => a - b)
-    .map((id) => first.get(id) ?? null)
-  if (results !== JSON.stringify(expected))
-    throw new Error(`${runId} returned ${results} instead of ${JSON.stringify(expected)}`)
-}
-
-/** The failure function of a failed run was called with its payload unless that was given up or never got through. */
-function checkFailure(
-  { run_id, failure_state: state }: RunRow,
-  known: KnownRun,
-  elements: readonly ElementRow[],
-): void {
-  if (state === 'CALLBACK_INPROGRESS') throw new Error(`the failure function of ${run_id} is called for ever`)
-  if (state === 'CALLBACK_SUCCESS' && known.reported === undefined) throw new Error(`${run_id} was reported to nobody`)
-  const payload = new TextDecoder().decode(elements.find(({ position }) => position === 0)?.body)
-  if (known.reported !== undefined && known.reported !== payload)
-    throw new Error(`${run_id} was reported as another one`)
-}
-
-function stepOf(body: Uint8Array): ListedStep {
-  // Written by the simulated endpoint, or by the server from what that has sent.
-  return JSON.parse(new TextDecoder().decode(body)) as ListedStep
 }
 
 function publisherOf(accountId: string): Publisher {
