@@ -40,7 +40,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
       return result.released.map(toNotified)
     }),
     route(listWaiters, async ({ params, caller }) => {
-      const eventId = decodedEvent(params.eventId)
+      const eventId = givenEvent(params.eventId)
       const rows = await deps.store.run(operations.runs.waiters, { accountId: caller.accountId, eventId })
       return rows.map(toWaiter)
     }),
@@ -70,7 +70,7 @@ const checkWait = compileChecker(waitForEvent.body.schema, 'body')
 function understandWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
   try {
     checkWait(body)
-    return readWait(deps, decodedEvent(event), body as WaitBody, origin)
+    return readWait(deps, givenEvent(event), body as WaitBody, origin)
   } catch (error) {
     throw error instanceof HomeportError ? new HomeportError('step_refused', { problem: error.message }) : error
   }
@@ -134,12 +134,23 @@ function singleValues(
   return single
 }
 
-/** The rest of a path, without its query and decoded: event ids may hold slashes and spaces. */
+/** The rest of a path, decoded: event ids may hold slashes and spaces. The query of a webhook is for the run. */
 function decodedEvent(rest: string): string {
-  const path = rest.split('?', 1)[0] ?? rest
-  const eventId = decoded(path)
+  const eventId = decoded(rest.split('?', 1)[0] ?? rest)
   if (eventId !== '') return eventId
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
+}
+
+/** SDKs put ids into the path as they are, so what follows a question mark is part of the id, but for credentials. */
+function givenEvent(rest: string): string {
+  const mark = rest.indexOf('?')
+  if (mark < 0) return decodedEvent(rest)
+  const kept = rest
+    .slice(mark + 1)
+    .split('&')
+    .filter((part) => !/^qstash_token=/i.test(part))
+  const eventId = decodedEvent(rest.slice(0, mark))
+  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decoded(kept.join('&'))}` : eventId
 }
 
 function decoded(text: string): string {
@@ -154,12 +165,12 @@ type Meant = Pick<NotifyArgs, 'eventId' | 'runId'>
 
 /** The two forms differ only in depth, and event ids may hold slashes: a first segment that is a run makes it the run's. */
 async function meant({ store }: EventDeps, accountId: string, rest: string): Promise<Meant> {
-  const whole = decodedEvent(rest)
+  const whole = givenEvent(rest)
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
   const runId = whole.slice(0, slash)
-  const isRun = runId.startsWith('wfr') || (await store.run(operations.runs.find, { accountId, runId })) !== undefined
-  return isRun ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
+  const run = await store.run(operations.runs.find, { accountId, runId })
+  return run ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
 }
 
 async function notify(

@@ -90,6 +90,31 @@ describe('waiting for events', () => {
     expect(await pendingOf(suite.store, workflowRunId)).toEqual([])
   })
 
+  it('tells ids apart that differ behind a question mark, or look like those of runs', async () => {
+    const app = await host({
+      '/ids': {
+        route: async (context) => (await context.waitForEvent('wait', String(context.requestPayload))).eventData,
+      },
+    })
+    const { client, url, auth } = suite.service
+    const ids = ['order?1', 'order?2', 'wfr_nobody/shipped']
+    const runs = await Promise.all(ids.map((body) => client.trigger({ url: `${app.url}/ids`, body })))
+    const waiters = async (eventId: string) => (await client.getWaiters({ eventId })).length
+    await waitFor(async () => (await Promise.all(ids.map(waiters))).join() === '1,1,1', { what: 'all waits' })
+    const target = `${url}/v2/notify/order?2&qstash_token=${suite.service.token}`
+    const told = await fetch(target, { method: 'POST', headers: auth, body: '"second"' })
+    expect(await told.json()).toMatchObject([{ workflowRunId: runs[1]?.workflowRunId }])
+    for (const eventId of ['order?1', 'wfr_nobody/shipped']) {
+      expect(await client.notify({ eventId, eventData: eventId })).toHaveLength(1)
+    }
+    const ended = await Promise.all(runs.map(({ workflowRunId }) => suite.service.ended(workflowRunId)))
+    expect(ended.map(({ workflowRunResponse }) => workflowRunResponse)).toEqual([
+      '"order?1"',
+      '"second"',
+      '"wfr_nobody/shipped"',
+    ])
+  })
+
   it('gives webhook requests to the run that made the address, also those that came early', async () => {
     const addresses: string[] = []
     const app = await host({
