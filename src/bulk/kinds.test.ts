@@ -225,6 +225,8 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
       ['deleteDeadLetters', { workflowUrl: 'x' }],
       ['retryDeadLetters', { count: -1 }],
       ['cancelRuns', { labeel: 'kept' }],
+      ['cancelRuns', { label: 'kept', dryRun: true }],
+      ['cancelRuns', { label: 'kept', fenceUntil: Date.now() + 60_000 }],
       ['cancelEverything', {}],
       ['cancelMessages', { label: [] }],
       ['cancelMessages', { url: [] }],

@@ -25,10 +25,20 @@ export function startRoutes(deps: RouteDeps, startCancel: (caller: Caller, given
   return [
     route(startBulkAction, ({ caller, body, headers }) => {
       const { kind, selector, ...others } = body
-      if (kind === 'cancelRuns') return startCancel(caller, { ...selector, ...others })
+      if (kind === 'cancelRuns') return startCancel(caller, { ...onlySelecting(selector), ...others })
       return start(deps, caller, { ...body, kind }, headers)
     }),
   ]
+}
+
+/** What is no filter stands beside the selector; said in both places, one of them would silently not count. */
+const BESIDE = ['dryRun', 'async', 'report', 'reason', 'ratePerSecond', 'fenceUntil'] as const
+
+/** @throws HomeportError when there is more in a selector than what selects. */
+function onlySelecting(selector: Selector = {}): Selector {
+  const found = BESIDE.find((name) => Object.hasOwn(selector, name))
+  if (found === undefined) return selector
+  throw invalid(`\`${found}\` is no filter: it does not belong into \`selector\`. Nothing was cancelled.`)
 }
 
 async function start(
