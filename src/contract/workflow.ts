@@ -97,9 +97,11 @@ export const endRun = endpoint({
   description:
     'Cancels the run for ever: nothing of it is delivered again, a request in flight is aborted, its failure function is not called. With `cancel=false`, which only SDKs send, the run has returned: the body is its result. Both may be repeated.',
   params: Type.Object({ workflowRunId: runId }),
-  query: Type.Object({
-    cancel: Type.Optional(Type.Boolean({ description: 'false: finish with success. Default true.' })),
-  }),
+  // A misspelt `cancel` must not turn a return into a cancellation.
+  query: Type.Object(
+    { cancel: Type.Optional(Type.Boolean({ description: 'false: finish with success. Default true.' })) },
+    { additionalProperties: false },
+  ),
   body: { kind: 'raw' },
   success: {
     status: 200,

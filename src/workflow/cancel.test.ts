@@ -133,6 +133,10 @@ describe('a canceled run', () => {
   it('may be canceled twice, but not after another end', async () => {
     const app = await host({ '/one': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/one`, delay: '1h' })
+    // Whoever misspells that the run has returned must not cancel it.
+    const misspelt = `${suite.service.url}/v2/workflows/runs/${workflowRunId}?cancle=false`
+    expect((await fetch(misspelt, { method: 'DELETE', headers: suite.service.auth })).status).toBe(400)
+    expect((await suite.service.log(workflowRunId))?.workflowState).toBe('RUN_STARTED')
     expect((await cancel(workflowRunId)).status).toBe(200)
     expect((await cancel(workflowRunId)).status).toBe(200)
     const done = await suite.service.client.trigger({ url: `${app.url}/one` })

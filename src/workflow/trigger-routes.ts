@@ -1,7 +1,8 @@
 import { type Clock, newId } from '../base/index.js'
+import { HomeportError } from '../contract/errors.js'
 import { triggerRun, triggerRuns } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
-import { itemOfRequest, type Publisher, type PublishItem } from '../queue/index.js'
+import { itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../queue/index.js'
 import type { Accepted, RunIntake } from './intake.js'
 import { runIdOf } from './settings.js'
 
@@ -58,9 +59,10 @@ async function trigger(
 
 /** The headers that an SDK would have sent: a run id, its abilities, and the workflow's own failure function. */
 function withDefaults(item: PublishItem, now: number): PublishItem {
+  const destination = workflowUrl(item.destination)
   const headers: Record<string, string> = {
     'upstash-workflow-runid': newId('wfr_', now),
-    'upstash-failure-callback': item.destination,
+    'upstash-failure-callback': destination,
     ...item.headers,
     'upstash-feature-set': FEATURES,
     'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
@@ -68,7 +70,16 @@ function withDefaults(item: PublishItem, now: number): PublishItem {
   }
   const label = headers['upstash-label']
   if (label !== undefined) headers['upstash-forward-upstash-label'] = label
-  return { ...item, headers }
+  return { ...item, destination, headers }
+}
+
+/** @throws HomeportError for what is no URL: the endpoints of a URL group are no workflows of one run. */
+function workflowUrl(text: string): string {
+  if (/^https?(:|%3a)/i.test(text)) return parseDestination(text).url
+  const found = JSON.stringify(text.slice(0, 80))
+  throw new HomeportError('invalid_request', {
+    problem: `A run needs the URL of its workflow; found ${found}. Send one that begins with http:// or https://.`,
+  })
 }
 
 function answerOf({ outcome }: Accepted): Triggered {

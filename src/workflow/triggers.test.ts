@@ -92,7 +92,7 @@ describe('triggering runs without the workflow client', () => {
     expect(runs.map((run) => [run.workflowRunResponse, run.labels?.[0]])).toEqual(
       items.map((_, index) => [`${index}`, `n${index}`]),
     )
-    expect((await post('/v2/batch/trigger', JSON.stringify([...items, { destination: 'nowhere' }])))[0]).toBe(404)
+    expect((await post('/v2/batch/trigger', JSON.stringify([...items, { destination: 'nowhere' }])))[0]).toBe(400)
   })
 
   it('starts a run for a payload that was published to the endpoint', async () => {
@@ -153,5 +153,17 @@ describe('triggering runs without the workflow client', () => {
     const [bad, error] = await post('/v2/trigger/https://example.com/w', '', { 'Upstash-Retries': 'many' })
     expect([bad, error]).toEqual([400, { error: 'Upstash-Retries is "many"; send a whole number of 0 or more.' }])
     expect((await post('/v2/trigger/', ''))[0]).toBe(400)
+    const group = await post('/v2/trigger/some-group', '')
+    expect(group).toEqual([
+      400,
+      { error: expect.stringMatching(/^A run needs the URL of its workflow; found "some-group"/) },
+    ])
+  })
+
+  it('takes a URL that is percent-encoded as a whole', async () => {
+    const url = 'http://127.0.0.1:9/encoded?a=1'
+    const headers = { 'Upstash-Workflow-RunId': 'encoded', 'Upstash-Delay': '1h' }
+    expect((await post(`/v2/trigger/${encodeURIComponent(url)}`, '', headers))[0]).toBe(200)
+    expect(await suite.service.log('encoded')).toMatchObject({ workflowUrl: url })
   })
 })
