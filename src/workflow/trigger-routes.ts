@@ -75,7 +75,7 @@ function withDefaults(item: PublishItem, now: number): PublishItem {
 
 /** @throws HomeportError for what is no URL: the endpoints of a URL group are no workflows of one run. */
 function workflowUrl(text: string): string {
-  if (/^https?(:|%3a)/i.test(text)) return parseDestination(text).url
+  if (text === '' || /^https?(:|%3a)/i.test(text)) return parseDestination(text).url
   const found = JSON.stringify(text.slice(0, 80))
   throw new HomeportError('invalid_request', {
     problem: `A run needs the URL of its workflow; found ${found}. Send one that begins with http:// or https://.`,
