@@ -22,16 +22,23 @@ export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimT
   }
 }
 
+/** The number of the step that a delivery was for. */
+export type StepOfDelivery = number | 'unknown'
+
+/** Failed attempts of deliveries that are over, by the step that each was for. */
+export type ErrorsByStep = ReadonlyMap<StepOfDelivery, readonly AttemptError[]>
+
 /**
- * The failed attempts of deliveries that came through in the end, by the number of the step that each was for.
+ * The failed attempts of deliveries that came through in the end, or that a cancellation has ended, by the step that
+ * each was for.
  * @param stepOf the step that the delivery of a message was for.
  */
 export function errorsByStep(
   attempts: readonly PastAttempt[],
-  stepOf: (messageId: string) => number,
+  stepOf: (messageId: string) => StepOfDelivery,
   trimTo: number,
-): Map<number, AttemptError[]> {
-  const byStep = new Map<number, AttemptError[]>()
+): ErrorsByStep {
+  const byStep = new Map<StepOfDelivery, readonly AttemptError[]>()
   for (const attempt of attempts) {
     const step = stepOf(attempt.message_id)
     byStep.set(step, [...(byStep.get(step) ?? []), attemptError(attempt, trimTo)])

@@ -10,7 +10,14 @@ import type {
 } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
 import { asObject } from './invoke.js'
-import { attemptError, errorsByStep, trim } from './log-attempts.js'
+import {
+  type AttemptError,
+  attemptError,
+  type ErrorsByStep,
+  errorsByStep,
+  type StepOfDelivery,
+  trim,
+} from './log-attempts.js'
 import { callHeader, isPlan, linkOf, parseText, type Sent, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
 import type { RunMeta } from './settings.js'
 
@@ -56,15 +63,15 @@ export function stepGroups(run: RunMaterial): readonly GroupView[] {
     groups.push(groupView(run, one, group, results))
   }
   groups.push(...openSteps(run, shown).map((step): GroupView => ({ type: 'sequential', steps: [step] })))
-  const past = withErrors(run, sent, groups)
-  const next = nextSteps(run)
+  const errors = errorsByStep(run.pastAttempts, (messageId) => stepOfDelivery(run, sent, messageId), run.trimTo)
+  const past = withErrors(groups, errors)
+  const next = nextSteps(run, errors.get('unknown'))
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
 }
 
 /** Adds to the steps what had failed before they came through. */
-function withErrors(run: RunMaterial, sent: readonly Sent[], groups: readonly GroupView[]): readonly GroupView[] {
-  if (run.pastAttempts.length === 0) return groups
-  const errors = errorsByStep(run.pastAttempts, (messageId) => stepOfDelivery(run, sent, messageId), run.trimTo)
+function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonly GroupView[] {
+  if (errors.size === 0) return groups
   const added = (step: StepView): StepView => {
     const before = errors.get(Number(step.stepId ?? 0))
     return before ? { ...step, errors: before } : step
@@ -72,13 +79,17 @@ function withErrors(run: RunMaterial, sent: readonly Sent[], groups: readonly Gr
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
 }
 
-/** The step that the program was to do on a delivery: the next one, or the one that was planned by what was delivered. */
-function stepOfDelivery({ elements }: RunMaterial, sent: readonly Sent[], messageId: string): number {
+/**
+ * The step that the program was to do on a delivery: the next one, or the one that was planned by what was delivered.
+ * Of a delivery that a cancellation has ended nobody has said which step it was for.
+ */
+function stepOfDelivery({ elements, state }: RunMaterial, sent: readonly Sent[], messageId: string): StepOfDelivery {
   const delivered = elements.find(({ message_id }) => message_id === messageId)
   if (delivered?.kind === 'toCallback') return stepIdOfCall(delivered)
   const own = sent.find(({ element }) => element === delivered)
   const next = sent.find(({ element }) => element.position > (delivered?.position ?? -1))
   const meant = own && isPlan(own.step) ? own : (next ?? own)
+  if (state === 'RUN_CANCELED' && !next && meant === own && !(own && isPlan(own.step))) return 'unknown'
   return Number((meant && isPlan(meant.step) ? meant.step.targetStep : meant?.step.stepId) ?? 0)
 }
 
@@ -263,10 +274,12 @@ function openState({ state, pending }: RunMaterial, messageId: string): StepStat
 }
 
 /** What is being delivered now, or tried again. */
-function nextSteps(run: RunMaterial): StepView[] {
+function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined): StepView[] {
   const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))
-  if (run.state === 'RUN_CANCELED') return [{ messageId: run.elements.at(-1)?.message_id, state: 'STEP_CANCELED' }]
+  if (run.state === 'RUN_CANCELED') {
+    return [{ messageId: run.elements.at(-1)?.message_id, state: 'STEP_CANCELED', ...(errors && { errors }) }]
+  }
   if (run.state !== 'RUN_STARTED') return []
   return run.pending
     .filter(({ message_id }) => !asleep.has(message_id) && !waiting.has(message_id))

@@ -41,4 +41,29 @@ describe('the log of a run', () => {
     expect(errorsOf('branch')).toMatchObject([{ status: 500, body: expect.stringContaining('branch is not ready') }])
     expect(errorsOf('call')).toEqual(expect.arrayContaining([expect.objectContaining({ status: 503, body: 'busy' })]))
   })
+
+  it('keeps what had failed of a delivery that was canceled while it was retried', async () => {
+    const app = await suite.host({
+      '/never': {
+        route: async (context) => {
+          await context.run('steady', () => 1)
+          await context.run('never', () => {
+            throw new Error('not today')
+          })
+        },
+      },
+    })
+    const { client, url, auth, when } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/never`, retries: 50, retryDelay: '20' })
+    const failed = (seen: object) => JSON.stringify(seen).split('not today').length > 2
+    await when(workflowRunId, 'two failed attempts', failed)
+    await fetch(`${url}/v2/workflows/runs/${workflowRunId}?cancel=true`, { method: 'DELETE', headers: auth })
+    const run = await when(workflowRunId, 'the cancellation', ({ workflowState }) => workflowState === 'RUN_CANCELED')
+    const steps = run.steps.flatMap((group) => group.steps)
+    expect(steps.find(({ stepName }) => stepName === 'steady')?.errors).toBeUndefined()
+    expect(run.steps.at(-1)).toMatchObject({
+      type: 'next',
+      steps: [{ state: 'STEP_CANCELED', errors: expect.arrayContaining([expect.objectContaining({ status: 500 })]) }],
+    })
+  })
 })
