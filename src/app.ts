@@ -1,15 +1,28 @@
 /**
  * The composition root: every part is built once, here, and wired to the others. Nothing else knows them all.
  *
- * The order of the list in `compose` is the order of starting; stopping goes backwards, so that listeners close before
- * what they speak to, and the store last of all:
+ * The order of the list in `compose` is the order of starting; stopping goes backwards, and the store comes last of all:
  *
- *   accounts ─ certificate ─ fleet ─ databases ─ usage ─ gateway ─ queue ─ workflow ─ management listener ─ queue listener ─ bulk ─ backups
+ *   accounts ─ certificate ─ fleet ─ databases ─ usage ─┬─ gateway
+ *                                                       ├─ queue, workflow
+ *                                                       ├─ management listener, queue listener
+ *                                                       └─ bulk, backups
  *
- * Bulk actions and backups come last, so that at the end nobody waits at a listener for one that takes its time.
+ * What stands side by side stops at the same time: all of it takes nothing new on and finishes what is in flight, and
+ * needs only the store and what is left of it for that. A delivery that takes its time leaves no less of the grace to
+ * the client of a database.
  */
 import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
-import { IdleMemory, type Service, type SharedGrace, stopAll, systemClock, VERSION } from './base/index.js'
+import {
+  IdleMemory,
+  membersOf,
+  type Service,
+  type SharedGrace,
+  type SideBySide,
+  stopAll,
+  systemClock,
+  VERSION,
+} from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
@@ -62,7 +75,7 @@ interface Composed {
   readonly accounts: Accounts
   readonly memory: IdleMemory
   /** In the order of starting. */
-  readonly services: readonly Service[]
+  readonly services: readonly (Service | SideBySide)[]
 }
 
 /** Starts and stops the composed parts; a stop that comes while they start waits for the part that is under way. */
@@ -103,7 +116,7 @@ class Server implements App {
   }
 
   async #startAll(): Promise<void> {
-    for (const service of this.#composed.services) {
+    for (const service of membersOf(this.#composed.services)) {
       if (this.#phase === 'stopping') return
       await service.start()
     }
@@ -151,13 +164,9 @@ function compose(foundations: Foundations): Composed {
       publicUrl: config.publicQueueUrl,
     }),
   ]
-  const longWorkers = [bulk, dataPlane.backups]
-  const { memory } = dataPlane
-  return {
-    accounts,
-    memory,
-    services: [accounts, ...dataPlane.services, queue, workflow, ...listeners, ...longWorkers],
-  }
+  const { gateway, backups, memory } = dataPlane
+  const busy = [gateway, queue, workflow, ...listeners, bulk, backups]
+  return { accounts, memory, services: [accounts, ...dataPlane.services, busy] }
 }
 
 /** The certificate of databases with TLS: the operator's, or one of the local authority for every name they go by. */
@@ -215,7 +224,8 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     version: VERSION,
   })
   return {
-    services: [tls, fleet, databases, databases.usage, gateway],
+    services: [tls, fleet, databases, databases.usage],
+    gateway,
     backups: databases.backups,
     memory,
     databases,

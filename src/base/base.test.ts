@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { formatDuration, newId, parseDuration, type Service, stopAll } from './index.js'
 import { ManualClock } from './testing/manual-clock.js'
 
@@ -61,6 +61,29 @@ describe('stopping services', () => {
     })
     await stopAll([taking(1), taking(8_000), taking(7_000), taking(0)], { clock, graceMs: 10_000 })
     expect(graces).toEqual([10_000, 10_000, 3_000, 0])
+  })
+
+  it('stops what stands side by side at the same time, and what comes before it afterwards', async () => {
+    const clock = new ManualClock(0)
+    const ended: string[] = []
+    const taking = (name: string, ms: number): Service => ({
+      name,
+      start: async () => {},
+      stop: (graceMs) =>
+        new Promise((resolve) => {
+          clock.after(ms, () => {
+            ended.push(`${name} of ${graceMs}`)
+            resolve()
+          })
+        }),
+    })
+    const services = [taking('first', 0), [taking('left', 8_000), taking('right', 9_000)]]
+    const stopped = stopAll(services, { clock, graceMs: 10_000 })
+    clock.advance(9_000)
+    await vi.waitFor(() => expect(clock.pendingTimers).toBe(1))
+    clock.advance(0)
+    await stopped
+    expect(ended).toEqual(['left of 10000', 'right of 10000', 'first of 1000'])
   })
 })
 

@@ -12,22 +12,31 @@ export interface Service {
   stop(graceMs?: number): Promise<void>
 }
 
-/** How long parts that stop one after the other may take together. */
+/** Parts of which none needs another while they stop. */
+export type SideBySide = readonly Service[]
+
+/** How long the parts that are stopped may take together. */
 export interface SharedGrace {
   readonly clock: Clock
   readonly graceMs: number
 }
 
 /**
- * Stops services in the reverse of the given order; one that fails does not keep the others from stopping. All share
- * one grace: what one of them has used is gone for those that come after it.
+ * Stops services in the reverse of the given order, those that stand side by side at the same time; one that fails does
+ * not keep the others from stopping. All share one grace: what has been used is gone for those that come after.
  */
-export async function stopAll(services: readonly Service[], grace?: SharedGrace): Promise<void> {
+export async function stopAll(services: readonly (Service | SideBySide)[], grace?: SharedGrace): Promise<void> {
   const failures: unknown[] = []
   const endMs = grace && grace.clock.now() + grace.graceMs
-  for (const service of [...services].reverse()) {
+  for (const stage of [...services].reverse()) {
     const leftMs = grace && Math.max(0, (endMs ?? 0) - grace.clock.now())
-    await service.stop(leftMs).catch((error: unknown) => failures.push(error))
+    const stopping = membersOf(stage).reverse()
+    await Promise.all(stopping.map((service) => service.stop(leftMs).catch((error: unknown) => failures.push(error))))
   }
   if (failures.length > 0) throw new AggregateError(failures, 'some services did not stop cleanly')
+}
+
+/** The services of a list with some of them side by side, in the order of starting. */
+export function membersOf(services: Service | SideBySide | readonly (Service | SideBySide)[]): Service[] {
+  return 'stop' in services ? [services] : services.flatMap((stage) => membersOf(stage))
 }
