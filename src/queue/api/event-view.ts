@@ -85,8 +85,8 @@ export function eventsOf(history: MessageHistory, mostBytes: number): EventView[
     maxRetries: message.max_retries,
     ...settingMembers(message, config),
     ...(config.retryDelay !== undefined && { retryDelayExpr: config.retryDelay }),
-    ...(config.callback && { callbackHeaders: callbackHeaders(config.callback) }),
-    ...(config.failureCallback && { failureCallbackHeaders: callbackHeaders(config.failureCallback) }),
+    ...(config.callback && { callbackHeaders: callbackHeaders(config.callback, config) }),
+    ...(config.failureCallback && { failureCallbackHeaders: callbackHeaders(config.failureCallback, config) }),
   }
   const happenings: Happening[] = [
     {

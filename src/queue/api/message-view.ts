@@ -2,8 +2,9 @@ import type { Static } from 'typebox'
 import type { DeadLetter, Message } from '../../contract/queue-fields.js'
 import type { MessageRow } from '../../store/operations/messages.js'
 import { titleCase } from '../headers.js'
+import { redactionOf } from '../publish/settings.js'
 import type { CallbackConfig, HeaderMap, MessageConfig } from '../types.js'
-import { redacted, redactHeaders } from './redact.js'
+import { redacted, redactHeaders, redactSettings } from './redact.js'
 
 /** A message as the wire shows it. */
 export type MessageView = Static<typeof Message>
@@ -73,9 +74,10 @@ export function settingMembers(row: Placed, config: MessageConfig): Partial<Mess
   }
 }
 
-/** The headers that a callback forwards, as log entries show them. */
-export function callbackHeaders(callback: CallbackConfig): Record<string, string[]> {
-  return Object.fromEntries(Object.entries(callback.headers).map(([name, value]) => [titleCase(name), [value]]))
+/** The settings of a callback of a message, as log entries show them. */
+export function callbackHeaders({ headers }: CallbackConfig, { redact }: MessageConfig): Record<string, string[]> {
+  const settings = Object.fromEntries(Object.entries(headers).map(([name, value]) => [titleCase(name), [value]]))
+  return mutable(redactSettings(settings, redact, redactionOf(headers)))
 }
 
 /** Shows a message. */

@@ -1,7 +1,7 @@
 import type { NewMessage } from '../../store/operations/messages.js'
 import { draftMessage } from '../publish/draft.js'
 import type { SettingLimits } from '../publish/settings.js'
-import type { AttemptOutcome, CallbackConfig, PendingMessage } from '../types.js'
+import type { AttemptOutcome, CallbackConfig, PendingMessage, Redaction } from '../types.js'
 
 /** What a callback tells about. */
 export interface CallbackFacts {
@@ -38,9 +38,21 @@ export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record
   }
 }
 
+/** The body of a callback holds everything of its source, so it is redacted as soon as anything of that is. */
+function redactFields(redact: Redaction, own: string | undefined): string {
+  const names = redact.headers === 'all' ? ['header'] : (redact.headers ?? []).map((name) => `header[${name}]`)
+  return ['body', ...names, ...(own ? [own] : [])].join(',')
+}
+
+/** The settings of a callback as publish headers. */
+function headersOf({ headers: own }: CallbackConfig, { redact }: PendingMessage['config']): CallbackConfig['headers'] {
+  const fields = redact && { 'upstash-redact-fields': redactFields(redact, own['upstash-redact-fields']) }
+  return { ...own, ...fields, 'content-type': 'application/json' }
+}
+
 /**
  * Makes the message that carries a callback. It is a message like any other: signed, retried as often as its own
- * settings or else the original's say, with callbacks of its own.
+ * settings or else the original's say, redacted where the original is, with callbacks of its own.
  */
 export function callbackMessage(
   config: CallbackConfig,
@@ -50,7 +62,7 @@ export function callbackMessage(
 ): NewMessage {
   const { message } = facts
   const body = new TextEncoder().encode(JSON.stringify(callbackBody(facts)))
-  const headers = { ...config.headers, 'content-type': 'application/json' }
+  const headers = headersOf(config, message.config)
   const drafting = {
     accountId: message.accountId,
     callerIp: message.callerIp ?? null,

@@ -194,8 +194,12 @@ function flowAmount(member: (typeof FLOW_PARTS)[number], text: string): number |
 const inRange = (amount: number, most: number): number | undefined =>
   Number.isInteger(amount) && amount > 0 && amount <= most ? amount : undefined
 
-/** `body`, `header` or `headers`, `header[Name]` or `headers[Name]`, comma-separated (reference queue 2.2, 7 K6). */
-function redact(headers: Headers): Redaction | undefined {
+/**
+ * What `Upstash-Redact-Fields` names: `body`, `header` or `headers`, `header[Name]` or `headers[Name]`, comma-separated
+ * (reference queue 2.2, 7 K6).
+ * @throws HomeportError `invalid_request` for anything else.
+ */
+export function redactionOf(headers: Headers): Redaction | undefined {
   const found = present(headers, 'upstash-redact-fields')
   if (found === undefined) return undefined
   let body = false
@@ -259,7 +263,7 @@ export function readSettings(headers: Headers, now: number, limits: SettingLimit
     failureCallback: callback(headers, 'upstash-failure-callback', limits, depth),
     flowKey: key(headers, 'upstash-flow-control-key'),
     flow: flow(headers),
-    redact: redact(headers),
+    redact: redactionOf(headers),
     dedupId: key(headers, 'upstash-deduplication-id'),
     labels: labels(headers),
     contentDedup: isTrue(headers['upstash-content-based-deduplication']),
