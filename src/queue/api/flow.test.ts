@@ -132,4 +132,22 @@ describeOnEveryStore('flow control', (openStore) => {
     await expect(get('nowhere')).rejects.toThrow(/no flow-control key/)
     await expect(scene.client.flowControl.resume('nowhere')).rejects.toThrow(/no flow-control key/)
   })
+
+  it('takes the limits of the last message that was accepted, whenever its turn in a queue comes', async () => {
+    scene.sink.answer = () => ({ silent: true })
+    const limited = (parallelism: number) => ({ flowControl: { key: 'turns', parallelism } })
+    const queue = scene.client.queue({ queueName: 'turns' })
+    await queue.enqueue({ url: `${scene.sink.url}/first`, ...limited(1) })
+    await queue.enqueue({ url: `${scene.sink.url}/second`, ...limited(1) })
+    for (let i = 0; i < 4; i++) await scene.client.publish({ url: `${scene.sink.url}/${i}`, ...limited(3) })
+    await scene.arrived(3)
+    // The turn of the second one comes, and it asked for less when it was enqueued.
+    await scene.client.messages.cancel({ filter: { url: `${scene.sink.url}/first` } })
+    await scene.arrived(4)
+    await queue.enqueue({ url: `${scene.sink.url}/third`, ...limited(1) })
+    await scene.client.messages.cancel({ filter: { url: [0, 1].map((i) => `${scene.sink.url}/${i}`) } })
+    await waitFor(async () => (await get('turns')).parallelismCount === 1, { what: 'all calls but one to end' })
+    expect(await get('turns')).toMatchObject({ parallelismMax: 1 })
+    expect(scene.sink.received).toHaveLength(4)
+  })
 })

@@ -131,8 +131,10 @@ export class Engine implements Service {
 
   /** Takes committed messages; see `Queue.offer`. */
   offer(rows: readonly PendingRow[]): void {
-    for (const row of rows) this.flow.note(row)
-    this.#backlog.offer(rows, this.#deps.clock.now())
+    // A turn in a queue comes later than the message that it is for: by then others may have had the last word.
+    for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
+    const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
+    this.#backlog.offer(free, this.#deps.clock.now())
     this.#planPump()
   }
 

@@ -51,6 +51,8 @@ export interface PendingRow
   /** NULL also when the body is too large to be loaded ahead: see `body_bytes`. */
   readonly body: Uint8Array | null
   readonly body_bytes: number
+  /** It waits for its turn in a queue, and only tells what it asks of its flow-control key. */
+  readonly held?: true
 }
 
 /** A message of a queue waits for its turn; see `acceptMessages`. */

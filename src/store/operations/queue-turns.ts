@@ -172,10 +172,15 @@ export function* acceptMessages(messages: readonly NewMessage[], now: number): T
   return { seqs, turns: yield* advanceQueues([...queues.values()]) }
 }
 
-/** Of messages that were accepted, those that the engine may have now. Bodies need not travel for it. */
+/**
+ * Of messages that were accepted, those that the engine may have now, and those with a flow-control key that wait for
+ * their turns: what they ask of it holds from now on. Bodies need not travel for it.
+ */
 export function offersOf(messages: readonly NewMessage[], { seqs, turns }: Accepted): PendingRow[] {
-  const free = messages.flatMap((message, index) =>
-    message.queue ? [] : [toPendingRow(message, seqs[index] ?? Number.NaN)],
-  )
-  return turns.length === 0 ? free : [...free, ...turns]
+  const fresh = messages.flatMap((message, index) => {
+    const seq = seqs[index] ?? Number.NaN
+    if (!message.queue) return [toPendingRow(message, seq)]
+    return message.flow_key ? [{ ...toPendingRow({ ...message, body: null }, seq), held: true as const }] : []
+  })
+  return turns.length === 0 ? fresh : [...fresh, ...turns]
 }
