@@ -82,7 +82,10 @@ export class Pipeline {
     const { authenticator } = this.#settings.recognition
     const header = request.headers.authorization
     if (this.#endpoint.auth === 'basic') return authenticator.basic(header, request.ip)
-    return authenticator.bearer(bearerToken(header, arrival.target), request.ip)
+    const token = tokenOfHeader(header)
+    const caller = token === undefined ? undefined : authenticator.bearer(token, request.ip)
+    // A webhook comes with a header of its sender, which says nothing here.
+    return caller ?? authenticator.bearer(tokenOfQuery(arrival.target), request.ip)
   }
 
   async #bySession(request: FastifyRequest): Promise<Caller | undefined> {
@@ -159,13 +162,13 @@ function compile(endpoint: Endpoint): Checkers {
   }
 }
 
-/** The token of the header, else of the query parameter `qstash_token` (reference queue 1.1). */
-function bearerToken(header: string | undefined, target: string): string | undefined {
-  const fromHeader = header === undefined ? undefined : /^Bearer +(\S+) *$/i.exec(header)?.[1]
-  if (fromHeader !== undefined) return fromHeader
+const tokenOfHeader = (header: string | undefined): string | undefined =>
+  header === undefined ? undefined : /^Bearer +(\S+) *$/i.exec(header)?.[1]
+
+/** The query parameter `qstash_token`, for those who cannot send a header (reference queue 1.1). */
+function tokenOfQuery(target: string): string | undefined {
   const start = target.indexOf('?')
-  if (start < 0) return undefined
-  return new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined
+  return start < 0 ? undefined : (new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined)
 }
 
 const NO_BYTES = new Uint8Array()

@@ -244,6 +244,25 @@ describe('credentials', () => {
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=good', '', { authorization: '' })).status).toBe(202)
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=bad', '', { authorization: '' })).status).toBe(401)
   })
+
+  it('takes the token from the query when the sender of a webhook has a header of its own', async () => {
+    const authorization = 'Bearer of-the-sender'
+    expect((await ask('POST', '/v2/publish/http://x?qstash_token=good', '', { authorization })).status).toBe(202)
+    expect((await ask('POST', '/v2/publish/http://x?qstash_token=bad', '', { authorization })).status).toBe(401)
+  })
+
+  it('says so when the headers are longer than it reads', async () => {
+    const long = await ask('POST', '/v2/publish/http://x', '', {
+      authorization: 'Bearer good',
+      'x-long': 'x'.repeat(60_000),
+    })
+    expect(long.status).toBe(202)
+    const longer = await ask('POST', '/v2/publish/http://x', '', {
+      authorization: 'Bearer good',
+      'x-long': 'x'.repeat(70_000),
+    })
+    expect(longer).toMatchObject({ status: 431, json: { error: expect.stringContaining('65536 bytes') } })
+  })
 })
 
 describe('a path that ends in a raw rest', () => {

@@ -18,6 +18,8 @@ import type { Site } from './site.js'
 
 /** Long enough for ids and names of any client; the router's own default is 100. */
 const LONGEST_PARAMETER = 2_048
+/** The request line and the headers together; a message may bring headers for its destination and its callbacks. */
+const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 /** Methods whose requests carry a body. */
@@ -81,7 +83,8 @@ export class HttpServer implements Service {
       // The framework hands the plain request of Node to this hook, under a narrower type.
       rewriteUrl: (request) => this.#arrive(request as IncomingMessage),
       frameworkErrors: (error, _request, response) => this.#renderError(error, response),
-      clientErrorHandler: (_error, socket) => refuseSocket(socket),
+      clientErrorHandler: (error, socket) => refuseSocket(socket, error.code),
+      http: { maxHeaderSize: LONGEST_HEAD_BYTES },
       forceCloseConnections: 'idle',
     })
     this.#prepare()
@@ -218,11 +221,19 @@ function rawRests(mounted: readonly Mounted[]): ReadonlyMap<string, readonly Raw
   return byMethod
 }
 
-/** Answers bytes that are not HTTP, and closes. */
-export function refuseSocket(socket: Duplex): void {
+/**
+ * Answers bytes that are not HTTP, or not all that they should be, and closes.
+ * @param code of the error that the parser has found, as Node names it.
+ */
+export function refuseSocket(socket: Duplex, code?: string): void {
   if (!socket.writable) return
-  const body = JSON.stringify({ error: ERRORS.invalid_request.text({ problem: 'The request is not valid HTTP/1.1.' }) })
+  const isTooLong = code === 'HPE_HEADER_OVERFLOW'
+  const error = isTooLong
+    ? ERRORS.headers_too_large.text({ limitBytes: LONGEST_HEAD_BYTES })
+    : ERRORS.invalid_request.text({ problem: 'The request is not valid HTTP/1.1.' })
+  const status = isTooLong ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const body = JSON.stringify({ error })
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
 }

@@ -48,6 +48,13 @@ export const httpErrors = {
     retry: 'never',
     text: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
+  headers_too_large: define<{ limitBytes: number }>({
+    status: 431,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes }) =>
+      `The request line and the headers together are longer than ${limitBytes} bytes. Send less in them, and more in the body.`,
+  }),
   internal: define<{ reference: string }>({
     status: 500,
     blame: 'homeport',
