@@ -3,6 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { sha256Hex } from '../../base/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
+import type { EventView } from './event-view.js'
 
 describeOnEveryStore('the queue API', (openStore) => {
   const scene = setQueueScenes(openStore)
@@ -262,6 +263,29 @@ describeOnEveryStore('the queue API', (openStore) => {
       'ACTIVE',
     ])
   })
+
+  it.each(['latestFirst', 'earliestFirst'])(
+    'repeats nothing, %s, of a message that goes on between two pages',
+    async (order) => {
+      scene.sink.answer = () => ({ status: 500 })
+      const { messageId } = await scene.client.publish({ url: scene.sink.url, retries: 9, retryDelay: '400' })
+      const page = async (count: number, cursor = '') => {
+        const target = `/v2/logs?messageId=${messageId}&order=${order}&count=${count}&cursor=${cursor}`
+        const { logs, ...rest } = (await scene.ask('GET', target)).answer as { logs: EventView[]; cursor?: string }
+        return { entries: logs.map(({ state, time }) => `${state} at ${time}`), ...rest }
+      }
+      const more = async (than: number) => (await page(90)).entries.length > than
+      await waitFor(() => more(3), { what: 'a failed attempt' })
+      const first = await page(2)
+      const { length } = (await page(90)).entries
+      await waitFor(() => more(length), { what: 'another attempt' })
+      const all = (await page(90)).entries
+      const second = await page(90, first.cursor)
+      await scene.client.messages.cancel(messageId)
+      const expected = all.slice(all.indexOf(first.entries[0] ?? ''))
+      expect([...first.entries, ...second.entries].slice(0, expected.length)).toEqual(expected)
+    },
+  )
 
   it('pages through the log without gaps or repetitions, in both orders', async () => {
     for (let n = 0; n < 5; n++) {

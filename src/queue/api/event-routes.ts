@@ -28,10 +28,14 @@ interface EventPage {
   readonly cursor?: string
 }
 
-/** Where a page ended: how many entries of this message have been given out. */
+/**
+ * Where a page ended: in the middle of the entries of this message, or after them. Entries come to the newer end of a
+ * message while somebody turns the pages, so places in it are counted from its oldest entry.
+ */
 interface Place {
   readonly messageId: string
-  readonly given: number
+  /** Earliest first: so many entries have been given out; latest first: so many are left. 0: after all of them. */
+  readonly entries: number
 }
 
 const IN_PROGRESS = ['ACTIVE', 'RETRY', 'ERROR']
@@ -48,7 +52,7 @@ function statesOf(states: readonly string[] | undefined): ReadonlySet<string> | 
 function placeOf(cursor: string | undefined): Place | undefined {
   if (cursor === undefined || cursor === '') return undefined
   const parts = /^([\w-]{1,64})\.(\d{1,6})$/.exec(cursor)
-  if (parts?.[1] !== undefined) return { messageId: parts[1], given: Number(parts[2]) }
+  if (parts?.[1] !== undefined) return { messageId: parts[1], entries: Number(parts[2]) }
   throw new HomeportError('invalid_request', {
     problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the page before, or none.`,
   })
@@ -77,7 +81,7 @@ class EventReader {
       if (!more) return { events: this.#events }
       if (this.#events.length >= this.#count) break
     }
-    const cursor = this.#place && `${this.#place.messageId}.${this.#place.given}`
+    const cursor = this.#place && `${this.#place.messageId}.${this.#place.entries}`
     return cursor === undefined ? { events: this.#events } : { events: this.#events, cursor }
   }
 
@@ -85,7 +89,7 @@ class EventReader {
   async #readSome(accountId: string, filter: MessageFilter): Promise<boolean> {
     const order = this.#wire.order === 'earliestFirst' ? 'oldestFirst' : 'newestFirst'
     // A message whose entries did not all fit is read again.
-    const half = this.#place && this.#place.given > 0 ? this.#place : undefined
+    const half = this.#place && this.#place.entries > 0 ? this.#place : undefined
     const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
     // An entry is never older than its message, so only the later bound narrows the messages.
     const narrowed = { ...filter, fromDate: null }
@@ -94,11 +98,12 @@ class EventReader {
     for (const history of histories) {
       const { message_id: messageId } = history.message
       const entries = this.#wanted(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
-      const skip = half?.messageId === messageId ? half.given : 0
-      const room = this.#count - this.#events.length
-      this.#events.push(...entries.slice(skip, skip + room))
-      const given = skip + room
-      this.#place = { messageId, given: given < entries.length ? given : 0 }
+      const isHalf = half?.messageId === messageId
+      const first = isHalf ? (order === 'oldestFirst' ? half.entries : Math.max(0, entries.length - half.entries)) : 0
+      const end = Math.min(first + this.#count - this.#events.length, entries.length)
+      this.#events.push(...entries.slice(first, end))
+      const left = entries.length - end
+      this.#place = { messageId, entries: order === 'oldestFirst' && left > 0 ? end : left }
       if (this.#events.length >= this.#count) return true
     }
     return histories.length === MESSAGES_PER_READ
