@@ -12,8 +12,10 @@ const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 export function parseCron(text: string): CronTimes | { readonly problem: string } {
   const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
   if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
+  // A library that takes dates and seconds too would find a meaning in what is a mistake here.
+  if (!/^(?:@\S+|\S+(?:\s+\S+){4})$/.test(fields.trim())) return { problem: 'it does not consist of five fields' }
   try {
-    const cron = new Cron(fields.trim(), { timezone: zone, mode: '5-part', paused: true })
+    const cron = new Cron(fields.trim(), { timezone: zone, mode: '5-part', paused: true, sloppyRanges: true })
     return { next: (afterMs) => cron.nextRun(new Date(afterMs))?.getTime() }
   } catch (error) {
     return { problem: error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'it cannot be read' }

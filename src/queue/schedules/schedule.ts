@@ -32,7 +32,7 @@ export function draftSchedule(
   { accountId, callerIp, now, limits, targets, freshId }: Scheduling,
 ): NewSchedule {
   const cron = item.headers['upstash-cron']?.trim() ?? ''
-  const times = readCron(cron)
+  const nextAt = firstFire(cron, now)
   const headers = messageHeaders(item.headers)
   if (headers['upstash-not-before'] !== undefined)
     refuseSetting('Upstash-Not-Before', headers['upstash-not-before'], 'a schedule has Upstash-Delay instead')
@@ -50,8 +50,13 @@ export function draftSchedule(
     queue: queueNameOf(item) ?? null,
     caller_ip: callerIp,
     created_at: now,
-    next_at: times.next(now) ?? null,
+    next_at: nextAt,
   }
+}
+
+/** The first fire; an expression that comes true on no day is a mistake. */
+function firstFire(cron: string, now: number): number {
+  return readCron(cron).next(now) ?? refuseSetting('Upstash-Cron', cron, 'there is no such day; it would never fire')
 }
 
 function readCron(cron: string): CronTimes {

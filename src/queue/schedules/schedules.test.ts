@@ -31,6 +31,11 @@ describeOnEveryStore('schedules', (openStore) => {
       what: 'the next fire',
     })
 
+  it('refuses an expression that never comes true', async () => {
+    const never = scene.client.schedules.create({ destination: 'https://e.test/', cron: '0 0 30 2 *' })
+    await expect(never).rejects.toThrow(/there is no such day/)
+  })
+
   it('shows a schedule as it was made, without control and telemetry headers', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/p?x=1',
