@@ -195,7 +195,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Says in words why there was no answer. */
 function describe(error: unknown): string {
   const root = error instanceof AggregateError ? error.errors[0] : error
-  const code = root instanceof Error && 'code' in root ? String(root.code) : ''
+  const code = root instanceof Error && 'code' in root && root.code !== undefined ? String(root.code) : ''
   const reason = REASONS[code] ?? (root instanceof Error ? root.message : String(root))
   return code === '' ? reason : `${reason} (${code})`
 }
