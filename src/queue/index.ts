@@ -53,7 +53,7 @@ export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } 
 export { refuseForbidden, refuseForbiddenCallbacks } from './publish/forbidden.js'
 export { forwardedHeaders } from './publish/forward.js'
 export { itemOfRequest } from './publish/request.js'
-export { readSettings, type SettingLimits, type Settings } from './publish/settings.js'
+export { AS_ACCEPTED, readSettings, type SettingLimits, type Settings } from './publish/settings.js'
 export { createQueue, type QueueDeps } from './queue.js'
 export { Retention, type RetentionDeps, type SweepStep } from './retention.js'
 export type * from './types.js'

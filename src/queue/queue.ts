@@ -103,9 +103,9 @@ class StoredQueue implements Queue {
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#engine = new Engine(engineDeps(deps))
-    this.#engine.addKind(new PlainKind({ store, clock, limits }))
+    this.#engine.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
-    this.#scheduler = new Scheduler({ store, clock, logger, limits, offer })
+    this.#scheduler = new Scheduler({ store, clock, logger, offer })
     const budget = new ByteBudget({
       keepBytes: deps.retentionBytes ?? DEFAULT_RETENTION_BYTES,
       measure: (step) => store.run(operations.messagesTrim.measure, step),

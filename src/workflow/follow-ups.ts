@@ -1,5 +1,6 @@
 import { newId } from '../base/index.js'
 import {
+  AS_ACCEPTED,
   type AttemptOutcome,
   type CallbackConfig,
   configOf,
@@ -8,7 +9,6 @@ import {
   type PendingMessage,
   parseDestination,
   readSettings,
-  type SettingLimits,
 } from '../queue/index.js'
 import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
 import { listBody, listElement } from './outbound.js'
@@ -23,7 +23,6 @@ export interface Following {
   readonly delivery: Delivery
   /** The settings of the run's trigger, and its initial payload. */
   readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
-  readonly limits: SettingLimits
   readonly largestStepBytes: number
   readonly now: number
 }
@@ -93,7 +92,7 @@ function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
 }
 
 function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {
-  const settings = readSettings(callback.headers, following.now, following.limits)
+  const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
   const { callback: _c, failureCallback: _f, ...own } = settings
   const run = following.beginning.meta.delivery
   const config = { ...JSON.parse(run.config), ...configOf(own) }

@@ -6,7 +6,6 @@ import {
   type MessageKind,
   type Outbound,
   type PendingMessage,
-  type SettingLimits,
   type Settled,
 } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
@@ -24,7 +23,6 @@ import { markOf, type RunMeta } from './settings.js'
 export interface KindDeps {
   readonly store: Store
   readonly clock: Clock
-  readonly limits: SettingLimits
   /** A request to this server that is larger is refused; default 16 MiB. */
   readonly bodyLimitBytes?: number | undefined
   readonly flights: Flights
@@ -141,8 +139,8 @@ export class RunMessages implements MessageKind {
       await this.#done(message)
       return NOTHING
     }
-    const { limits, bodyLimitBytes: largestStepBytes = DEFAULT_BODY_LIMIT_BYTES } = this.#deps
-    const effect = effectOf(verdict, { message, outcome, delivery, beginning, limits, largestStepBytes, now })
+    const { bodyLimitBytes: largestStepBytes = DEFAULT_BODY_LIMIT_BYTES } = this.#deps
+    const effect = effectOf(verdict, { message, outcome, delivery, beginning, largestStepBytes, now })
     const args = {
       runSeq: runSeqOf(message),
       message: settling(message, outcome, { kind: 'delivered', keep: false }, now),

@@ -57,7 +57,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes } = deps
-  queue.addKind(new RunMessages({ store, clock, limits, flights, lists, inlineLimitBytes, bodyLimitBytes }))
+  queue.addKind(new RunMessages({ store, clock, flights, lists, inlineLimitBytes, bodyLimitBytes }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {

@@ -57,12 +57,12 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
     }),
     route(listSchedules, async ({ caller: { accountId } }) => {
       const rows = await store.run(operations.schedules.list, { accountId })
-      return rows.map((row) => scheduleView(row, limits))
+      return rows.map((row) => scheduleView(row))
     }),
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const row = await store.run(operations.schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })
-      return scheduleView(row, limits)
+      return scheduleView(row)
     }),
     route(deleteSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const removed = await store.run(operations.schedules.remove, { accountId, scheduleId })

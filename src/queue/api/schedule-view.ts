@@ -4,7 +4,7 @@ import type { ScheduleRow, ScheduleWithStates } from '../../store/operations/sch
 import type { MessageState } from '../../store/schema/index.js'
 import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
 import { forwardedHeaders } from '../publish/forward.js'
-import { readSettings, type SettingLimits } from '../publish/settings.js'
+import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
 import { headersOfSchedule } from '../schedules/schedule.js'
 import { bodyMembers, mutable, settingMembers } from './message-view.js'
 import { redactHeaders } from './redact.js'
@@ -39,9 +39,9 @@ function fireMembers({ schedule, states }: ScheduleWithStates): Partial<Schedule
 }
 
 /** The settings that its messages will have. */
-function messageMembers(row: ScheduleRow, limits: SettingLimits) {
+function messageMembers(row: ScheduleRow) {
   const headers = headersOfSchedule(row)
-  const settings = readSettings(headers, row.created_at, limits)
+  const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
   const config = configOf(settings)
   const labels = labelColumn(settings.labels)
   const columns = { labels, flow_key: settings.flowKey ?? null, queue: row.queue }
@@ -56,14 +56,14 @@ function messageMembers(row: ScheduleRow, limits: SettingLimits) {
 }
 
 /** Shows a schedule. */
-export function scheduleView(row: ScheduleWithStates, limits: SettingLimits): ScheduleView {
+export function scheduleView(row: ScheduleWithStates): ScheduleView {
   const { schedule_id, cron, destination, created_at, caller_ip, paused } = row.schedule
   return {
     scheduleId: schedule_id,
     cron,
     destination,
     createdAt: created_at,
-    ...messageMembers(row.schedule, limits),
+    ...messageMembers(row.schedule),
     ...(caller_ip !== null && { callerIP: caller_ip, callerIp: caller_ip }),
     isPaused: paused === 1,
     ...fireMembers(row),

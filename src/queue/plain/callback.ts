@@ -1,6 +1,6 @@
 import type { NewMessage } from '../../store/operations/messages.js'
 import { draftMessage } from '../publish/draft.js'
-import type { SettingLimits } from '../publish/settings.js'
+import { AS_ACCEPTED } from '../publish/settings.js'
 import type { AttemptOutcome, CallbackConfig, PendingMessage, Redaction } from '../types.js'
 
 /** What a callback tells about. */
@@ -54,12 +54,7 @@ function headersOf({ headers: own }: CallbackConfig, { redact }: PendingMessage[
  * Makes the message that carries a callback. It is a message like any other: signed, retried as often as its own
  * settings or else the original's say, redacted where the original is, with callbacks of its own.
  */
-export function callbackMessage(
-  config: CallbackConfig,
-  facts: CallbackFacts,
-  now: number,
-  limits: SettingLimits,
-): NewMessage {
+export function callbackMessage(config: CallbackConfig, facts: CallbackFacts, now: number): NewMessage {
   const { message } = facts
   const body = new TextEncoder().encode(JSON.stringify(callbackBody(facts)))
   const headers = headersOf(config, message.config)
@@ -67,7 +62,7 @@ export function callbackMessage(
     accountId: message.accountId,
     callerIp: message.callerIp ?? null,
     now,
-    limits,
+    limits: AS_ACCEPTED,
     defaultRetries: message.maxRetries,
   }
   return draftMessage({ destination: config.url, headers, body }, drafting).message

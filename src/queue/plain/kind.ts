@@ -3,7 +3,6 @@ import { operations, type Store } from '../../store/index.js'
 import { type NewMessage, toPendingRows } from '../../store/operations/messages.js'
 import type { MessageEnd, SettleArgs } from '../../store/operations/messages-settle.js'
 import { decideNext } from '../engine/decide.js'
-import type { SettingLimits } from '../publish/settings.js'
 import type {
   AttemptOutcome,
   CallbackConfig,
@@ -46,7 +45,6 @@ const NOTHING_FOLLOWS: Settled = { offers: [] }
 export interface PlainKindDeps {
   readonly store: Store
   readonly clock: Clock
-  readonly limits: SettingLimits
 }
 
 /** Plain messages: sent as they were published; outcomes lead to callbacks and dead letters. */
@@ -87,7 +85,7 @@ export class PlainKind implements MessageKind {
     if (!callback && !failureCallback) return []
     const { queue, seq } = facts.message
     const make = (config: CallbackConfig, about: CallbackFacts): NewMessage => ({
-      ...callbackMessage(config, about, now, this.#deps.limits),
+      ...callbackMessage(config, about, now),
       // The turn of a message of a queue lasts until its callbacks have ended (reference queue 3.8).
       slot_seq: queue === undefined ? null : seq,
     })

@@ -24,6 +24,12 @@ export interface SettingLimits {
   readonly timeoutMs: number
 }
 
+/**
+ * For settings that were accepted before: the limits may be lower by now, which is no reason to refuse them. An attempt
+ * is held to the present limit anyway.
+ */
+export const AS_ACCEPTED: SettingLimits = { timeoutMs: Number.POSITIVE_INFINITY }
+
 /** Everything that the `Upstash-*` headers of a publish request say, checked (reference queue 2.2). */
 export interface Settings {
   readonly method?: string | undefined

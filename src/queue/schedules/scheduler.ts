@@ -6,7 +6,7 @@ import type { PublishEntry } from '../../store/operations/messages-publish.js'
 import type { ScheduleRow } from '../../store/operations/schedules.js'
 import type { Logger } from '../../telemetry/index.js'
 import { draftItem, readGroups } from '../publish/groups.js'
-import type { SettingLimits } from '../publish/settings.js'
+import { AS_ACCEPTED } from '../publish/settings.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** The clock is looked at this often at least: it may have been set while a timer ran. */
@@ -19,7 +19,6 @@ export interface SchedulerDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
-  readonly limits: SettingLimits
   readonly offer: (rows: readonly PendingRow[]) => void
 }
 
@@ -102,12 +101,12 @@ export class Scheduler implements Service {
 
   /** The messages of a fire, or why there are none. */
   async #draft(row: ScheduleRow, now: number): Promise<{ entries: readonly PublishEntry[]; error: string | null }> {
-    const { store, limits } = this.#deps
+    const { store } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, caller_ip: callerIp } = row
     const item = itemOfSchedule(row)
     const groups = await readGroups(store, accountId, [item])
     try {
-      const { entries } = draftItem(item, { accountId, callerIp, now, limits, scheduleId }, groups)
+      const { entries } = draftItem(item, { accountId, callerIp, now, limits: AS_ACCEPTED, scheduleId }, groups)
       return { entries, error: null }
     } catch (error) {
       if (error instanceof HomeportError) return { entries: [], error: error.message }

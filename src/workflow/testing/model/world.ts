@@ -54,7 +54,7 @@ export class World {
     this.#random = random
     const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
     const [lists, limits] = [this.#lists, LIMITS]
-    this.#kind = new RunMessages({ store, clock, limits, lists, flights: this.#flights })
+    this.#kind = new RunMessages({ store, clock, lists, flights: this.#flights })
     const intake = new RunIntake({ store, queue: { offer, refuseForbidden: () => undefined }, clock, limits, lists })
     const publisher = publisherOf(newId('acc_', clock.now()))
     this.#endpoint = { store, intake, lists, publisher, random, offer, ...this.#witness() }
