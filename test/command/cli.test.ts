@@ -67,6 +67,32 @@ describe('databases', () => {
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
   })
 
+  it('have users that are made, changed, given a new password and deleted', async () => {
+    await json('db', 'create', '--name', 'shared', '--region', 'eu-west-1', '--plan', 'payg')
+    const set = async (...rules: string[]) =>
+      JSON.parse(await works('db', 'users', 'set', 'shared', 'alice', '--json', '--', ...rules))
+    const alice = await set('~news:*', '+@read')
+    expect(alice).toMatchObject({ name: 'alice', isOn: true, passwords: 1, keys: ['news:*'], commands: ['+@read'] })
+    const { rest_url: url } = await json('db', 'get', 'shared')
+    const get = async (token: string, key: string) => {
+      const response = await fetch(`${url}/get/${key}`, { headers: { authorization: `Bearer ${token}` } })
+      return response.status
+    }
+    expect(await get(alice.restToken, 'news:1')).toBe(200)
+    expect(await get(alice.restToken, 'other')).toBe(400)
+    const changed = await set('~other', '+get')
+    expect(changed).toMatchObject({ passwords: 1, keys: ['other'], commands: ['+get'] })
+    expect(changed).not.toHaveProperty('password')
+    expect(await get(alice.restToken, 'other')).toBe(200)
+    const renewed = await json('db', 'users', 'password', 'shared', 'alice', '--yes')
+    expect([await get(alice.restToken, 'other'), await get(renewed.restToken, 'other')]).toEqual([401, 200])
+    expect(await works('db', 'users', 'list', 'shared')).toMatch(/\nalice +on +1 +other +\+get/)
+    expect(await cli(['db', 'users', 'delete', 'shared', 'default', '--yes'])).toMatchObject({ code: 2 })
+    expect(await works('db', 'users', 'delete', 'shared', 'alice', '--yes')).toBe('deleted alice\n')
+    expect(await cli(['db', 'users', 'delete', 'shared', 'alice', '--yes'])).toMatchObject({ code: 3 })
+    await works('db', 'delete', 'shared', '--yes')
+  })
+
   it('end with a code that tells what kind of failure it was', async () => {
     expect(await cli(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
     expect(await cli(['db', 'lst'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean list?') })

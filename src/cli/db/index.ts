@@ -11,6 +11,7 @@ import { importCommand } from './import.js'
 import { listCommand } from './list.js'
 import { restoreCommand } from './restore.js'
 import { statsCommand } from './stats.js'
+import { usersCommand } from './users.js'
 import { whyAwakeCommand } from './why-awake.js'
 
 /** `homeport db` with its commands. */
@@ -26,6 +27,7 @@ export const dbCommand = group('db', 'create, change, back up and use databases'
   importCommand,
   exportCommand,
   execCommand,
+  usersCommand,
   statsCommand,
   whyAwakeCommand,
 ])

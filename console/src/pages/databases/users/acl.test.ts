@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { commandsText, NEW_USER, rulesOf, USER_RULES, userOf, valuesOf } from './acl.js'
+import { userOf } from '../../../../../src/contract/acl-users.js'
+import { commandsText, NEW_USER, rulesOf, USER_RULES, valuesOf } from './acl.js'
 
 const LINE = `user alice on #${'a'.repeat(64)} ~news:* %R~seen:* ~~odd &live:* -@all +@read +set`
 

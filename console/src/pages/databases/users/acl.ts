@@ -3,21 +3,9 @@
  * in forms without the sign that rules begin with; whoever knows `%R~` may write it all the same.
  */
 
+import { type AclUser, isBuiltIn, userOf } from '../../../../../src/contract/acl-users.js'
 import type { Reply } from '../../../lib/resp.js'
 import { textOf } from '../../../lib/resp.js'
-
-/** A user as `ACL LIST` tells it. */
-export interface AclUser {
-  readonly name: string
-  readonly isOn: boolean
-  /** How many passwords it has. */
-  readonly passwords: number
-  /** Patterns as they stand in forms: `news:*`, `%R~seen:*`. */
-  readonly keys: readonly string[]
-  readonly channels: readonly string[]
-  /** The rules for commands, each over those before it, without the `-@all` that they begin with. */
-  readonly commands: readonly string[]
-}
 
 /** What the form for a user asks for. */
 export interface UserValues {
@@ -45,34 +33,9 @@ export type Preset = keyof typeof PRESETS
 /** All presets in the order in which they are offered. */
 export const PRESET_NAMES = Object.keys(PRESETS) as Preset[]
 
-/** The users that every database has; nobody can change them. */
-const BUILT_IN = new Set(['default', 'default_ro'])
-
-/** Whether every database has this user. */
-export const isBuiltIn = ({ name }: Pick<AclUser, 'name'>): boolean => BUILT_IN.has(name)
-
-/** Reads a line of `ACL LIST`: `user alice on #… ~news:* resetchannels -@all +@read`. */
-export function userOf(line: string): AclUser {
-  const [, name = '', status, ...rules] = line.split(' ')
-  return {
-    name,
-    isOn: status === 'on',
-    passwords: rules.filter((rule) => rule.startsWith('#')).length,
-    keys: rules.filter((rule) => /^[~%]/.test(rule)).map((rule) => withoutSign(rule, '~')),
-    channels: rules.filter((rule) => rule.startsWith('&')).map((rule) => withoutSign(rule, '&')),
-    commands: rules.filter((rule) => /^[+-]/.test(rule) && rule !== '-@all'),
-  }
-}
-
 /** Reads the answer to `ACL LIST`. */
 export const usersOf = (reply: Reply): AclUser[] =>
   reply.kind === 'list' ? reply.items.map((item) => userOf(textOf(item))) : []
-
-/** A pattern that itself begins like a rule keeps its sign, so that it is read as it was meant. */
-function withoutSign(rule: string, sign: '~' | '&'): string {
-  const pattern = rule.slice(1)
-  return rule.startsWith(sign) && !/^[~%&]/.test(pattern) ? pattern : rule
-}
 
 const linesOf = (text: string): string[] => text.split(/\s+/).filter((line) => line !== '')
 

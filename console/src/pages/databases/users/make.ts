@@ -1,16 +1,9 @@
 /** What is done to the users of a database, as the commands that do it. ACL is for `default`, whose token this is. */
+import { type AclSecrets, type AclUser, type AskAcl, giveSecrets } from '../../../../../src/contract/acl-users.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { queries } from '../../../api/session.js'
 import { textOf } from '../../../lib/resp.js'
-import { type AclUser, rulesOf, type UserValues, usersOf } from './acl.js'
-
-/** What opens a database for a user. It can be read once, when it is made. */
-export interface UserSecrets {
-  readonly name: string
-  /** Taken by AUTH, and by ACL RESTTOKEN. */
-  readonly password: string
-  readonly restToken: string
-}
+import { rulesOf, type UserValues, usersOf } from './acl.js'
 
 /** The key of the users of a database in the cache. */
 export const usersKey = ({ databaseId }: DataPlane): readonly unknown[] => ['data', databaseId, 'users']
@@ -19,14 +12,19 @@ export const usersKey = ({ databaseId }: DataPlane): readonly unknown[] => ['dat
 export const refreshUsers = (plane: DataPlane): Promise<void> =>
   queries.invalidateQueries({ queryKey: usersKey(plane) })
 
+const askOf =
+  (plane: DataPlane): AskAcl =>
+  async (...words) =>
+    textOf(await plane.send(...words))
+
 /** All users of a database. */
 export const readUsers = async (plane: DataPlane): Promise<AclUser[]> => usersOf(await plane.send('ACL', 'LIST'))
 
 /** Makes a user that is not there yet. */
-export async function createUser(plane: DataPlane, values: UserValues): Promise<UserSecrets> {
+export async function createUser(plane: DataPlane, values: UserValues): Promise<AclSecrets> {
   const isTaken = (await readUsers(plane)).some(({ name }) => name === values.name)
   if (isTaken) throw new Error('There is a user with this name already. Choose another name.')
-  return giveSecrets(plane, values.name, rulesOf(values))
+  return giveSecrets(askOf(plane), values.name, rulesOf(values))
 }
 
 /** Changes what a user may do; what opens the database for it stays. */
@@ -35,17 +33,10 @@ export async function changeUser(plane: DataPlane, values: UserValues): Promise<
 }
 
 /** Takes all passwords of a user away and gives it a new one. */
-export const renewSecrets = (plane: DataPlane, name: string): Promise<UserSecrets> =>
-  giveSecrets(plane, name, ['resetpass'])
+export const renewSecrets = (plane: DataPlane, name: string): Promise<AclSecrets> =>
+  giveSecrets(askOf(plane), name, ['resetpass'])
 
 /** Deletes a user; its connections are closed. */
 export async function deleteUser(plane: DataPlane, name: string): Promise<void> {
   await plane.send('ACL', 'DELUSER', name)
-}
-
-/** A password that nobody could guess, set together with the rules, and the REST token that it opens. */
-async function giveSecrets(plane: DataPlane, name: string, rules: readonly string[]): Promise<UserSecrets> {
-  const password = textOf(await plane.send('ACL', 'GENTOKEN', name))
-  await plane.send('ACL', 'SETUSER', name, ...rules, `>${password}`)
-  return { name, password, restToken: textOf(await plane.send('ACL', 'RESTTOKEN', name, password)) }
 }

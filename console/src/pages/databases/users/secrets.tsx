@@ -1,7 +1,7 @@
+import type { AclSecrets } from '../../../../../src/contract/acl-users.js'
 import type { DatabaseRecord } from '../../../../../src/contract/databases.js'
 import { NamedCode } from '../../../components/copy.js'
 import { ShownOnce } from '../../../components/shown-once.js'
-import type { UserSecrets } from './make.js'
 
 /** What opens the database for a user, and how. */
 export function NewSecrets({
@@ -10,7 +10,7 @@ export function NewSecrets({
   onClose,
 }: {
   database: DatabaseRecord
-  made: UserSecrets | undefined
+  made: AclSecrets | undefined
   onClose: () => void
 }) {
   const { name, password, restToken } = made ?? { name: '', password: '', restToken: '' }

@@ -1,11 +1,12 @@
 import { Select, Switch, Textarea, TextInput } from '@mantine/core'
 import { type UseFormReturnType, useForm } from '@mantine/form'
+import type { AclSecrets, AclUser } from '../../../../../src/contract/acl-users.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { NamedCode } from '../../../components/copy.js'
 import { FormDialog } from '../../../components/form-dialog.js'
-import { type AclUser, NEW_USER, PRESET_NAMES, PRESETS, rulesOf, USER_RULES, type UserValues, valuesOf } from './acl.js'
-import { changeUser, createUser, refreshUsers, type UserSecrets } from './make.js'
+import { NEW_USER, PRESET_NAMES, PRESETS, rulesOf, USER_RULES, type UserValues, valuesOf } from './acl.js'
+import { changeUser, createUser, refreshUsers } from './make.js'
 
 /** What the dialog is open for: a new user, or one that there is. */
 export type Editing = { readonly kind: 'new' } | { readonly kind: 'change'; readonly user: AclUser }
@@ -14,7 +15,7 @@ interface UserFormProps {
   readonly plane: DataPlane
   readonly editing: Editing
   readonly onClose: () => void
-  readonly onMade: (made: UserSecrets) => void
+  readonly onMade: (made: AclSecrets) => void
 }
 
 /** Makes a user, or changes what one may do. */
@@ -26,7 +27,7 @@ export function UserForm({ plane, editing, onClose, onMade }: UserFormProps) {
     validate: isNew ? USER_RULES : { commands: USER_RULES.commands },
   })
   const save = useTask(
-    (values: UserValues): Promise<UserSecrets | undefined> =>
+    (values: UserValues): Promise<AclSecrets | undefined> =>
       isNew ? createUser(plane, values) : changeUser(plane, values),
     {
       errors: 'inline',

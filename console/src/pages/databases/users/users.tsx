@@ -2,6 +2,7 @@ import { Alert, Badge, Button, Stack, Text } from '@mantine/core'
 import { IconPlus, IconUsers } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { type AclSecrets, type AclUser, isBuiltIn } from '../../../../../src/contract/acl-users.js'
 import type { DatabaseRecord } from '../../../../../src/contract/databases.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { CALM_MS } from '../../../api/hooks.js'
@@ -14,8 +15,8 @@ import { RowMenu } from '../../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
 import { Status } from '../../../components/status.js'
 import { useDataPlane } from '../use-data-plane.js'
-import { type AclUser, commandsText, isBuiltIn } from './acl.js'
-import { deleteUser, readUsers, refreshUsers, renewSecrets, type UserSecrets, usersKey } from './make.js'
+import { commandsText } from './acl.js'
+import { deleteUser, readUsers, refreshUsers, renewSecrets, usersKey } from './make.js'
 import { NewSecrets } from './secrets.js'
 import { type Editing, UserForm } from './user-form.js'
 
@@ -34,7 +35,7 @@ export function UsersTab({ database }: { database: DatabaseRecord }) {
 
 function Users({ database, plane }: { database: DatabaseRecord; plane: DataPlane }) {
   const [editing, setEditing] = useState<Editing | undefined>()
-  const [made, setMade] = useState<UserSecrets | undefined>()
+  const [made, setMade] = useState<AclSecrets | undefined>()
   const isFree = database.type === 'free'
   const users = useQuery({
     queryKey: usersKey(plane),
@@ -93,7 +94,7 @@ const patternsText = (patterns: readonly string[], none: string): string =>
 function columnsFor(
   plane: DataPlane,
   onEdit: (user: AclUser) => void,
-  onMade: (made: UserSecrets) => void,
+  onMade: (made: AclSecrets) => void,
 ): Column<AclUser>[] {
   return [
     { key: 'name', title: 'Name', render: (user) => <Name user={user} onEdit={onEdit} /> },
@@ -132,7 +133,7 @@ interface ActionsProps {
   readonly plane: DataPlane
   readonly user: AclUser
   readonly onEdit: (user: AclUser) => void
-  readonly onMade: (made: UserSecrets) => void
+  readonly onMade: (made: AclSecrets) => void
 }
 
 function Actions({ plane, user, onEdit, onMade }: ActionsProps) {
