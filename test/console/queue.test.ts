@@ -118,7 +118,12 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   await page.getByText('1 dead letter matches').waitFor()
   await page.getByRole('button', { name: 'Look at them' }).click()
   await page.getByText(`${sinkUrl}/bad`).waitFor()
-  await page.getByLabel('Command line').getByText('homeport queue dlq retry --label broken').waitFor()
+  await page.getByLabel('Delay').fill('soon')
+  await page.getByText('Write a duration').waitFor()
+  await page.getByLabel('Delay').fill('1s')
+  await page.getByLabel('Retries').fill('0')
+  const command = 'homeport queue dlq retry --label broken --delay 1s --retries 0'
+  await page.getByLabel('Command line').getByText(command).waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Go on' }).click()
   await page.getByLabel(/^Type/).fill('1')

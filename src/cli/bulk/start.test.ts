@@ -1,4 +1,5 @@
 import { beforeAll, expect, it, vi } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
 import { type House, startHouse } from '../../bulk/testing/house.js'
 import { startRuns } from '../../bulk/testing/runs.js'
 import type { Store } from '../../store/index.js'
@@ -67,6 +68,24 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       expect(none).toMatchObject({ code: 0, out: `${kind}: 0 items\n` })
     }
   })
+
+  it.each([['bulk start retryDeadLetters --label dead --yes --watch'], ['queue dlq retry --label dead']])(
+    'sends dead letters again with other settings: %s',
+    async (command) => {
+      const published = { 'upstash-retries': '0', 'upstash-label': 'dead' }
+      await house.ask('POST', '/v2/publish/http://127.0.0.1:9/x', {}, published)
+      const messages = async (path: string) => (await house.ask('GET', path)).body as Record<string, object[]>
+      await waitFor(async () => (await messages('/v2/dlq?label=dead')).messages?.length === 1, {
+        what: 'a dead letter',
+      })
+      const settings = ['--delay', '1h', '--retries', '7', '--retry-delay', '1000']
+      expect(await run(...command.split(' '), ...settings)).toMatchObject({ code: 0 })
+      const { events } = await messages('/v2/events?label=dead&state=CREATED&count=1')
+      expect(events).toMatchObject([{ maxRetries: 7, retryDelayExpression: '1000' }])
+      const canceled = await house.ask('DELETE', '/v2/messages?label=dead')
+      expect(canceled.body).toEqual({ cancelled: 1 })
+    },
+  )
 
   it('does nothing unless it is said which items are meant, in one way', async () => {
     expect(await run('bulk', 'start', 'cancelRuns', '--yes')).toMatchObject({ code: 2 })

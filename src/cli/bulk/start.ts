@@ -4,6 +4,7 @@ import { BULK_KINDS, BulkLook, startBulkAction } from '../../contract/bulk.js'
 import { HomeportError } from '../../contract/errors.js'
 import { FAILED } from '../exit-codes.js'
 import { type FilterOptions, filterFlags, filtersOf, requireSelection } from '../queue/filters.js'
+import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
 import { type PlaceOptions, placeFlags } from '../remote/filters.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -16,7 +17,7 @@ import { endOf, watch } from './action.js'
 
 type Kind = (typeof BULK_KINDS)[number]
 
-interface StartOptions extends FilterOptions, PlaceOptions {
+interface StartOptions extends FilterOptions, PlaceOptions, ResendOptions {
   readonly selector?: string
   readonly all?: boolean
   readonly count?: number
@@ -39,7 +40,7 @@ const WORDS: Readonly<Record<Kind, { readonly ids: string; readonly url: string 
 }
 
 const startFlags = (command: Command): Command =>
-  placeFlags(filterFlags(command))
+  resendFlags(placeFlags(filterFlags(command)))
     .option('--all', 'every item')
     .option('--count <number>', 'at most this many', wholeNumber(1))
     .option('--selector <json>', 'which items, in the words of the API, instead of ids and filters')
@@ -72,7 +73,7 @@ export const startCommand = remote<StartOptions, [string, string[]]>({
     const { matched } = look
     if (options.dryRun) return session.show(look, () => `${kind}: ${counted(matched, 'item')}\n${listOf(look)}`)
     await session.confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
-    const accepted = await session.api.call(startBulkAction, { body })
+    const accepted = await session.api.call(startBulkAction, { body, headers: resendHeaders(options) })
     const { actionId } = accepted
     if (options.watch) return await toTheEnd(session, actionId)
     session.show(accepted, () => `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${actionId}\n`)

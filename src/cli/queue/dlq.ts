@@ -8,6 +8,7 @@ import { remote } from '../remote/remote.js'
 import { counted, moment } from '../terminal/figures.js'
 import { renderFacts, renderTable } from '../terminal/table.js'
 import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
+import { type ResendOptions, resendFlags, resendHeaders } from './settings.js'
 
 type Letter = Static<typeof DeadLetter>
 
@@ -78,13 +79,17 @@ const deleteCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
   },
 })
 
-const retryCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
+const retryCommand = remote<FilterOptions & ResendOptions & { all?: boolean }, [string[]]>({
   name: 'retry',
   summary: 'send dead letters again as new messages',
   args: [IDS],
-  flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
-  examples: ['homeport queue dlq retry 1763723456789-0', 'homeport queue dlq retry --url https://example.com/hook'],
-  run: (session, options, ids) => carryOut(session, { kind: 'retryDeadLetters', selector: selection(options, ids) }),
+  flags: (command) => resendFlags(filterFlags(command)).option('--all', 'every dead letter'),
+  examples: [
+    'homeport queue dlq retry 1763723456789-0',
+    'homeport queue dlq retry --url https://example.com/hook --delay 10m --retries 5',
+  ],
+  run: (session, options, ids) =>
+    carryOut(session, { kind: 'retryDeadLetters', selector: selection(options, ids) }, resendHeaders(options)),
 })
 
 function selection(options: FilterOptions & { all?: boolean }, ids: string[]) {

@@ -29,6 +29,21 @@ export interface MessageOptions extends DeliveryOptions {
   readonly contentBasedDeduplication?: boolean
 }
 
+/** What may be other than it was of what is sent again. */
+export type ResendOptions = Pick<DeliveryOptions, 'delay' | 'retries' | 'retryDelay'>
+
+/** The flags for it; those of filters stand beside them. */
+export function resendFlags(command: Command): Command {
+  return command
+    .option('--delay <duration>', 'of what is sent again: wait so long before the first attempt', durationText)
+    .option('--retries <number>', 'of what is sent again: other than it had', wholeNumber(0))
+    .option('--retry-delay <expression>', 'of what is sent again: milliseconds between attempts, other than it had')
+}
+
+/** The headers that say the same to the API. */
+export const resendHeaders = ({ delay, retries, retryDelay }: ResendOptions): Record<string, string> =>
+  deliveryHeaders(given({ delay, retries, retryDelay }))
+
 /** The flags of a delivery; each is a header of the API. */
 export function deliveryFlags(command: Command): Command {
   return command

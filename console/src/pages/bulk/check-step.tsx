@@ -1,4 +1,5 @@
 import { Alert, Button, Group, NumberInput, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import type { UseFormReturnType } from '@mantine/form'
 import { IconAlertTriangle } from '@tabler/icons-react'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { useSettings } from '../../api/session.js'
@@ -9,22 +10,22 @@ import { Panel } from '../../components/page.js'
 import { EmptyState, Loaded } from '../../components/states.js'
 import { useNow } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
-import { type Choice, kindOf, meansEverything, type Settings } from './selector.js'
+import { TimingFields } from '../queue/delivery-fields.js'
+import { type Choice, isSentAgain, kindOf, meansEverything, type Settings } from './selector.js'
 import { cliLine, curlLine } from './terminal.js'
 import type { Look } from './use-look.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
 interface CheckProps {
   readonly choice: Choice
-  readonly settings: Settings
-  readonly onSettings: (settings: Settings) => void
+  readonly form: UseFormReturnType<Settings>
   readonly look: UseQueryResult<Look, Error>
   readonly onBack: () => void
   readonly onNext: (matched: number) => void
 }
 
 /** How many that are, the first of them, how it shall be done, and the same for a terminal. */
-export function CheckStep({ choice, settings, onSettings, look, onBack, onNext }: CheckProps) {
+export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
   const kind = kindOf(choice)
   return (
     <Loaded query={look}>
@@ -44,13 +45,13 @@ export function CheckStep({ choice, settings, onSettings, look, onBack, onNext }
             />
             <Sample kind={kind} matched={matched} sample={sample} />
           </SimpleGrid>
-          <HowPanel kind={kind} settings={settings} onSettings={onSettings} />
-          <Terminal choice={choice} settings={settings} />
+          <HowPanel choice={choice} form={form} />
+          <Terminal choice={choice} settings={form.values} />
           <Group justify="space-between">
             <Button variant="default" onClick={onBack}>
               Change the choice
             </Button>
-            <Button disabled={matched === 0} onClick={() => onNext(matched)}>
+            <Button disabled={matched === 0 || !form.isValid()} onClick={() => onNext(matched)}>
               Go on
             </Button>
           </Group>
@@ -112,25 +113,16 @@ const FENCES = [
   { value: String(24 * HOUR_MS), label: 'For a day' },
 ]
 
-function HowPanel({
-  kind,
-  settings,
-  onSettings,
-}: {
-  kind: Kind
-  settings: Settings
-  onSettings: (settings: Settings) => void
-}) {
+function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
   return (
     <Panel title="How" about="All of it may stay as it is.">
-      <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="md">
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
         <TextInput
           label="Reason"
           description="Kept with the action and its items"
           placeholder="The import was started twice"
           maxLength={500}
-          value={settings.reason}
-          onChange={(event) => onSettings({ ...settings, reason: event.currentTarget.value })}
+          {...form.getInputProps('reason')}
         />
         <NumberInput
           label="At most per second"
@@ -139,16 +131,18 @@ function HowPanel({
           min={1}
           allowDecimal={false}
           allowNegative={false}
-          value={settings.ratePerSecond}
-          onChange={(value) => onSettings({ ...settings, ratePerSecond: typeof value === 'number' ? value : '' })}
+          {...form.getInputProps('ratePerSecond')}
         />
-        {kind === 'cancelRuns' ? (
+        {isSentAgain(choice) ? (
+          <TimingFields form={form} retriesLabel="Retries" retriesElse="As it had before" />
+        ) : null}
+        {kindOf(choice) === 'cancelRuns' ? (
           <Select
             label="Refuse new runs"
             description="Triggers that match are answered 409"
             data={FENCES}
-            value={String(settings.fenceMs)}
-            onChange={(value) => onSettings({ ...settings, fenceMs: Number(value ?? 0) })}
+            value={String(form.values.fenceMs)}
+            onChange={(value) => form.setFieldValue('fenceMs', Number(value ?? 0))}
           />
         ) : null}
       </SimpleGrid>

@@ -9,7 +9,7 @@ import { listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
 import { useChange } from '../../api/hooks.js'
 import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
-import { type Choice, kindOf, type Settings, selectorOf, settingsOf } from './selector.js'
+import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
 import { KIND_WORDS } from './words.js'
 
 /** The last step: whoever goes on has read the number. */
@@ -37,7 +37,10 @@ export function ConfirmStep({
   })
   const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
   const submit = () =>
-    start.mutate({ body: { kind, selector: selectorOf(choice), ...settingsOf(settings, Date.now()) } })
+    start.mutate({
+      body: { kind, selector: selectorOf(choice), ...settingsOf(settings, Date.now()) },
+      headers: sendingHeaders(choice, settings),
+    })
   return (
     <form
       onSubmit={(event) => {

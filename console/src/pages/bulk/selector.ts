@@ -1,6 +1,7 @@
 /** What the wizard selects: as it stands in the address, and as the API takes it. */
 import { BULK_KINDS } from '../../../../src/contract/bulk.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
+import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import type { Kind } from './words.js'
 
@@ -32,10 +33,13 @@ export interface Settings {
   readonly ratePerSecond: number | ''
   /** How long triggers that match are refused, milliseconds; 0 for not at all. */
   readonly fenceMs: number
+  /** Of what is sent again, where it shall be other than it was. */
+  readonly delay: string
+  readonly retries: number | ''
 }
 
 /** Settings of nobody. */
-export const NO_SETTINGS: Settings = { reason: '', ratePerSecond: '', fenceMs: 0 }
+export const NO_SETTINGS: Settings = { reason: '', ratePerSecond: '', fenceMs: 0, delay: '', retries: '' }
 
 /** What is done to what is chosen. */
 export const kindOf = ({ kind = 'cancelRuns' }: Choice): Kind => kind
@@ -97,6 +101,15 @@ function asTaken(choice: Choice, name: FilterName): unknown {
 
 /** Whether nothing is chosen, which means everything. */
 export const meansEverything = (choice: Choice): boolean => Object.keys(selectorOf(choice)).length === 0
+
+const SENT_AGAIN: readonly Kind[] = ['retryDeadLetters', 'resumeRuns', 'restartRuns']
+
+/** Whether the items are delivered once more. */
+export const isSentAgain = (choice: Choice): boolean => SENT_AGAIN.includes(kindOf(choice))
+
+/** The headers of the request, which are settings of what is sent again. */
+export const sendingHeaders = (choice: Choice, { delay, retries }: Settings): Record<string, string> =>
+  isSentAgain(choice) ? headersOf({ ...NO_DELIVERY, delay, retries }, []) : {}
 
 /** What stands beside the selector in the request. */
 export function settingsOf({ reason, ratePerSecond, fenceMs }: Settings, nowMs: number) {

@@ -7,7 +7,7 @@ const NOW = 1_000_000
 
 it('writes the same for a terminal, quoted', () => {
   const choice: Choice = { url: URL, label: `it's`, from: 7 }
-  const settings = { reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
+  const settings = { ...NO_SETTINGS, reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
   expect(cliLine(choice, settings)).toBe(
     `homeport runs cancel --url ${URL} --label 'it'\\''s' --from 7 --reason twice --rate 10 --fence 60m --async --yes`,
   )
@@ -40,6 +40,14 @@ it('says it in the words of the queue for messages and dead letters', () => {
     'homeport queue dlq retry 1-0 2-0',
   )
   expect(cliLine({ kind: 'deleteDeadLetters' }, NO_SETTINGS)).toBe('homeport queue dlq delete --all --yes')
+  const later = { ...NO_SETTINGS, delay: ' 10m ', retries: 0 } as const
+  expect(cliLine({ kind: 'retryDeadLetters', label: 'x' }, later)).toBe(
+    'homeport queue dlq retry --label x --delay 10m --retries 0',
+  )
+  expect(curlLine({ kind: 'retryDeadLetters' }, later, 'http://q', NOW)).toContain(
+    `-H 'upstash-delay: 10m' \\\n  -H 'upstash-retries: 0'`,
+  )
+  expect(cliLine({ kind: 'deleteDeadLetters' }, later)).toBe('homeport queue dlq delete --all --yes')
   expect(cliLine({ kind: 'cancelMessages', host: 'h' }, NO_SETTINGS)).toBe(
     'homeport bulk start cancelMessages --host h --yes',
   )

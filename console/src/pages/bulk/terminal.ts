@@ -1,7 +1,16 @@
 /** The same action from a terminal: as a request, and as a line of the command. */
 import { shellQuote } from '../../../../src/cli/shell.js'
 import { type FilterName, filterNamesOf } from './families.js'
-import { type Choice, kindOf, meansEverything, type Settings, selectorOf, settingsOf } from './selector.js'
+import {
+  type Choice,
+  isSentAgain,
+  kindOf,
+  meansEverything,
+  type Settings,
+  selectorOf,
+  sendingHeaders,
+  settingsOf,
+} from './selector.js'
 import type { Kind } from './words.js'
 
 /** The request that does the same from a terminal. */
@@ -15,6 +24,7 @@ export function curlLine(choice: Choice, settings: Settings, queueUrl: string, n
   return [
     `curl -X ${method} ${shellQuote(`${queueUrl}${path}`)}`,
     `-H "Authorization: Bearer $QSTASH_TOKEN" -H 'Content-Type: application/json'`,
+    ...Object.entries(sendingHeaders(choice, settings)).map(([name, value]) => `-H ${shellQuote(`${name}: ${value}`)}`),
     `-d ${shellQuote(JSON.stringify(body))}`,
   ].join(' \\\n  ')
 }
@@ -65,7 +75,8 @@ export function cliLine(choice: Choice, settings: Settings): string {
   const isSaid = short && whichOf(choice, short) !== undefined && (how.length === 0 || short.settings === 'taken')
   const command = isSaid ? short : startOf(kind)
   const which = whichOf(choice, command) ?? ['--selector', JSON.stringify(selectorOf(choice))]
-  return [`homeport ${command.words}`, ...[...which, ...how, ...command.tail].map(shellQuote)].join(' ')
+  const again = isSentAgain(choice) ? sendingFlags(settings) : []
+  return [`homeport ${command.words}`, ...[...which, ...again, ...how, ...command.tail].map(shellQuote)].join(' ')
 }
 
 /** Ids or flags; `undefined` when one of the filters has no flag. */
@@ -80,6 +91,11 @@ function whichOf(choice: Choice, { flags }: Command): readonly string[] | undefi
 
 const flag = (name: string, value: string | number | undefined): string[] =>
   value === undefined ? [] : [name, String(value)]
+
+const sendingFlags = ({ delay, retries }: Settings): string[] => [
+  ...flag('--delay', delay.trim() === '' ? undefined : delay.trim()),
+  ...flag('--retries', retries === '' ? undefined : retries),
+]
 
 const settingFlags = ({ reason, ratePerSecond, fenceMs }: Settings): string[] => [
   ...flag('--reason', reason.trim() === '' ? undefined : reason.trim()),

@@ -1,10 +1,12 @@
 import { Stack, Stepper } from '@mantine/core'
+import { useForm } from '@mantine/form'
 import { useDebouncedValue, useMediaQuery } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
 import { Page } from '../../components/page.js'
 import { EmptyState } from '../../components/states.js'
+import { DELIVERY_RULES } from '../queue/delivery-form.js'
 import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
 import { ConfirmStep } from './confirm-step.js'
@@ -43,7 +45,11 @@ export function WizardPage() {
 function Wizard() {
   const navigate = useNavigate()
   const [choice, setChoice] = useState<Choice>(route.useSearch())
-  const [settings, setSettings] = useState<Settings>(NO_SETTINGS)
+  const form = useForm<Settings>({
+    initialValues: NO_SETTINGS,
+    validateInputOnChange: true,
+    validate: { delay: DELIVERY_RULES.delay },
+  })
   const [place, setPlace] = useState<Place>({ kind: 'choose' })
   const [settled] = useDebouncedValue(choice, TYPING_MS)
   const look = useLook(settled)
@@ -79,8 +85,7 @@ function Wizard() {
       ) : place.kind === 'check' ? (
         <CheckStep
           choice={choice}
-          settings={settings}
-          onSettings={setSettings}
+          form={form}
           look={look}
           onBack={() => setPlace({ kind: 'choose' })}
           onNext={(matched) => setPlace({ kind: 'confirm', matched })}
@@ -88,7 +93,7 @@ function Wizard() {
       ) : (
         <ConfirmStep
           choice={choice}
-          settings={settings}
+          settings={form.values}
           matched={place.matched}
           onBack={() => setPlace({ kind: 'check' })}
         />

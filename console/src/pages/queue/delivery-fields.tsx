@@ -62,19 +62,42 @@ export function LabelField({ form }: { form: DeliveryFormState }) {
   return <TextInput label="Label" placeholder="To find it again" {...form.getInputProps('label')} />
 }
 
-/** How it is delivered. */
-export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState; retriesLabel: string }) {
+/** A form that has the fields of when it is delivered. */
+export interface TimingFormState {
+  readonly getInputProps: (name: 'delay' | 'retries') => object
+}
+
+/** When it is delivered, and how often that is tried. */
+export function TimingFields({
+  form,
+  retriesLabel,
+  retriesElse,
+}: {
+  form: TimingFormState
+  retriesLabel: string
+  /** What an empty field means. */
+  retriesElse: string
+}) {
   return (
     <>
       <TextInput label="Delay" placeholder="10s, 5m, 1h30m" {...form.getInputProps('delay')} />
       <NumberInput
         label={retriesLabel}
-        placeholder="3"
+        placeholder={retriesElse}
         min={0}
         allowDecimal={false}
         allowNegative={false}
         {...form.getInputProps('retries')}
       />
+    </>
+  )
+}
+
+/** How it is delivered. */
+export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState; retriesLabel: string }) {
+  return (
+    <>
+      <TimingFields form={form} retriesLabel={retriesLabel} retriesElse="3" />
       <TextInput
         label="Failure callback"
         placeholder="URL that is told of the final failure"
