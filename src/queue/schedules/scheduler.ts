@@ -80,7 +80,10 @@ export class Scheduler implements Service {
     try {
       const now = clock.now()
       const { rows } = await store.run(operations.schedules.due, { now, limit: FIRES_PER_READ })
-      for (const row of rows) await this.#fire(row)
+      // Beside each other, because many are due at the same minute: together they need one commit.
+      const fires = await Promise.allSettled(rows.map((row) => this.#fire(row)))
+      const failed = fires.find((fire) => fire.status === 'rejected')
+      if (failed) throw failed.reason
       const { nextAt } = await store.run(operations.schedules.due, { now, limit: 0 })
       return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
     } catch (error) {

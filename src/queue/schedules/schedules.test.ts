@@ -164,6 +164,23 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
   })
 
+  it('fires all that are due at once, whatever is wrong with one of them', async () => {
+    const { accountId } = scene.service
+    const [cron, destination, at] = ['* * * * *', scene.sink.url, T + 29_000]
+    const spoilt = { queue: null, caller_ip: null, body: null, created_at: T, next_at: at, headers: 'no JSON' }
+    await scene.store.run(operations.schedules.put, {
+      ...{ account_id: accountId, schedule_id: 'spoilt', cron, destination },
+      ...spoilt,
+    })
+    try {
+      for (const n of [1, 2, 3]) await scene.client.schedules.create({ destination: `${destination}/${n}`, cron })
+      clock.advance(30_000)
+      await scene.arrived(3)
+    } finally {
+      await scene.store.run(operations.schedules.remove, { accountId, scheduleId: 'spoilt' })
+    }
+  })
+
   it('replaces every setting of a schedule with the same id', async () => {
     const first = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *', body: 'x', retries: 1 }
     await scene.client.schedules.create(first)
