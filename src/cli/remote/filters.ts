@@ -23,7 +23,7 @@ export interface PlaceOptions {
 }
 
 /** How the basic flags are explained. */
-interface BasicWords {
+export interface BasicWords {
   /** `to exactly this URL`. */
   readonly url: string
   /** `not before`. */

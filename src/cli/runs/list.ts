@@ -1,22 +1,14 @@
 import { listRuns, RUN_STATES } from '../../contract/workflow.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
-import {
-  type BasicOptions,
-  basicFlags,
-  type CallerOptions,
-  callerFlags,
-  commonFilters,
-  type PlaceOptions,
-  placeFlags,
-} from '../remote/filters.js'
 import { remote } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'
 import { toneOfState } from '../terminal/colors.js'
 import { duration, fromNow } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
+import { type RunFilterOptions, runFilterFlags, runFilters } from './filters.js'
 import type { SeenRun } from './find.js'
 
-interface ListOptions extends BasicOptions, CallerOptions, PlaceOptions {
+interface ListOptions extends RunFilterOptions {
   readonly state?: (typeof RUN_STATES)[number]
   readonly count: number
   readonly cursor?: string
@@ -29,17 +21,13 @@ export const listCommand = remote<ListOptions>({
   name: 'list',
   summary: 'list workflow runs, newest first',
   flags: (command) => {
-    basicFlags(command, { url: 'of exactly this URL', from: 'made at or after', to: 'made at or before' })
-    command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES))
-    return pageFlags(callerFlags(placeFlags(command), 'triggered'), 20)
+    runFilterFlags(command, { url: 'of exactly this URL', from: 'made at or after', to: 'made at or before' })
+    return pageFlags(command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)), 20)
   },
   examples: ['homeport runs list --state RUN_FAILED --from 1d', 'homeport runs list --label hello --json'],
   run: async ({ api, io, show }, options) => {
-    const { state, url, host, path, count, cursor } = options
-    const query = {
-      ...given({ workflowUrl: url, host, path, state: state && [state], cursor }),
-      ...commonFilters(options),
-    }
+    const { state, count, cursor } = options
+    const query = { ...runFilters(options), ...given({ state: state && [state], cursor }) }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
     const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
     show(page, () => (page.runs.length === 0 ? 'There are no runs that fit.\n' : text()))

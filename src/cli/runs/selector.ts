@@ -3,19 +3,11 @@ import type { Static } from 'typebox'
 import { parseDuration } from '../../base/index.js'
 import type { CancelSelector } from '../../contract/bulk.js'
 import { requireSelection } from '../queue/filters.js'
-import {
-  type BasicOptions,
-  basicFlags,
-  type CallerOptions,
-  callerFlags,
-  commonFilters,
-  type PlaceOptions,
-  placeFlags,
-} from '../remote/filters.js'
 import { durationText, given, wholeNumber } from '../remote/values.js'
+import { type RunFilterOptions, runFilterFlags, runFilters } from './filters.js'
 
 /** What a bulk cancel selects, as a person says it. */
-export interface SelectorOptions extends BasicOptions, CallerOptions, PlaceOptions {
+export interface SelectorOptions extends RunFilterOptions {
   readonly exact?: boolean
   readonly count?: number
   readonly all?: boolean
@@ -29,9 +21,8 @@ export type Selector = Static<typeof CancelSelector>
 
 /** The flags of a selector. */
 export function selectorFlags(command: Command): Command {
-  basicFlags(command, { url: 'whose URL begins so', from: 'created after', to: 'created before' })
-  command.option('--exact', 'the URL is the whole URL')
-  return callerFlags(placeFlags(command), 'triggered')
+  return runFilterFlags(command, { url: 'whose URL begins so', from: 'created after', to: 'created before' })
+    .option('--exact', 'the URL is the whole URL')
     .option('--count <number>', 'at most this many, oldest first', wholeNumber(0))
     .option('--all', 'every run that is not finished')
     .option('--reason <text>', 'why; kept with the action, in its audit entry and in the log of each run')
@@ -44,8 +35,8 @@ export function selectorFlags(command: Command): Command {
  * @throws HomeportError `cli_misused` when nothing is selected, which would mean every run.
  */
 export function selectorOf(options: SelectorOptions, ids: readonly string[]): Selector {
-  const { url, exact, host, path, all } = options
-  const filters = { ...given({ workflowUrl: url, host, path }), ...commonFilters(options) }
+  const { exact, all } = options
+  const filters = runFilters(options)
   requireSelection('runs', ids, filters, all)
   const settings = { ...given({ workflowUrlExactMatch: exact }), ...settingsOf(options) }
   return ids.length > 0 ? { workflowRunIds: [...ids], ...settings } : { ...filters, ...settings }

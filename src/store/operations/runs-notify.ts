@@ -1,6 +1,6 @@
 import { all, first, insertAll, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
-import type { PendingRow } from './messages.js'
+import { PENDING_COLUMNS, type PendingRow } from './messages.js'
 import { type Appending, insertElements } from './runs-append.js'
 import { answeredStep, type WaitRecord, type WaitRow } from './runs-wait.js'
 
@@ -77,27 +77,8 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .where(d.inNumbers('group_key', p.groups))
       .where(d.inTexts('message_id', p.messageIds))
       .where('state', '=', 'pending')
-      .returning((q) => [
-        'seq',
-        'message_id',
-        'account_id',
-        'kind',
-        'group_key',
-        'url',
-        'method',
-        'headers',
-        'config',
-        'max_retries',
-        'retried',
-        'next_at',
-        'created_at',
-        'labels',
-        'flow_key',
-        'caller_ip',
-        'host',
-        'body',
-        q.lit(0).as('body_bytes'),
-      ]),
+      .returning(PENDING_COLUMNS)
+      .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )
 
 /** Ends every wait for an event, and keeps the event for a named run that does not wait for it yet. */

@@ -1,21 +1,18 @@
-import { Button, Drawer, Group, Stack } from '@mantine/core'
-import { IconMailCheck, IconSearch } from '@tabler/icons-react'
+import { Button, Group, Stack } from '@mantine/core'
+import { IconMailCheck } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
 import type { Static } from 'typebox'
 import { listLogs } from '../../../../src/contract/queue.js'
 import { deleteDeadLetter, listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue-dead-letters.js'
 import type { DeadLetter } from '../../../../src/contract/queue-fields.js'
 import { api } from '../../api/client.js'
 import { CALM_MS, useApiPages, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { queries } from '../../api/session.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { FilterGroup } from '../../components/filter-bar.js'
-import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { dateTime, withoutScheme } from '../../lib/format.js'
@@ -24,12 +21,12 @@ import { ToWizard } from '../bulk/to-wizard.js'
 import { FilterField } from './filters.js'
 import { LetterPayloads } from './letter-payloads.js'
 import { answerOf, failedAtMs } from './letters.js'
+import { LETTERS_PAGE, LettersPage } from './letters-page.js'
 import { type DeadSearch, filtersOf } from './search.js'
 
 type Letter = Static<typeof DeadLetter>
 
 const route = getRouteApi('/shell/dead-letters')
-const PAGE = 100
 
 const queryOf = ({ status, ...search }: DeadSearch) => ({
   ...filtersOf(search),
@@ -44,50 +41,32 @@ const WHOLE_SET = [
 /** Messages that could not be delivered. */
 export function DeadLettersPage() {
   const search = route.useSearch()
-  const canWrite = useCanWrite()
-  const [open, setOpen] = useState<Letter | undefined>()
   const pages = useApiPages(
     listDeadLetters,
-    { query: { ...queryOf(search), order: 'latestFirst', count: PAGE, source: 'message' } },
+    { query: { ...queryOf(search), order: 'latestFirst', count: LETTERS_PAGE, source: 'message' } },
     { everyMs: CALM_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  const columns = useMemo(() => columnsFor(setOpen), [])
-  const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
   return (
-    <Page
+    <LettersPage<Letter>
       title="Dead letters"
       about="Messages whose last retry has failed. Mend the destination and send them again, or delete them."
-      actions={
-        canWrite && rows !== undefined && rows.length > 0 ? <ToWizard kinds={WHOLE_SET} search={search} /> : undefined
-      }
-    >
-      <Panel flush title="Dead letters" actions={<Filters search={search} />}>
-        <PagedTable
-          label="Dead letters"
-          columns={columns}
-          pages={pages}
-          rows={rows}
-          rowKey={({ dlqId }) => dlqId}
-          onOpen={setOpen}
-          empty={<Empty isFiltered={Object.keys(search).length > 0} />}
-        />
-      </Panel>
-      <LetterDrawer letter={open} canWrite={canWrite} onClose={() => setOpen(undefined)} />
-    </Page>
+      pages={pages}
+      columns={columnsFor}
+      filters={<Filters search={search} />}
+      empty={{ filtered: 'No dead letter is like this', whole: <AllArrived /> }}
+      isFiltered={Object.keys(search).length > 0}
+      wholeSet={<ToWizard kinds={WHOLE_SET} search={search} />}
+      drawerTitle="A dead letter"
+      letter={(shown) => <LetterBody {...shown} />}
+    />
   )
 }
 
-function Empty({ isFiltered }: { isFiltered: boolean }) {
-  return isFiltered ? (
-    <EmptyState title="No dead letter is like this" icon={IconSearch}>
-      Change the filters, or take them away.
-    </EmptyState>
-  ) : (
-    <EmptyState title="Every message has arrived" icon={IconMailCheck}>
-      A message comes here when its last retry has failed. There is nothing to do.
-    </EmptyState>
-  )
-}
+const AllArrived = () => (
+  <EmptyState title="Every message has arrived" icon={IconMailCheck}>
+    A message comes here when its last retry has failed. There is nothing to do.
+  </EmptyState>
+)
 
 function Filters({ search }: { search: DeadSearch }) {
   const navigate = useNavigate()
@@ -123,22 +102,6 @@ const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[]
   { key: 'label', title: 'Labels', width: '140px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
   { key: 'queue', title: 'Queue', width: '120px', from: 'lg', render: ({ queueName }) => queueName ?? '' },
 ]
-
-function LetterDrawer({
-  letter,
-  canWrite,
-  onClose,
-}: {
-  letter: Letter | undefined
-  canWrite: boolean
-  onClose: () => void
-}) {
-  return (
-    <Drawer opened={letter !== undefined} onClose={onClose} position="right" size="lg" title="A dead letter">
-      {letter === undefined ? null : <LetterBody letter={letter} canWrite={canWrite} onClose={onClose} />}
-    </Drawer>
-  )
-}
 
 function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: boolean; onClose: () => void }) {
   const retry = useChange(retryDeadLetter, {

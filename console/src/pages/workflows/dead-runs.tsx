@@ -1,17 +1,13 @@
-import { Drawer, Group, Stack } from '@mantine/core'
-import { IconRosetteDiscountCheck, IconSearch } from '@tabler/icons-react'
+import { Group, Stack } from '@mantine/core'
+import { IconRosetteDiscountCheck } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
 import type { Static } from 'typebox'
 import type { RunDeadLetter } from '../../../../src/contract/queue-fields.js'
 import { FAILURE_STATES, listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
-import { useCanWrite } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { TextLink } from '../../components/link.js'
-import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
@@ -21,6 +17,7 @@ import { ToWizard } from '../bulk/to-wizard.js'
 import { FilterField } from '../queue/filters.js'
 import { LetterPayloads } from '../queue/letter-payloads.js'
 import { answerOf, failedAtMs } from '../queue/letters.js'
+import { LETTERS_PAGE, LettersPage } from '../queue/letters-page.js'
 import { FilterBar, MomentField } from './filters.js'
 import { ReviveButtons } from './run-actions.js'
 import { type DeadRunSearch, deadRunQueryOf } from './search.js'
@@ -29,7 +26,6 @@ import { FAILURE_WORDS } from './words.js'
 type Letter = Static<typeof RunDeadLetter>
 
 const route = getRouteApi('/shell/runs/dead-letters')
-const PAGE = 100
 
 const WHOLE_SET = [
   ['resumeRuns', 'Resume many…'],
@@ -40,58 +36,35 @@ const WHOLE_SET = [
 /** Runs that have failed and can be taken up again. */
 export function DeadRunsPage() {
   const search = route.useSearch()
-  const canWrite = useCanWrite()
-  const [open, setOpen] = useState<Letter | undefined>()
   const pages = useApiPages(
     listDeadRuns,
-    { query: { ...deadRunQueryOf(search), order: 'latestFirst', count: PAGE } },
+    { query: { ...deadRunQueryOf(search), order: 'latestFirst', count: LETTERS_PAGE } },
     { everyMs: CALM_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
   return (
-    <Page
+    <LettersPage<Letter>
       title="Failed runs"
       about="Runs whose last retry has failed. Mend the endpoint, then resume them where they stood, or restart them from the start."
-      actions={canWrite && rows !== undefined && rows.length > 0 ? <WholeSet search={search} /> : undefined}
-    >
-      <Panel flush title="Failed runs" actions={<Filters search={search} />}>
-        <PagedTable
-          label="Failed runs"
-          columns={COLUMNS}
-          pages={pages}
-          rows={rows}
-          rowKey={({ dlqId }) => dlqId}
-          onOpen={setOpen}
-          empty={<Empty isFiltered={Object.keys(search).length > 0} />}
-        />
-      </Panel>
-      <Drawer
-        opened={open !== undefined}
-        onClose={() => setOpen(undefined)}
-        position="right"
-        size="lg"
-        title="A failed run"
-      >
-        {open === undefined ? null : (
-          <LetterBody letter={open} canWrite={canWrite} onClose={() => setOpen(undefined)} />
-        )}
-      </Drawer>
-    </Page>
+      pages={pages}
+      columns={columnsFor}
+      filters={<Filters search={search} />}
+      empty={{ filtered: 'No failed run is like this', whole: <NoneFailed /> }}
+      isFiltered={Object.keys(search).length > 0}
+      wholeSet={<WholeSet search={search} />}
+      drawerTitle="A failed run"
+      letter={(shown) => <LetterBody {...shown} />}
+    />
   )
 }
 
-function Empty({ isFiltered }: { isFiltered: boolean }) {
-  return isFiltered ? (
-    <EmptyState title="No failed run is like this" icon={IconSearch}>
-      Change the filters, or take them away.
-    </EmptyState>
-  ) : (
-    <EmptyState title="No run has failed" icon={IconRosetteDiscountCheck}>
-      A run comes here when a delivery has used up its retries, or the program said that it failed. There is nothing to
-      do.
-    </EmptyState>
-  )
-}
+const columnsFor = () => COLUMNS
+
+const NoneFailed = () => (
+  <EmptyState title="No run has failed" icon={IconRosetteDiscountCheck}>
+    A run comes here when a delivery has used up its retries, or the program said that it failed. There is nothing to
+    do.
+  </EmptyState>
+)
 
 /** To the wizard with everything that the filters leave. */
 function WholeSet({ search }: { search: DeadRunSearch }) {

@@ -1,0 +1,84 @@
+import { Drawer } from '@mantine/core'
+import { IconSearch } from '@tabler/icons-react'
+import { type ComponentProps, type ReactNode, useMemo, useState } from 'react'
+import { useCanWrite } from '../../api/session.js'
+import type { Column } from '../../components/data-table.js'
+import { Page, Panel } from '../../components/page.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
+
+/** So many dead letters are read at once. */
+export const LETTERS_PAGE = 100
+
+/** A list that is read in pages of dead letters. */
+type LetterPages<Letter> = ComponentProps<typeof PagedTable>['pages'] & {
+  readonly data: { readonly pages: readonly { readonly messages: readonly Letter[] }[] } | undefined
+}
+
+interface LettersPageProps<Letter> {
+  readonly title: string
+  readonly about: string
+  readonly pages: LetterPages<Letter>
+  readonly columns: (open: (letter: Letter) => void) => readonly Column<Letter>[]
+  readonly filters: ReactNode
+  /** What stands in the place of the list when it is empty: because of the filters, or altogether. */
+  readonly empty: { readonly filtered: string; readonly whole: ReactNode }
+  readonly isFiltered: boolean
+  /** What leads on with everything that is listed. */
+  readonly wholeSet: ReactNode
+  readonly drawerTitle: string
+  /** A letter that was opened. */
+  readonly letter: (shown: {
+    readonly letter: Letter
+    readonly canWrite: boolean
+    readonly onClose: () => void
+  }) => ReactNode
+}
+
+/** Dead letters, of messages or of runs: a list with filters, and one of them in a drawer. */
+export function LettersPage<Letter extends { readonly dlqId: string }>({
+  title,
+  about,
+  pages,
+  columns,
+  filters,
+  empty,
+  isFiltered,
+  wholeSet,
+  drawerTitle,
+  letter,
+}: LettersPageProps<Letter>) {
+  const canWrite = useCanWrite()
+  const [open, setOpen] = useState<Letter | undefined>()
+  const onClose = () => setOpen(undefined)
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
+  const shown = useMemo(() => columns(setOpen), [columns])
+  return (
+    <Page
+      title={title}
+      about={about}
+      actions={canWrite && rows !== undefined && rows.length > 0 ? wholeSet : undefined}
+    >
+      <Panel flush title={title} actions={filters}>
+        <PagedTable
+          label={title}
+          columns={shown}
+          pages={pages}
+          rows={rows}
+          rowKey={({ dlqId }) => dlqId}
+          onOpen={setOpen}
+          empty={isFiltered ? <NoneFits title={empty.filtered} /> : empty.whole}
+        />
+      </Panel>
+      <Drawer opened={open !== undefined} onClose={onClose} position="right" size="lg" title={drawerTitle}>
+        {open === undefined ? null : letter({ letter: open, canWrite, onClose })}
+      </Drawer>
+    </Page>
+  )
+}
+
+const NoneFits = ({ title }: { title: string }) => (
+  <EmptyState title={title} icon={IconSearch}>
+    Change the filters, or take them away.
+  </EmptyState>
+)
