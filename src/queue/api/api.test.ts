@@ -308,6 +308,48 @@ describeOnEveryStore('the queue API', (openStore) => {
     }
   })
 
+  it('answers as much as it holds in memory at once, and the rest on further pages', async () => {
+    scene.sink.answer = () => ({ status: 500 })
+    const body = 'x'.repeat(5 * 2 ** 20)
+    for (const label of ['a', 'b']) await scene.client.publish({ url: scene.sink.url, body, label, retries: 0 })
+    await waitFor(async () => (await scene.client.dlq.listMessages({ count: 1, filter: { label: 'b' } })).messages[0], {
+      what: 'the last dead letter',
+    })
+    interface Seen {
+      readonly label: string
+      readonly state: string
+    }
+    const pagesOf = async (target: string, key: string) => {
+      const pages: Seen[][] = []
+      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+        const { answer } = await scene.ask('GET', `${target}&cursor=${cursor}`)
+        const { [key]: seen, cursor: next } = answer as { [key: string]: Seen[] } & { cursor?: string }
+        pages.push(seen as Seen[])
+        cursor = next
+      }
+      return pages
+    }
+    const letters = await pagesOf('/v2/dlq?count=100', 'messages')
+    expect(letters.map((page) => page.map(({ label }) => label))).toEqual([['a'], ['b']])
+    const events = await pagesOf('/v2/events?order=earliestFirst', 'events')
+    expect(events.filter((page) => page.length > 2)).toEqual([])
+    const states = ['CREATED', 'ACTIVE', 'ERROR', 'FAILED']
+    const expected = ['a', 'b'].flatMap((label) => states.map((state) => `${label} ${state}`))
+    expect(events.flat().map(({ label, state }) => `${label} ${state}`)).toEqual(expected)
+    const lean = await scene.ask('GET', '/v2/events?trimBody=0')
+    expect((lean.answer as { events: object[] }).events).toHaveLength(8)
+    scene.sink.answer = () => ({})
+    const again = await scene.ask('POST', '/v2/dlq/retry?count=100', undefined)
+    expect(again).toMatchObject({
+      answer: { responses: [{ messageId: expect.any(String) }], cursor: expect.any(String) },
+    })
+    const [left] = (await pagesOf('/v2/dlq?count=1', 'messages')).flat() as unknown as { dlqId: string }[]
+    const named = await scene.ask('POST', `/v2/dlq/retry?dlqIds=${left?.dlqId}&dlqIds=1-1`)
+    expect((named.answer as { responses: object[] }).responses).toHaveLength(1)
+    await scene.arrived(4)
+    expect(scene.sink.received.slice(2).every((request) => request.body === body)).toBe(true)
+  })
+
   it('signs with the next key after a rotation', async () => {
     const before = scene.service.signingKeys()
     expect(await scene.ask('GET', '/v2/keys')).toEqual({ status: 200, answer: before })

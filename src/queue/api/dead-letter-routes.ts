@@ -111,7 +111,7 @@ async function retry(
 }
 
 const list = (deps: ApiDeps, selector: DeadSelector): Promise<DeadPage> =>
-  deps.store.run(operations.messagesDead.deadLetters, selector)
+  deps.store.run(operations.messagesDead.wholePage, selector)
 
 const remove = (deps: ApiDeps, selector: DeadSelector) =>
   deps.store.run(operations.messagesDead.deleteDeadLetters, selector)

@@ -12,6 +12,8 @@ const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
 /** A request looks through at most so many messages before it answers with what it has and a cursor. */
 const MOST_READS = 20
+/** Entries repeat the body of their message: a page that has so many characters of bodies is full. */
+const PAGE_CHARACTERS = 8 * 2 ** 20
 
 /** The query of a log request. */
 interface WireEvents extends WireFilters {
@@ -65,6 +67,7 @@ class EventReader {
   readonly #states: ReadonlySet<string> | undefined
   readonly #count: number
   readonly #events: EventView[] = []
+  #characters = 0
   #place: Place | undefined
 
   constructor(deps: ApiDeps, wire: WireEvents) {
@@ -79,7 +82,7 @@ class EventReader {
     for (let reads = 0; reads < MOST_READS; reads++) {
       const more = await this.#readSome(accountId, filter)
       if (!more) return { events: this.#events }
-      if (this.#events.length >= this.#count) break
+      if (this.#isFull) break
     }
     const cursor = this.#place && `${this.#place.messageId}.${this.#place.entries}`
     return cursor === undefined ? { events: this.#events } : { events: this.#events, cursor }
@@ -93,20 +96,30 @@ class EventReader {
     const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
     // An entry is never older than its message, so only the later bound narrows the messages.
     const narrowed = { ...filter, fromDate: null }
-    const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ } as const
-    const histories = await this.#deps.store.run(operations.messagesRead.history, args)
+    const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
+    const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
+    const { histories, isFull } = await this.#deps.store.run(operations.messagesRead.history, args)
     for (const history of histories) {
       const { message_id: messageId } = history.message
       const entries = this.#wanted(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
       const isHalf = half?.messageId === messageId
       const first = isHalf ? (order === 'oldestFirst' ? half.entries : Math.max(0, entries.length - half.entries)) : 0
-      const end = Math.min(first + this.#count - this.#events.length, entries.length)
-      this.#events.push(...entries.slice(first, end))
+      let end = first
+      while (end < entries.length && !this.#isFull) this.#add(entries[end++] as EventView)
       const left = entries.length - end
       this.#place = { messageId, entries: order === 'oldestFirst' && left > 0 ? end : left }
-      if (this.#events.length >= this.#count) return true
+      if (this.#isFull) return true
     }
-    return histories.length === MESSAGES_PER_READ
+    return isFull
+  }
+
+  get #isFull(): boolean {
+    return this.#events.length >= this.#count || this.#characters >= PAGE_CHARACTERS
+  }
+
+  #add(entry: EventView): void {
+    this.#events.push(entry)
+    this.#characters += entry.body.length + (entry.responseBody?.length ?? 0)
   }
 
   /** The entries of one message that were asked for, in the order that was asked for. */

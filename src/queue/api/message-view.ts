@@ -46,7 +46,7 @@ export function bodyMembers(body: Uint8Array | null, config: MessageConfig): Pic
 
 /** The body of a message in base64, as log entries carry it. */
 export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig, mostBytes: number): string {
-  if (row.body === null) return ''
+  if (row.body === null || mostBytes === 0) return ''
   if (config.redact?.body) return Buffer.from(redacted(row.body)).toString('base64')
   return base64(row.body.subarray(0, mostBytes))
 }

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import { all, change, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
-import type { MessageRow, NewMessage, PendingRow } from './messages.js'
+import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { contentBytes, firstFitting, fittingParts, inOrderOf } from './messages-sizes.js'
 import { acceptMessages, offersOf } from './queue-turns.js'
 
 /** Which dead letters of an account are meant: those with these ids, else those that pass the filter. */
@@ -19,9 +20,12 @@ export interface DeadSelector {
   readonly limit: number
 }
 
+/** A dead letter without its contents, and how large those are. */
+export type DeadPlace = Pick<MessageRow, 'seq' | 'dlq_id'> & { readonly bytes: number }
+
 /** A page of dead letters and the id to go on after, when there are more. */
-export interface DeadPage {
-  readonly letters: readonly MessageRow[]
+export interface DeadPage<Letter = MessageRow> {
+  readonly letters: readonly Letter[]
   readonly cursor: string | undefined
 }
 
@@ -30,10 +34,10 @@ type DeadQuery = FilterParams & { accountId: string; kind: string; afterAt: numb
 type DeadOrder = 'earliestFirst' | 'latestFirst'
 
 const deadQuery = (order: DeadOrder) =>
-  query<DeadQuery, MessageRow>(({ db, p, d }) =>
+  query<DeadQuery, DeadPlace>(({ db, p, d }) =>
     db
       .selectFrom('messages')
-      .selectAll()
+      .select(['seq', 'dlq_id', contentBytes])
       .where('dlq_id', 'is not', null)
       .where('account_id', '=', p.accountId)
       .where('kind', '=', p.kind)
@@ -48,22 +52,27 @@ const deadQuery = (order: DeadOrder) =>
 
 const BY_FILTER = { earliestFirst: deadQuery('earliestFirst'), latestFirst: deadQuery('latestFirst') }
 
+const FIRST_PLACE = { afterAt: 0, afterSeq: 0 }
+
 interface DeadIdsQuery {
+  afterAt: number
+  afterSeq: number
   accountId: string
   kind: string
   seqs: readonly number[]
   ids: readonly string[]
 }
 
-const byIds = query<DeadIdsQuery, MessageRow>(({ db, p, d }) =>
+const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
   db
     .selectFrom('messages')
-    .selectAll()
+    .select(['seq', 'dlq_id', contentBytes])
     .where(d.inNumbers('seq', p.seqs))
     .where(d.inTexts('dlq_id', p.ids))
     // Written so that the rows are looked up by number: an index on the account leads through all its dead letters.
     .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
     .where('kind', '=', p.kind)
+    .where(sql<boolean>`(finished_at, seq) > (${p.afterAt}, ${p.afterSeq})`)
     .orderBy('finished_at')
     .orderBy('seq'),
 )
@@ -75,13 +84,17 @@ function placeOf(dlqId: string): { afterAt: number; afterSeq: number } {
 }
 
 /** Ids that cannot be one are like ids that name nothing. */
-function* lettersById({ accountId, kind }: DeadSelector, dlqIds: readonly string[]): Transaction<DeadPage> {
+function* lettersById(
+  { accountId, kind, after }: DeadSelector,
+  dlqIds: readonly string[],
+): Transaction<DeadPage<DeadPlace>> {
   const seqs = dlqIds.map((dlqId) => placeOf(dlqId).afterSeq).filter((seq) => Number.isSafeInteger(seq))
-  return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds }), cursor: undefined }
+  const place = after === undefined ? FIRST_PLACE : placeOf(after)
+  return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds, ...place }), cursor: undefined }
 }
 
 /** Selects one more than a page holds, to know whether there is another page. */
-function* page(selector: DeadSelector): Transaction<DeadPage> {
+function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const { accountId, kind, dlqIds, order, after } = selector
   if (dlqIds) return yield* lettersById(selector, dlqIds)
   const end = { afterAt: order === 'earliestFirst' ? 0 : Number.MAX_SAFE_INTEGER, afterSeq: 0 }
@@ -92,8 +105,29 @@ function* page(selector: DeadSelector): Transaction<DeadPage> {
   return { letters, cursor: rows.length > letters.length ? (letters.at(-1)?.dlq_id ?? undefined) : undefined }
 }
 
-/** A page of dead letters. A cursor must have the form `<number>-<number>`. */
+/** A page of dead letters, without their contents. A cursor must have the form `<number>-<number>`. */
 export const deadLetters = read('messages.deadLetters', page)
+
+const whole = query<{ seqs: readonly number[] }, MessageRow>(({ db, p, d }) =>
+  db.selectFrom('messages').selectAll().where(d.inNumbers('seq', p.seqs)),
+)
+
+function* wholeLetters(places: readonly DeadPlace[]): Transaction<MessageRow[]> {
+  if (places.length === 0) return []
+  return inOrderOf(places, yield* all(whole, { seqs: places.map((place) => place.seq) }))
+}
+
+/** As much of a page as is held in memory at once; a page that was cut short has a cursor. */
+function cutShort({ letters, cursor }: DeadPage<DeadPlace>): DeadPage<DeadPlace> {
+  const fitting = firstFitting(letters)
+  return { letters: fitting, cursor: fitting.length < letters.length ? (fitting.at(-1)?.dlq_id ?? undefined) : cursor }
+}
+
+/** A page of whole dead letters, which may be shorter than was asked for when they are large. */
+export const wholePage = read('messages.wholeDeadLetters', function* (selector: DeadSelector): Transaction<DeadPage> {
+  const { letters, cursor } = cutShort(yield* page(selector))
+  return { letters: yield* wholeLetters(letters), cursor }
+})
 
 const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
   d.forUpdate(
@@ -111,7 +145,7 @@ export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelec
 })
 
 /** A page that this transaction alone acts on: what another one has just taken is left to that. */
-function* takePage(selector: DeadSelector): Transaction<DeadPage> {
+function* takePage(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const { letters, cursor } = yield* page(selector)
   const rows = letters.length > 0 ? yield* all(stillDead, { seqs: letters.map((letter) => letter.seq) }) : []
   const mine = new Set(rows.map((row) => row.seq))
@@ -201,28 +235,35 @@ export const retryDeadLetters = write('messages.retryDeadLetters', function* (ar
   offers: PendingRow[]
   cursor: string | undefined
 }> {
-  const { letters, cursor } = yield* takePage(args.selector)
+  const taken = yield* takePage(args.selector)
+  // Letters that were named are sent again all at once: nobody turns pages of them.
+  const { letters, cursor } = args.selector.dlqIds ? taken : cutShort(taken)
   return { ...(yield* sendAgain(letters, args)), cursor }
 })
 
 type Again = Pick<RetryArgs, 'ids' | 'at' | 'revision'>
 
 function* sendAgain(
-  letters: readonly MessageRow[],
+  letters: readonly DeadPlace[],
   { ids, at, revision }: Again,
 ): Transaction<{ messageIds: string[]; offers: PendingRow[] }> {
-  if (letters.length === 0) return { messageIds: [], offers: [] }
+  const messageIds = ids.slice(0, letters.length)
+  if (letters.length === 0) return { messageIds, offers: [] }
   yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
-  const fresh = letters.map((letter, index) => revive(letter, ids[index] ?? '', at, revision))
-  const messageIds = fresh.map((message) => message.message_id)
-  return { messageIds, offers: offersOf(fresh, yield* acceptMessages(fresh, at)) }
+  const offers: PendingRow[] = []
+  let next = 0
+  for (const part of fittingParts(letters)) {
+    const fresh = (yield* wholeLetters(part)).map((letter) => revive(letter, messageIds[next++] ?? '', at, revision))
+    offers.push(...offersOf(fresh, yield* acceptMessages(fresh, at)).map(withoutLargeBody))
+  }
+  return { messageIds, offers }
 }
 
-const deadBySeq = query<{ seqs: readonly number[] }, MessageRow>(({ db, p, d }) =>
+const deadBySeq = query<{ seqs: readonly number[] }, DeadPlace>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('messages')
-      .selectAll()
+      .select(['seq', 'dlq_id', contentBytes])
       .where(d.inNumbers('seq', p.seqs))
       .where('dlq_id', 'is not', null)
       .orderBy('seq'),

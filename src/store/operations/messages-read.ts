@@ -1,9 +1,10 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageAttemptsTable } from '../schema/messages.js'
-import type { MessageRow } from './messages.js'
+import { type MessageRow, PENDING_COLUMNS } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { contentBytes, firstFitting, inOrderOf } from './messages-sizes.js'
 
 /** A failed attempt as it is stored. */
 export type AttemptRow = Selectable<MessageAttemptsTable>
@@ -35,12 +36,23 @@ type HistoryQuery = FilterParams & { accountId: string; kind: string; after: str
 
 type HistoryOrder = 'newestFirst' | 'oldestFirst'
 
+/** Whether what was sent and answered is wanted, or only that it was. */
+export type Bodies = 'whole' | 'none'
+
+/** A message without its contents, and how large those are. */
+type MessagePlace = Pick<MessageRow, 'seq' | 'retried'> & { readonly bytes: number; readonly attempt_bytes: number }
+
+/** What the answers to failed attempts take that were followed by another one. */
+const attemptBytes = sql<number>`case when retried > 0
+  then (select coalesce(sum(length(a.body)), 0) from message_attempts as a where a.message_seq = messages.seq)
+  else 0 end`.as('attempt_bytes')
+
 /** With ids a message is looked up, without them the account's messages are walked over: two texts, two plans. */
 const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
-  query<HistoryQuery, MessageRow>(({ db, p, d }) =>
+  query<HistoryQuery, MessagePlace>(({ db, p, d }) =>
     db
       .selectFrom('messages')
-      .selectAll()
+      .select(['seq', 'retried', contentBytes, attemptBytes])
       .where('account_id', '=', p.accountId)
       .$if(by === 'ids', (builder) => builder.where(d.inTexts('message_id', p.messageIds)))
       .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
@@ -55,14 +67,35 @@ const HISTORIES = {
   oldestFirst: { ids: historyQuery('oldestFirst', 'ids'), filter: historyQuery('oldestFirst', 'filter') },
 }
 
-const attemptsOf = query<{ seqs: readonly number[] }, AttemptRow>(({ db, p, d }) =>
-  db
-    .selectFrom('message_attempts')
-    .selectAll()
-    .where(d.inNumbers('message_seq', p.seqs))
-    .orderBy('message_seq')
-    .orderBy('retried'),
-)
+type OfSeqs = { seqs: readonly number[] }
+
+const noBytes = sql<Uint8Array | null>`null`
+
+const rowsOf = {
+  whole: query<OfSeqs, MessageRow>(({ db, p, d }) =>
+    db.selectFrom('messages').selectAll().where(d.inNumbers('seq', p.seqs)),
+  ),
+  none: query<OfSeqs, MessageRow>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select([...PENDING_COLUMNS, 'state', 'path', 'finished_at', 'started_at', 'error', 'dlq_id'])
+      .select(['response_status', 'response_headers', noBytes.as('response_body'), noBytes.as('body')])
+      .where(d.inNumbers('seq', p.seqs)),
+  ),
+}
+
+const attemptsQuery = (bodies: Bodies) =>
+  query<OfSeqs, AttemptRow>(({ db, p, d }) =>
+    db
+      .selectFrom('message_attempts')
+      .select(['message_seq', 'retried', 'started_at', 'finished_at', 'status', 'headers', 'error', 'next_at'])
+      .select(bodies === 'whole' ? 'body' : noBytes.as('body'))
+      .where(d.inNumbers('message_seq', p.seqs))
+      .orderBy('message_seq')
+      .orderBy('retried'),
+  )
+
+const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') }
 
 /** Above every id, which consist of ASCII letters, digits and `_`. */
 const LAST_ID = '~'
@@ -76,15 +109,34 @@ export interface HistoryArgs {
   /** The page begins after this message id; `undefined` for the first page. */
   readonly after: string | undefined
   readonly limit: number
+  readonly bodies: Bodies
 }
 
-/** Messages of an account by creation, with their failed attempts. Dates of the filter hold for the creation. */
-export const history = read('messages.history', function* (args: HistoryArgs): Transaction<MessageHistory[]> {
-  const { accountId, kind, limit } = args
+/** A page of histories. */
+export interface HistoryPage {
+  readonly histories: readonly MessageHistory[]
+  /** Whether the page is full: after its last message there may be others. */
+  readonly isFull: boolean
+}
+
+/**
+ * Messages of an account by creation, with their failed attempts. Dates of the filter hold for the creation. Where they
+ * are large the page is shorter than was asked for.
+ */
+export const history = read('messages.history', function* (args: HistoryArgs): Transaction<HistoryPage> {
+  const { accountId, kind, limit, bodies } = args
   const after = args.after ?? (args.order === 'newestFirst' ? LAST_ID : '')
   const params = { ...filterParams(args.filter), accountId, kind, after, limit }
-  const rows = yield* all(HISTORIES[args.order][args.filter.messageIds.length > 0 ? 'ids' : 'filter'], params)
-  const retried = rows.filter((row) => row.retried > 0).map((row) => row.seq)
-  const attempts = retried.length > 0 ? yield* all(attemptsOf, { seqs: retried }) : []
-  return rows.map((row) => ({ message: row, attempts: attempts.filter((attempt) => attempt.message_seq === row.seq) }))
+  const found = yield* all(HISTORIES[args.order][args.filter.messageIds.length > 0 ? 'ids' : 'filter'], params)
+  // A sum is a text in PostgreSQL.
+  const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
+  const places = bodies === 'whole' ? firstFitting(sized) : sized
+  const rows = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
+  const retried = places.filter((place) => place.retried > 0).map((place) => place.seq)
+  const attempts = retried.length > 0 ? yield* all(attemptsOf[bodies], { seqs: retried }) : []
+  const histories = inOrderOf(places, rows).map((row) => ({
+    message: row,
+    attempts: attempts.filter((attempt) => attempt.message_seq === row.seq),
+  }))
+  return { histories, isFull: places.length < found.length || found.length === limit }
 })

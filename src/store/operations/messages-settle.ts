@@ -99,6 +99,14 @@ function* finishAs(args: SettleArgs, state: 'delivered' | 'failed', dlqId: strin
   return (yield* change(finish, { seq, retried, state, at, startedAt, status, headers, body, error, dlqId })) === 1
 }
 
+/** Of an answer that another attempt follows, so much is kept, and the newest so many of them. */
+const ATTEMPT_BODY_BYTES = 64 * 1024
+const MOST_ATTEMPTS = 100
+
+const forgetAttempts = query<{ seq: number; upTo: number }>(({ db, p }) =>
+  db.deleteFrom('message_attempts').where('message_seq', '=', p.seq).where('retried', '<=', p.upTo),
+)
+
 function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
   const { seq, retried, at, attempt } = args
   if ((yield* change(postpone, { seq, retried, nextRetried: retried + 1, nextAt })) !== 1) return false
@@ -109,11 +117,12 @@ function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
     finished_at: at,
     status: attempt.status,
     headers: attempt.headers,
-    body: attempt.body,
+    body: attempt.body && attempt.body.subarray(0, ATTEMPT_BODY_BYTES),
     error: attempt.error,
     next_at: nextAt,
   }
   yield* insertAll('message_attempts', [row])
+  if (retried >= MOST_ATTEMPTS) yield* change(forgetAttempts, { seq, upTo: retried - MOST_ATTEMPTS })
   return true
 }
 

@@ -120,8 +120,34 @@ describeOnEveryStore('message operations', (openStore) => {
       order: 'newestFirst',
       after: undefined,
       limit: 10,
+      bodies: 'whole',
     })
-    expect(history.map(({ message }) => message.url)).toEqual(['http://follow.test/', 'http://x.test/a'])
+    expect(history.histories.map(({ message }) => message.url)).toEqual(['http://follow.test/', 'http://x.test/a'])
+  })
+
+  it('keeps the newest of very many failed attempts, and the beginning of what was answered', async () => {
+    const [seq = 0] = await insert(make())
+    const body = new Uint8Array(70_000).fill(7)
+    for (let retried = 0; retried < 103; retried++) {
+      const retry = settling(seq, { kind: 'retry', nextAt: T }, retried)
+      await settle({ ...retry, attempt: { ...attempt, body: retried < 100 ? null : body } })
+    }
+    const args = {
+      accountId,
+      kind: 'http',
+      filter: ANY_MESSAGE,
+      order: 'newestFirst' as const,
+      after: undefined,
+      limit: 2,
+    }
+    const read = async (bodies: 'whole' | 'none') => {
+      const { histories } = await store.run(operations.messagesRead.history, { ...args, bodies })
+      return histories[0]?.attempts ?? []
+    }
+    const attempts = await read('whole')
+    expect(attempts.map(({ retried }) => retried)).toEqual(Array.from({ length: 100 }, (_, index) => index + 3))
+    expect(attempts.at(-1)?.body).toEqual(body.slice(0, 65_536))
+    expect((await read('none')).at(-1)).toMatchObject({ retried: 102, body: null })
   })
 
   it('deletes a delivered message whose owner keeps no log here, with its attempts', async () => {
@@ -339,7 +365,8 @@ describeOnEveryStore('message operations', (openStore) => {
       order: 'oldestFirst',
       after: undefined,
       limit: 10,
+      bodies: 'none',
     })
-    expect(left.map(({ message }) => message.seq)).toEqual([seqs[1], seqs[3]])
+    expect(left.histories.map(({ message }) => message.seq)).toEqual([seqs[1], seqs[3]])
   })
 })

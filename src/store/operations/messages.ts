@@ -55,6 +55,13 @@ export interface PendingRow
   readonly held?: true
 }
 
+/** Bodies up to this size go along to the engine; larger ones it reads when it sends them. */
+export const LARGEST_BODY_ALONG = 8 * 1024
+
+/** The engine's view of a message, without its body when that is large. */
+export const withoutLargeBody = (row: PendingRow): PendingRow =>
+  row.body_bytes > LARGEST_BODY_ALONG ? { ...row, body: null } : row
+
 /** A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
 

@@ -4,6 +4,7 @@ import {
   bodyBytes,
   bodyUpTo,
   insertMessages,
+  LARGEST_BODY_ALONG,
   type NewMessage,
   PENDING_COLUMNS,
   type PendingRow,
@@ -18,9 +19,6 @@ import {
  * Turns are given within the transactions that make room for them: storing a message, ending one, changing the queue.
  * So nothing has to look for queues that stand still, and a crash leaves none behind.
  */
-
-/** Bodies up to this size go along to the engine; larger ones it reads when it sends them. */
-const LARGEST_BODY = 8 * 1024
 
 interface OfQueue {
   accountId: string
@@ -63,7 +61,7 @@ const nextHeld = query<OfQueue & { limit: number }, PendingRow>(({ db, p }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
-    .select([bodyBytes, bodyUpTo(LARGEST_BODY)])
+    .select([bodyBytes, bodyUpTo(LARGEST_BODY_ALONG)])
     .where('account_id', '=', p.accountId)
     .where('queue', '=', p.name)
     .where('finished_at', 'is', null)
