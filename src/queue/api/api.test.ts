@@ -331,9 +331,9 @@ describeOnEveryStore('the queue API', (openStore) => {
     }
     const letters = await pagesOf('/v2/dlq?count=100', 'messages')
     expect(letters.map((page) => page.map(({ label }) => label))).toEqual([['a'], ['b']])
-    const events = await pagesOf('/v2/events?order=earliestFirst', 'events')
+    const events = await pagesOf('/v2/events?order=earliestFirst&state=CREATED&state=FAILED', 'events')
     expect(events.filter((page) => page.length > 2)).toEqual([])
-    const states = ['CREATED', 'ACTIVE', 'ERROR', 'FAILED']
+    const states = ['CREATED', 'FAILED']
     const expected = ['a', 'b'].flatMap((label) => states.map((state) => `${label} ${state}`))
     expect(events.flat().map(({ label, state }) => `${label} ${state}`)).toEqual(expected)
     const lean = await scene.ask('GET', '/v2/events?trimBody=0')
