@@ -7,11 +7,16 @@ import { type ApiDeps, PLAIN } from './deps.js'
 /** So many are canceled in one transaction; other traffic goes on between two. */
 const CHUNK = 1_000
 
-/** What is canceled: at most `most` messages of an account that pass a filter and were published before now. */
+/** What is canceled: at most `most` messages of an account that pass a filter. */
 export interface CancelRequest {
   readonly accountId: string
   readonly filter: MessageFilter
   readonly most: number
+  /**
+   * Which of them, when no ids are named: those that were published before now, so that the set does not grow while it
+   * is worked on, or all there are, also those from before the clock was set back. Default `published`.
+   */
+  readonly meaning?: 'published' | 'all'
 }
 
 /**
@@ -26,15 +31,16 @@ export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<
 
 async function cancelThose(
   deps: ApiDeps,
-  { accountId, filter, most }: CancelRequest,
+  { accountId, filter, most, meaning }: CancelRequest,
   state: PendingSelector['state'],
   at: number,
 ): Promise<number> {
+  const createdUpTo = meaning === 'all' || filter.messageIds.length > 0 ? Number.MAX_SAFE_INTEGER : at
   let after: DuePlace | undefined = FIRST_DUE
   let cancelled = 0
   while (after && cancelled < most) {
     const limit = Math.min(CHUNK, most - cancelled)
-    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo: at, after, limit }
+    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await deps.store.run(operations.messagesCancel.selectPending, selector)
     cancelled += await end(deps, places, at)
     after = next
