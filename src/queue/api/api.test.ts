@@ -308,6 +308,21 @@ describeOnEveryStore('the queue API', (openStore) => {
     }
   })
 
+  it('does not give the limits of one flow-control key to another that a dead letter is sent again with', async () => {
+    const letter = await deadLetter('limited', {
+      'Upstash-Flow-Control-Key': 'old',
+      'Upstash-Flow-Control-Value': 'parallelism=3',
+    })
+    const retry = async (key: string) => {
+      const headers = { ...scene.service.auth, 'Upstash-Flow-Control-Key': key, 'Upstash-Delay': '7d' }
+      const target = `${scene.service.url}/v2/dlq/retry/${letter?.dlqId}`
+      expect((await fetch(target, { method: 'POST', headers })).status).toBe(201)
+      return scene.client.flowControl.get(key)
+    }
+    expect(await retry('new')).toMatchObject({ parallelismMax: 0 })
+    expect(await scene.client.flowControl.get('old')).toMatchObject({ parallelismMax: 3 })
+  })
+
   it('answers as much as it holds in memory at once, and the rest on further pages', async () => {
     scene.sink.answer = () => ({ status: 500 })
     const body = 'x'.repeat(5 * 2 ** 20)

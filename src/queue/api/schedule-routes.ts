@@ -20,15 +20,9 @@ const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
 async function setPaused(deps: ApiDeps, accountId: string, scheduleId: string, paused: 0 | 1) {
   const { store, clock, schedulesChanged } = deps
   const found = await store.run(operations.schedules.get, { accountId, scheduleId })
-  // A schedule that goes on already keeps its next fire.
-  const nextAt =
-    found && paused === found.schedule.paused
-      ? found.schedule.next_at
-      : found && paused === 0
-        ? nextFire(found.schedule, clock.now())
-        : null
-  const changed = await store.run(operations.schedules.setPaused, { accountId, scheduleId, paused, nextAt })
-  if (changed === 0) throw new HomeportError('schedule_not_found', { scheduleId })
+  if (!found) throw new HomeportError('schedule_not_found', { scheduleId })
+  const nextAt = paused === 1 ? null : nextFire(found.schedule, clock.now())
+  await store.run(operations.schedules.setPaused, { accountId, scheduleId, paused, nextAt })
   schedulesChanged()
   return {}
 }

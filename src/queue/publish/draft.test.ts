@@ -52,6 +52,18 @@ describe('a draft', () => {
     expect(headersOf(headers)).toEqual({ 'X-B': ['2'] })
   })
 
+  it('sends what is meant for the destination, also where the request has a header of that name', () => {
+    const both = [
+      ['x-a', 'of the request'],
+      ['upstash-forward-x-a', 'meant'],
+    ]
+    for (const order of [both, [...both].reverse()]) {
+      expect(headersOf({ 'upstash-header-forward': 'true', ...Object.fromEntries(order) })).toEqual({
+        'X-A': ['meant'],
+      })
+    }
+  })
+
   it('refuses header names and values that would break the request', () => {
     expect(() => draft({ 'upstash-forward-x a': '1' })).toThrow('cannot stand')
     expect(() => draft({ 'upstash-forward-x': 'a\r\nb: c' })).toThrow('cannot stand')

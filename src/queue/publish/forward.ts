@@ -14,6 +14,8 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
   for (const [name, value] of Object.entries(headers)) {
     const target = targetName(name, forwardAll)
     if (target === undefined || isConnectionHeader(target)) continue
+    // What the publisher says for the destination stands above what the request happened to have.
+    if (target === name && target !== 'content-type' && headers[PREFIX + name] !== undefined) continue
     if (!isValidHeader(target, value)) {
       throw new HomeportError('invalid_request', {
         problem: `The header ${JSON.stringify(name)} has a name or value that cannot stand in an HTTP request. Correct it.`,

@@ -206,6 +206,14 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await fires()).toBe(0)
   })
 
+  it('stays at its fire when it is resumed without having been paused, however old what somebody knows of it is', async () => {
+    const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
+    const stale = { accountId: scene.service.accountId, scheduleId, paused: 0 as const, nextAt: T - 30_000 }
+    await scene.store.run(operations.schedules.setPaused, stale)
+    await scene.client.schedules.resume({ schedule: scheduleId })
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
+  })
+
   it('publishes to groups and into queues, and says why when it cannot', async () => {
     await scene.client.urlGroups.addEndpoints({
       name: 'g',

@@ -198,6 +198,13 @@ export interface RetryArgs {
   readonly revision: Revision
 }
 
+/** The limits of a message are those of its flow-control key: another key has others. Both are written by this program. */
+function revisedConfig(letter: MessageRow, revision: Revision): object {
+  const { flow, ...stored } = JSON.parse(letter.config)
+  const isSameKey = revision.flowKey === undefined || revision.flowKey === letter.flow_key
+  return { ...stored, ...(flow && isSameKey && { flow }), ...JSON.parse(revision.config) }
+}
+
 function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {
   const { account_id, kind, group_key, url, method, headers, body, caller_ip, host, path } = letter
   const { topic, endpoint, queue, schedule_id } = letter
@@ -210,7 +217,7 @@ function revive(letter: MessageRow, messageId: string, at: number, revision: Rev
     method,
     headers,
     body,
-    config: JSON.stringify({ ...JSON.parse(letter.config), ...JSON.parse(revision.config) }),
+    config: JSON.stringify(revisedConfig(letter, revision)),
     max_retries: revision.maxRetries ?? letter.max_retries,
     next_at: revision.nextAt,
     created_at: at,

@@ -116,10 +116,11 @@ const pauseOne = query<OfSchedule & { paused: number; nextAt: number | null }>((
     .updateTable('schedules')
     .set({ paused: p.paused, next_at: p.nextAt })
     .where('account_id', '=', p.accountId)
-    .where('schedule_id', '=', p.scheduleId),
+    .where('schedule_id', '=', p.scheduleId)
+    .where('paused', '<>', p.paused),
 )
 
-/** Pauses a schedule or lets it go on, with its next fire. Answers how many there were. */
+/** Pauses a schedule, or lets it go on with this next fire. Answers how many changed: none when it was so already. */
 export const setPaused = write(
   'schedules.setPaused',
   function* (args: OfSchedule & { paused: 0 | 1; nextAt: number | null }): Transaction<number> {
