@@ -117,6 +117,22 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(scene.sink.received.find((got) => got.target === '/each')?.headers['x-which']).toBe('callback')
   })
 
+  it('refuses a request that would make more messages than others can wait for', async () => {
+    const [names, destination] = [Array.from({ length: 101 }, (_, n) => n), scene.sink.url]
+    await scene.client.urlGroups.addEndpoints({
+      name: 'wide',
+      endpoints: names.map((n) => ({ url: `${destination}/${n}` })),
+    })
+    for (const [item, count] of [
+      [{ destination }, 10_001],
+      [{ destination: 'wide' }, 100],
+    ] as const) {
+      const { status, answer } = await scene.ask('POST', '/v2/batch', Array<object>(count).fill(item))
+      expect([status, answer]).toEqual([412, { error: expect.stringContaining('10000 messages in one request') }])
+    }
+    expect((await scene.client.logs()).logs).toEqual([])
+  })
+
   it('publishes a batch in order and refuses a wrong item alone', async () => {
     const response = await fetch(`${scene.service.url}/v2/batch`, {
       method: 'POST',

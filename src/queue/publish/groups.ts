@@ -44,6 +44,14 @@ async function readNamed(store: Store, accountId: string, names: ReadonlySet<str
   return groups
 }
 
+/** How many messages items make, each for as many endpoints as its group has. */
+export function countMessages(items: readonly Pick<PublishItem, 'destination'>[], groups: UrlGroups): number {
+  return items.reduce((sum, { destination }) => {
+    const group = groups.get(groupNameOf(destination) ?? '')
+    return sum + (group?.endpoints.length ?? 1)
+  }, 0)
+}
+
 /** What is stored for one item: one message, or one for each endpoint of a URL group. */
 export interface ItemDraft {
   readonly kind: 'single' | 'group'

@@ -7,7 +7,7 @@ import { offersOf } from '../../store/operations/queue-turns.js'
 import type { TargetPolicy } from '../engine/targets.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
 import { refuseForbiddenItem } from './forbidden.js'
-import { draftItem, readGroups } from './groups.js'
+import { countMessages, draftItem, readGroups } from './groups.js'
 import type { SettingLimits } from './settings.js'
 
 /** What publishing works with. */
@@ -19,6 +19,15 @@ export interface PublishingDeps {
   readonly targets: TargetPolicy
   /** Takes messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
+}
+
+/** More messages of one request would keep everybody else waiting while they are made and stored. */
+const MOST_MESSAGES = 10_000
+
+function refuseTooMany(messages: number): void {
+  if (messages <= MOST_MESSAGES) return
+  const limit = `${MOST_MESSAGES} messages in one request`
+  throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
 }
 
 /** The answer to an item: what a batch says, or the error that a request with only this item ends with. */
@@ -42,9 +51,11 @@ export class Publishing {
 
   /**
    * Publishes the items of one request; answers stand in the order of the items.
-   * @throws HomeportError what an intake refuses the whole request with; then no plain message was published either.
+   * @throws HomeportError what an intake refuses the whole request with, or `setting_limit` for more messages than one
+   * request may bring; then no plain message was published either.
    */
   publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+    refuseTooMany(items.length)
     const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
     return isPlain ? this.#publishPlain(publisher, items) : this.#publishShares(publisher, items)
   }
@@ -91,6 +102,7 @@ export class Publishing {
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading
+    if (groups.size > 0) refuseTooMany(countMessages(items, groups))
     const drafts = items.map((item) =>
       attempt(() => {
         const draft = draftItem(item, drafting, groups)
