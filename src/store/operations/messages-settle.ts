@@ -117,7 +117,7 @@ function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
     finished_at: at,
     status: attempt.status,
     headers: attempt.headers,
-    body: attempt.body && attempt.body.subarray(0, ATTEMPT_BODY_BYTES),
+    body: attempt.body?.subarray(0, ATTEMPT_BODY_BYTES) ?? null,
     error: attempt.error,
     next_at: nextAt,
   }
