@@ -225,11 +225,8 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
   })
   return {
     services: [tls, fleet, databases, databases.usage],
-    gateway,
     backups: databases.backups,
-    memory,
-    databases,
-    fleet,
+    ...{ databases, fleet, gateway, memory },
     routes: databaseRoutes(databases),
   }
 }
