@@ -40,4 +40,37 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     await store.run(operations.runs.submit, { accountId, submissions: [submission], at: AT })
     expect((await store.run(operations.runs.logPage, page)).pastAttempts).toEqual([])
   })
+
+  it('are kept of each of many that come through at once, and a message that is tried again stays', async () => {
+    const store = await openStore()
+    const accountId = newId('acc_', AT)
+    const run = { ...columns, run_id: 'r', contact: 'known' as const }
+    const element = () => ({
+      ...{ kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('step'), dueAt: AT, delivery },
+      meta: JSON.stringify({ delivery }),
+    })
+    const appended = [element(), element(), element()].map((one) => ({
+      kind: 'append' as const,
+      runId: 'r',
+      element: one,
+    }))
+    const submissions = [{ kind: 'start' as const, run, first: element() }]
+    const started = await store.run(operations.runs.submit, { accountId, submissions, at: AT })
+    const more = await store.run(operations.runs.submit, { accountId, submissions: appended, at: AT })
+    const offers = [started, more].flatMap((result) => (result.kind === 'accepted' ? result.offers : []))
+    const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
+    const end: MessageEnd = { kind: 'retry', nextAt: AT }
+    for (const { seq } of offers.slice(2)) {
+      await store.run(operations.messagesSettle.settle, { seq, retried: 0, at: AT, attempt, end, follow: [] })
+    }
+
+    const attempts = [0, 0, 1, 0]
+    await Promise.all(
+      offers.map(({ seq }, index) => store.run(operations.runs.settleDone, { seq, retried: attempts[index] ?? 0 })),
+    )
+    const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+    const { pastAttempts, pending } = await store.run(operations.runs.logPage, page)
+    expect(pending.map(({ message_id }) => message_id)).toEqual([offers[3]?.message_id])
+    expect(pastAttempts.map(({ message_id }) => message_id)).toEqual([offers[2]?.message_id])
+  })
 })

@@ -1,4 +1,5 @@
-import { all, change, first, type Transaction, write } from '../operation.js'
+import { sql } from 'kysely'
+import { all, change, first, type Transaction, together, write } from '../operation.js'
 import { query } from '../query.js'
 import type { FailureState, RunContact, RunState } from '../schema/runs.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
@@ -109,6 +110,13 @@ const PATIENCE_MS = 10
 const remove = query<DoneDelivery>(({ db, p }) =>
   db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
 )
+const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db
+    .deleteFrom('messages')
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', 'pending')
+    .where('retried', '=', sql.lit(0)),
+)
 
 /** A delivery from which nothing follows for its run. */
 export interface DoneDelivery {
@@ -117,15 +125,22 @@ export interface DoneDelivery {
   readonly retried: number
 }
 
+function* forget(done: DoneDelivery): Transaction<void> {
+  if (done.retried > 0) yield* keepAttempts(done.seq)
+  yield* change(remove, done)
+}
+
+const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneDelivery[]): Transaction<void> {
+  const seqs = all.filter(({ retried }) => retried === 0).map(({ seq }) => seq)
+  if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
+  for (const done of all) if (done.retried > 0) yield* forget(done)
+})
+
 /** Forgets the message of a delivery from which nothing follows, but not what failed before. */
-export const settleDone = write(
-  'runs.settleDone',
-  function* (args: DoneDelivery): Transaction<void> {
-    if (args.retried > 0) yield* keepAttempts(args.seq)
-    yield* change(remove, args)
-  },
-  { patienceMs: PATIENCE_MS },
-)
+export const settleDone = write('runs.settleDone', forget, {
+  patienceMs: PATIENCE_MS,
+  together: together(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
+})
 
 /** Commits the outcome of a delivery together with what follows for its run. */
 export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
