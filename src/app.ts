@@ -180,17 +180,14 @@ function certificateOptions({ dataDir, publicRedisHost, redisDomain, ...files }:
   }
 }
 
+function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: Config) {
+  return { dataDir, allowUnsafeVersion: engineAllowUnsafeVersion, stopGraceMs: shutdownGraceMs }
+}
+
 /** The databases with what stands below and in front of them. */
 function composeDatabases({ config, logger, engine, plans, tls, store }: Foundations, accounts: Accounts) {
   const clock = systemClock
-  const fleet = createFleet({
-    dataDir: config.dataDir,
-    engine,
-    clock,
-    logger,
-    allowUnsafeVersion: config.engineAllowUnsafeVersion,
-    stopGraceMs: config.shutdownGraceMs,
-  })
+  const fleet = createFleet({ ...fleetSettings(config), engine, clock, logger })
   const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
