@@ -10,8 +10,10 @@ import { readSelection, type WireFilters } from './filters.js'
 const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
-/** A request looks through at most so many messages before it answers with what it has and a cursor. */
+/** After so many reads with messages in them a request answers with what it has and a cursor. */
 const MOST_READS = 20
+/** The same for all reads: of many messages few may pass the filter. */
+const MOST_LOOKS = 500
 /** Entries repeat the body of their message: a page that has so many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
@@ -68,6 +70,7 @@ class EventReader {
   readonly #count: number
   readonly #events: EventView[] = []
   #characters = 0
+  #reads = 0
   #place: Place | undefined
 
   constructor(deps: ApiDeps, wire: WireEvents) {
@@ -79,7 +82,7 @@ class EventReader {
   }
 
   async page(accountId: string, filter: MessageFilter): Promise<EventPage> {
-    for (let reads = 0; reads < MOST_READS; reads++) {
+    for (let looks = 0; looks < MOST_LOOKS && this.#reads < MOST_READS; looks++) {
       const more = await this.#readSome(accountId, filter)
       if (!more) return { events: this.#events }
       if (this.#isFull) break
@@ -98,7 +101,8 @@ class EventReader {
     const narrowed = { ...filter, fromDate: null }
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
     const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
-    const { histories, isFull } = await this.#deps.store.run(operations.messagesRead.history, args)
+    const { histories, next } = await this.#deps.store.run(operations.messagesRead.history, args)
+    if (histories.length > 0) this.#reads++
     for (const history of histories) {
       const { message_id: messageId } = history.message
       const entries = this.#wanted(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
@@ -110,7 +114,8 @@ class EventReader {
       this.#place = { messageId, entries: order === 'oldestFirst' && left > 0 ? end : left }
       if (this.#isFull) return true
     }
-    return isFull
+    if (next !== undefined) this.#place = { messageId: next, entries: 0 }
+    return next !== undefined
   }
 
   get #isFull(): boolean {

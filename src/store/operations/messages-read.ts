@@ -32,7 +32,7 @@ export const message = read(
   },
 )
 
-type HistoryQuery = FilterParams & { accountId: string; kind: string; after: string; limit: number }
+type HistoryQuery = FilterParams & { accountId: string; kind: string; after: string; until: string; limit: number }
 
 type HistoryOrder = 'newestFirst' | 'oldestFirst'
 
@@ -56,6 +56,7 @@ const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
       .where('account_id', '=', p.accountId)
       .$if(by === 'ids', (builder) => builder.where(d.inTexts('message_id', p.messageIds)))
       .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
+      .where('message_id', order === 'newestFirst' ? '>=' : '<=', p.until)
       .where('kind', '=', p.kind)
       .where(passes(p, d, 'created_at'))
       .orderBy('message_id', order === 'newestFirst' ? 'desc' : 'asc')
@@ -66,6 +67,24 @@ const HISTORIES = {
   newestFirst: { ids: historyQuery('newestFirst', 'ids'), filter: historyQuery('newestFirst', 'filter') },
   oldestFirst: { ids: historyQuery('oldestFirst', 'ids'), filter: historyQuery('oldestFirst', 'filter') },
 }
+
+/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
+const MOST_SCANNED = 2_000
+
+/** The last message that a read looks at; no row when it comes to the end. */
+const idAhead = (order: HistoryOrder) =>
+  query<{ accountId: string; after: string; ahead: number }, { message_id: string }>(({ db, p }) =>
+    db
+      .selectFrom('messages')
+      .select('message_id')
+      .where('account_id', '=', p.accountId)
+      .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
+      .orderBy('message_id', order === 'newestFirst' ? 'desc' : 'asc')
+      .offset(p.ahead)
+      .limit(1),
+  )
+
+const ID_AHEAD = { newestFirst: idAhead('newestFirst'), oldestFirst: idAhead('oldestFirst') }
 
 type OfSeqs = { seqs: readonly number[] }
 
@@ -97,8 +116,10 @@ const attemptsQuery = (bodies: Bodies) =>
 
 const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') }
 
-/** Above every id, which consist of ASCII letters, digits and `_`. */
-const LAST_ID = '~'
+/** Where each order begins: ids consist of ASCII letters, digits and `_`. */
+const BEFORE_ALL = { newestFirst: '~', oldestFirst: '' }
+
+const opposite = (order: HistoryOrder): HistoryOrder => (order === 'newestFirst' ? 'oldestFirst' : 'newestFirst')
 
 /** Which page of an account's messages is wanted. */
 export interface HistoryArgs {
@@ -112,11 +133,11 @@ export interface HistoryArgs {
   readonly bodies: Bodies
 }
 
-/** A page of histories. */
+/** A page of histories; there may be more when it is not full. */
 export interface HistoryPage {
   readonly histories: readonly MessageHistory[]
-  /** Whether the page is full: after its last message there may be others. */
-  readonly isFull: boolean
+  /** The message id that the next page begins after; `undefined` at the end. */
+  readonly next: string | undefined
 }
 
 /**
@@ -124,10 +145,8 @@ export interface HistoryPage {
  * are large the page is shorter than was asked for.
  */
 export const history = read('messages.history', function* (args: HistoryArgs): Transaction<HistoryPage> {
-  const { accountId, kind, limit, bodies } = args
-  const after = args.after ?? (args.order === 'newestFirst' ? LAST_ID : '')
-  const params = { ...filterParams(args.filter), accountId, kind, after, limit }
-  const found = yield* all(HISTORIES[args.order][args.filter.messageIds.length > 0 ? 'ids' : 'filter'], params)
+  const { limit, bodies } = args
+  const { found, end } = yield* placesOf(args)
   // A sum is a text in PostgreSQL.
   const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
   const places = bodies === 'whole' ? firstFitting(sized) : sized
@@ -138,5 +157,19 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
     message: row,
     attempts: attempts.filter((attempt) => attempt.message_seq === row.seq),
   }))
-  return { histories, isFull: places.length < found.length || found.length === limit }
+  const isFull = places.length < found.length || found.length === limit
+  return { histories, next: isFull ? histories.at(-1)?.message.message_id : end }
 })
+
+/** The messages that pass of those that a read looks at, and the last one looked at where others come after it. */
+function* placesOf({ accountId, kind, filter, order, after = BEFORE_ALL[order], limit }: HistoryArgs): Transaction<{
+  found: readonly MessagePlace[]
+  end: string | undefined
+}> {
+  const by = filter.messageIds.length > 0 ? 'ids' : 'filter'
+  const ahead =
+    by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MOST_SCANNED - 1 }) : undefined
+  const until = ahead?.message_id ?? BEFORE_ALL[opposite(order)]
+  const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, after, until, limit })
+  return { found, end: ahead?.message_id }
+}

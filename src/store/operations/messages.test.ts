@@ -5,6 +5,7 @@ import type { NewMessage } from './messages.js'
 import { FIRST_DUE, type PendingSelector } from './messages-cancel.js'
 import { laneOf } from './messages-due.js'
 import { ANY_MESSAGE } from './messages-filter.js'
+import type { HistoryPage } from './messages-read.js'
 import type { SettleArgs } from './messages-settle.js'
 
 const T = 1_700_000_000_000
@@ -88,6 +89,27 @@ describeOnEveryStore('message operations', (openStore) => {
     })
     expect(second.places.map(({ seq }) => seq)).toEqual([last])
     await store.run(operations.messagesCancel.cancel, { seqs: many, at: T })
+  })
+
+  it('looks at a part of the log in one read, however few of it pass', async () => {
+    const messages = Array.from({ length: 2_001 }, () => make())
+    const rare = [messages[1], messages[2_000]].map((message) => ({ ...message, labels: '|rare|' }) as NewMessage)
+    const seqs = await insert(...messages.with(1, rare[0] as NewMessage).with(2_000, rare[1] as NewMessage))
+    const filter = { ...ANY_MESSAGE, labels: ['rare'] }
+    const args = { accountId, kind: 'http', filter, limit: 100, bodies: 'none' as const }
+    for (const order of ['oldestFirst', 'newestFirst'] as const) {
+      const found: string[] = []
+      let reads = 0
+      for (let after: string | undefined; reads === 0 || after !== undefined; reads++) {
+        const page: HistoryPage = await store.run(operations.messagesRead.history, { ...args, order, after })
+        found.push(...page.histories.map(({ message }) => message.message_id))
+        after = page.next
+      }
+      const ids = rare.map((message) => message.message_id)
+      expect(found).toEqual(order === 'oldestFirst' ? ids : ids.toReversed())
+      expect(reads).toBe(2)
+    }
+    await store.run(operations.messagesCancel.cancel, { seqs, at: T })
   })
 
   it('numbers messages in the order in which they were given, few and many', async () => {
