@@ -1,8 +1,8 @@
 /**
  * The floor of the TCP data plane: the barest relay that Node can be. What clients send goes to the engine over one
  * connection, once for each turn of the event loop, and what the engine sends is cut into replies and handed back. No
- * command is looked at (they are counted by the asterisks that `redis-benchmark` sends only before them), nothing is
- * limited or counted, nobody is made to wait. Sockets are used as Node documents them.
+ * command is looked at (they are counted by the asterisks that `redis-benchmark` sends only before them, and must come
+ * whole), nothing is limited or counted, nobody is made to wait. Sockets are used as Node documents them.
  *
  * Reads the engine's socket from its environment; says its port on its IPC channel.
  */
