@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { formatDuration, newId, parseDuration, type Service, stopAll } from './index.js'
+import { formatDuration, nearest, newId, parseDuration, type Service, stopAll } from './index.js'
 import { ManualClock } from './testing/manual-clock.js'
 
 describe('durations', () => {
@@ -20,6 +20,24 @@ describe('durations', () => {
 
   it('reads back what it writes', () => {
     fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (ms) => parseDuration(formatDuration(ms)) === ms))
+  })
+})
+
+describe('the nearest word', () => {
+  it.each([
+    ['lable', 'label'],
+    ['workflowurl', 'workflowUrl'],
+    ['HOST', 'host'],
+    ['ab', undefined],
+    ['something', undefined],
+  ])('to %s is %s', (word, expected) => {
+    expect(nearest(word, ['label', 'workflowUrl', 'host', 'path'])).toBe(expected)
+  })
+
+  it('is not looked for where the lengths alone tell that there is none', () => {
+    const known = Array.from({ length: 1_000 }, (_, index) => `name${index}`)
+    // Compared letter by letter, this would take minutes.
+    expect(nearest('x'.repeat(10_000_000), known)).toBeUndefined()
   })
 })
 

@@ -4,7 +4,9 @@
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
  * - `IdleMemory` gives the memory of a busy time back once it is over.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
- * - `newId` makes identifiers that sort by the time they were made.
+ * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
+ * - `parseDuration` and `formatDuration` read and write times as people do, `ipMatcher` reads networks, and `nearest`
+ *   guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
  *
@@ -15,6 +17,7 @@ export { formatDuration, parseDuration } from './duration.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
+export { nearest } from './nearest.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'

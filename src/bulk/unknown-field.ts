@@ -1,4 +1,4 @@
-import { nearest } from '../http/index.js'
+import { nearest } from '../base/index.js'
 
 /** What callers who know a client library's own words most likely mean. */
 const MEANT: Readonly<Record<string, string>> = {

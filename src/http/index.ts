@@ -22,7 +22,6 @@
 export type { Authenticator, Caller } from './caller.js'
 export { discardBody } from './discard-body.js'
 export { parseJson } from './json.js'
-export { nearest } from './nearest.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
 export { sendWhole } from './send.js'
 export { HttpServer, type HttpSettings, refuseSocket } from './server.js'

@@ -1,14 +1,23 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
+import { nearest } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import { nearest } from './nearest.js'
 
 /** Bodies are taken at their word: the text "5" is not a number. */
-const strictAjv = new Ajv({ strict: false, allErrors: true, verbose: true })
+const STRICT = { strict: false, verbose: true } as const
 /** Query and path are texts by nature: "5" is a number where one is declared, one value is a list of one. */
-const lenientAjv = new Ajv({ strict: false, allErrors: true, verbose: true, coerceTypes: 'array' })
+const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
+
+/** Two of each kind: the first stops at the first problem, and so takes no longer for a wrong value than for a right one. */
+const AJV = {
+  strict: { first: new Ajv(STRICT), all: new Ajv({ ...STRICT, allErrors: true }) },
+  lenient: { first: new Ajv(LENIENT), all: new Ajv({ ...LENIENT, allErrors: true }) },
+}
 
 const MOST_PROBLEMS = 5
+/** Of a value with more parts only the first problem is told: a million wrong elements would make a million of them. */
+const MOST_PARTS = 1_000
+/** Most characters of a value, and of a name, that an error repeats. */
 const LONGEST_FOUND = 60
 
 /** Where a value was found: decides how strictly it is read and how an error names it. */
@@ -19,13 +28,30 @@ export type Checker = (value: unknown) => void
 
 /** Compiles a schema into a checker. */
 export function compileChecker(schema: TSchema, place: ValuePlace): Checker {
-  const validate: ValidateFunction = (place === 'body' ? strictAjv : lenientAjv).compile(schema)
+  const { first, all } = place === 'body' ? AJV.strict : AJV.lenient
+  const isRight: ValidateFunction = first.compile(schema)
   return (value) => {
-    if (validate(value)) return
-    const problems = (validate.errors ?? []).filter(isTelling).map((error) => describe(error, place))
+    if (isRight(value)) return
+    const errors = hasFewParts(value) ? errorsOf(all.compile(schema), value) : isRight.errors
+    const problems = (errors ?? []).filter(isTelling).map((error) => describe(error, place))
     const unique = [...new Set(problems)].slice(0, MOST_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
+}
+
+function errorsOf(validate: ValidateFunction, value: unknown): ValidateFunction['errors'] {
+  validate(value)
+  return validate.errors
+}
+
+/** Whether a value has at most `MOST_PARTS` parts, counting itself and everything that stands in it. */
+function hasFewParts(value: unknown): boolean {
+  let left = MOST_PARTS
+  const fits = (part: unknown): boolean => {
+    if (--left < 0) return false
+    return typeof part !== 'object' || part === null || Object.values(part).every(fits)
+  }
+  return fits(value)
 }
 
 /** A failed union reports every branch and itself; the branches tell more. */
@@ -34,26 +60,32 @@ function isTelling(error: ErrorObject): boolean {
 }
 
 function describe(error: ErrorObject, place: ValuePlace): string {
-  const at = fieldName(error.instancePath, place)
-  const found = `found ${show(error.data)}`
   switch (error.keyword) {
     case 'required':
       return describeMissing(error, place)
     case 'additionalProperties':
       return describeUnknown(error, place)
-    case 'enum':
-      return `${at} must be one of ${listed(error.params.allowedValues)}; ${found}.`
-    case 'const':
-      return `${at} must be ${show(error.params.allowedValue)}; ${found}.`
-    case 'type':
-      return `${at} must be ${article(String(error.params.type))}; ${found}.`
-    case 'minimum':
-    case 'maximum':
-      return `${at} must be ${error.keyword === 'minimum' ? 'at least' : 'at most'} ${String(error.params.limit)}; ${found}.`
-    case 'uniqueItems':
-      return `${at} must not repeat an element; ${found}.`
     default:
-      return `${at} ${error.message ?? 'is not valid'}; ${found}.`
+      return `${fieldName(error.instancePath, place)} ${requirementOf(error)}; found ${show(error.data)}.`
+  }
+}
+
+function requirementOf({ keyword, params, message }: ErrorObject): string {
+  switch (keyword) {
+    case 'enum':
+      return `must be one of ${listed(params.allowedValues)}`
+    case 'const':
+      return `must be ${show(params.allowedValue)}`
+    case 'type':
+      return `must be ${article(String(params.type))}`
+    case 'minimum':
+      return `must be at least ${String(params.limit)}`
+    case 'maximum':
+      return `must be at most ${String(params.limit)}`
+    case 'uniqueItems':
+      return 'must not repeat an element'
+    default:
+      return message ?? 'is not valid'
   }
 }
 
@@ -78,7 +110,7 @@ function fieldName(pointer: string, place: ValuePlace): string {
   const name = pointer
     .slice(1)
     .split('/')
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((part) => shortened(part.replaceAll('~1', '/').replaceAll('~0', '~')))
     .reduce((path, part) => (path === '' ? part : /^\d+$/.test(part) ? `${path}[${part}]` : `${path}.${part}`), '')
   if (name === '') return place === 'body' ? 'The request body' : `The ${place}`
   return place === 'body' ? `\`${name}\`` : `The ${place} parameter \`${name}\``
@@ -94,6 +126,9 @@ function listed(values: unknown): string {
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'
-  const text = JSON.stringify(value)
+  return shortened(JSON.stringify(value))
+}
+
+function shortened(text: string): string {
   return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
 }

@@ -4,13 +4,17 @@ const FARTHEST = 3
 /** The known word that `word` most likely was meant to be, or `undefined` when none is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const ranked = known
+    .filter((candidate) => Math.abs(candidate.length - word.length) <= reachOf(candidate))
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance)
   const best = ranked[0]
-  return best && best.distance <= Math.min(FARTHEST, Math.floor(best.candidate.length / 2)) ? best.candidate : undefined
+  return best && best.distance <= reachOf(best.candidate) ? best.candidate : undefined
 }
 
-/** Insertions, deletions and replacements that turn one text into the other. */
+/** Half of a word that is wrong makes another word. */
+const reachOf = (candidate: string): number => Math.min(FARTHEST, Math.floor(candidate.length / 2))
+
+/** Insertions, deletions and replacements that turn one text into the other; costs the product of their lengths. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
