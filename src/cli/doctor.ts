@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir } from '../config/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { isError } from '../contract/errors.js'
 import { checkCertificate } from './doctor/certificate.js'
 import { checkDataDir, checkStore } from './doctor/data.js'
 import { checkEngine } from './doctor/engine.js'
@@ -34,7 +34,7 @@ async function examine(readConfig: () => Config): Promise<Finding[]> {
     const config = readConfig()
     return [...always, ok('configuration', 'valid'), ...(await examineSurroundings(config))]
   } catch (error) {
-    if (!(error instanceof HomeportError) || error.code !== 'invalid_config') throw error
+    if (!isError(error, 'invalid_config')) throw error
     const todo = 'Correct it; the other checks need a valid configuration.'
     return [...always, fail('configuration', error.message, todo)]
   }

@@ -1,18 +1,15 @@
 import { type Config, flagName } from '../config/index.js'
-import { type ErrorCode, HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 
 /** One clear sentence for the person at the terminal: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {
-  if (isCatalogued(error, 'port_taken')) return portTaken(error.details.port, config)
+  if (isError(error, 'port_taken')) return portTaken(error.details.port, config)
   if (error instanceof HomeportError) return error.message
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
   if (isSystemError(error, 'EADDRINUSE')) return portTaken(error.port, config)
   if (isSystemError(error, 'EACCES') && error.port !== undefined) return portForbidden(error.port)
   return error instanceof Error ? error.message : String(error)
 }
-
-const isCatalogued = <Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> =>
-  error instanceof HomeportError && error.code === code
 
 interface SystemError extends Error {
   readonly code: string

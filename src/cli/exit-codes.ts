@@ -1,4 +1,4 @@
-import { type ErrorCode, HomeportError } from '../contract/errors.js'
+import { type ErrorCode, HomeportError, isError } from '../contract/errors.js'
 
 /** How the command ends. Scripts may rely on these numbers. */
 export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5
@@ -46,9 +46,7 @@ const OF_STATUSES: Readonly<Record<number, ExitCode>> = {
 /** The exit code that tells a script what kind of failure an error is. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!(error instanceof HomeportError)) return FAILED
-  if (isRefusal(error)) return OF_STATUSES[error.details.status] ?? FAILED
+  if (isError(error, 'server_refused')) return OF_STATUSES[error.details.status] ?? FAILED
   const code: ErrorCode = error.code
   return OF_ERRORS[code] ?? FAILED
 }
-
-const isRefusal = (error: HomeportError): error is HomeportError<'server_refused'> => error.code === 'server_refused'

@@ -28,8 +28,11 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 /** What an error of this code has to tell. */
-export type ErrorDetails<Code extends ErrorCode> =
-  (typeof ERRORS)[Code] extends ErrorEntry<infer Details> ? Details : never
+export type ErrorDetails<Code extends ErrorCode> = Code extends ErrorCode
+  ? (typeof ERRORS)[Code] extends ErrorEntry<infer Details>
+    ? Details
+    : never
+  : never
 
 /** An error of the catalogue, thrown by any room and rendered by the listener it reaches. */
 export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
@@ -55,7 +58,7 @@ export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** The JSON body of every failed HTTP request. */
-export interface ErrorBody {
-  readonly error: string
+/** Whether an error is the one of the catalogue with this code. */
+export function isError<Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> {
+  return error instanceof HomeportError && error.code === code
 }

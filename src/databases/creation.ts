@@ -1,7 +1,7 @@
 import { auditRow } from '../accounts/index.js'
 import { sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { engineSpecOf } from './engine-wish.js'
@@ -126,7 +126,7 @@ export class Creation {
       try {
         return await this.#parts.onServing(row.database_id)
       } catch (error) {
-        if (!(error instanceof HomeportError) || error.code !== 'port_taken') throw error
+        if (!isError(error, 'port_taken')) throw error
         this.#parts.logger.warn({ port }, 'a port of the range for databases is in use by another program')
         taken.push(port)
       }

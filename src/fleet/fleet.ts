@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
@@ -175,7 +175,7 @@ class EngineFleet implements Fleet {
     try {
       await this.ensure(spec, 'while-loading')
     } catch (cause) {
-      if (!(cause instanceof HomeportError) || cause.code !== 'engine_failed') throw cause
+      if (!isError(cause, 'engine_failed')) throw cause
       throw new HomeportError('snapshot_unusable', { reason: 'the engine cannot load it' }, { cause })
     }
   }

@@ -1,5 +1,5 @@
 import { newId, type Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors.js'
 import { operations } from '../../store/index.js'
 import type { DatabaseRow } from '../life.js'
 import type { BackupFiles } from './files.js'
@@ -96,7 +96,7 @@ export class DailyBackups {
     try {
       await make({ backup_id: newId('bak_', now), database_id, name, kind: 'daily', created_at: now })
     } catch (error) {
-      if (error instanceof HomeportError && error.code === 'database_busy') return
+      if (isError(error, 'database_busy')) return
       logger.error({ databaseId: database_id, reason: reasonOf(error) }, 'a daily backup has failed')
     }
     const nextAt = nextDailyAfter(dueAt ?? now, clock.now())

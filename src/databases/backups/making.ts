@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import { operations } from '../../store/index.js'
 import type { BackupParts } from './parts.js'
@@ -66,6 +66,6 @@ export function reasonOf(error: unknown): string {
 
 /** A snapshot that we took ourselves is nobody else's fault. */
 function asFailedSnapshot(error: unknown): never {
-  if (!(error instanceof HomeportError) || error.code !== 'snapshot_unusable') throw error
+  if (!isError(error, 'snapshot_unusable')) throw error
   throw new HomeportError('snapshot_failed', { reason: error.message }, { cause: error })
 }

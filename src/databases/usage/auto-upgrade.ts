@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors.js'
 import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../../contract/plans.js'
 import type { Caller } from '../../http/index.js'
 import type { Logger } from '../../telemetry/index.js'
@@ -51,7 +51,7 @@ export class AutoUpgrade {
       await changePlan(systemCaller(row.account_id), row.database_id, plan)
       logger.info(facts, 'a database has outgrown its plan and was moved to the next one')
     } catch (error) {
-      if (error instanceof HomeportError && error.code === 'database_busy') return
+      if (isError(error, 'database_busy')) return
       logger.warn({ ...facts, err: error }, 'a database has outgrown its plan but cannot be moved yet')
     }
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { DatabaseBook } from './book.js'
@@ -65,7 +65,7 @@ export class Writer {
       await this.#parts.store.run(add, { start, news: taken.map(({ news }) => news) })
     } catch (error) {
       // What may have been written is not written again: nothing is ever charged twice.
-      const mayBeWritten = error instanceof HomeportError && error.code === 'store_outcome_unknown'
+      const mayBeWritten = isError(error, 'store_outcome_unknown')
       if (!mayBeWritten) for (const { book, news } of taken) book.pending.giveBack(news)
       throw error
     }

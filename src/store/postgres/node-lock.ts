@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import { codeOf } from './failure.js'
 
 /** Any fixed number: the advisory lock that a node holds for as long as it works on a store. */
@@ -80,7 +80,7 @@ export class NodeLock {
 
   #stayLost(error: Error): never {
     if (this.#state.kind === 'lost') this.#state = { kind: 'lost' }
-    if (error instanceof HomeportError && error.code === 'store_in_use') this.#onTaken(error)
+    if (isError(error, 'store_in_use')) this.#onTaken(error)
     throw error
   }
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription } from '../types.js'
 import { connectionSettings, placeOf } from './connection.js'
@@ -97,7 +97,7 @@ class PostgresStore implements Store {
     try {
       return await runTransaction(client, operation, args)
     } catch (error) {
-      isBroken = isLoss(error) || (error instanceof HomeportError && error.code === 'store_outcome_unknown')
+      isBroken = isLoss(error) || isError(error, 'store_outcome_unknown')
       throw error
     } finally {
       client.release(isBroken)
