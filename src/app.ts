@@ -260,6 +260,7 @@ function listenerSettings({ config, logger }: Foundations, accounts: Accounts, s
   return {
     service,
     host: config.host,
+    trustedProxies: config.trustedProxies,
     authenticator: accounts,
     version: VERSION,
     onInternalError: (error: unknown, reference: string) =>

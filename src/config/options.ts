@@ -150,7 +150,8 @@ export const OPTIONS = {
     default: [],
     defaultText: 'none',
     meaning:
-      'REST requests from these proxies count as those of the client that X-Forwarded-For names, for the allow list.',
+      'HTTP requests from these proxies count as those of the client that X-Forwarded-For names: for allow lists, the ' +
+      'audit log, callerIp and the limit on failed sign-ins.',
     relation: 'Without it the header is not believed.',
   }),
   engineBinary: option({

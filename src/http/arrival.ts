@@ -7,6 +7,8 @@ export interface Arrival {
   readonly target: string
   /** The raw rest of the target, for paths that end in `{+name}`. */
   readonly rest: string | undefined
+  /** Address of the client; empty when its connection is gone. */
+  readonly ip: string
   /** Set once the credentials have been checked. */
   caller: Caller | undefined
 }

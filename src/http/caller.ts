@@ -11,7 +11,7 @@ export interface Caller {
   readonly access: 'read' | 'write'
   /** With a key of a team, whose account is the team: what the member with this e-mail is to it. */
   readonly role?: TeamRole
-  /** Address of the peer. */
+  /** Address of the client. */
   readonly ip: string
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { ipMatcher } from '../../base/index.js'
+import { ipMatcher } from '../base/index.js'
 
 /**
  * Where requests come from. What a proxy says in `X-Forwarded-For` counts only if the proxy is one of those that the

@@ -20,6 +20,7 @@
  * it has its own, faster listener in the gateway.
  */
 export type { Authenticator, Caller } from './caller.js'
+export { ClientAddresses } from './client-address.js'
 export { discardBody } from './discard-body.js'
 export { parseJson } from './json.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'

@@ -66,7 +66,7 @@ export class Pipeline {
   }
 
   async #refusalOfSession(request: FastifyRequest, arrival: Arrival): Promise<HomeportError | undefined> {
-    return this.#admit(arrival, await this.#bySession(request))
+    return this.#admit(arrival, await this.#bySession(request, arrival))
   }
 
   /** Notes who calls, or answers why the caller is refused. */
@@ -81,20 +81,20 @@ export class Pipeline {
   #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
     const { authenticator } = this.#settings.recognition
     const header = request.headers.authorization
-    if (this.#endpoint.auth === 'basic') return authenticator.basic(header, request.ip)
+    if (this.#endpoint.auth === 'basic') return authenticator.basic(header, arrival.ip)
     const token = tokenOfHeader(header)
-    const caller = token === undefined ? undefined : authenticator.bearer(token, request.ip)
+    const caller = token === undefined ? undefined : authenticator.bearer(token, arrival.ip)
     // A webhook comes with a header of its sender, which says nothing here.
-    return caller ?? authenticator.bearer(tokenOfQuery(arrival.target), request.ip)
+    return caller ?? authenticator.bearer(tokenOfQuery(arrival.target), arrival.ip)
   }
 
-  async #bySession(request: FastifyRequest): Promise<Caller | undefined> {
+  async #bySession(request: FastifyRequest, { ip }: Arrival): Promise<Caller | undefined> {
     const { sessions } = this.#settings.recognition
     if (!sessions || request.headers.authorization !== undefined) return undefined
     const secret = sessionSecretOf(request.headers, sessions.cookieName)
     if (secret === undefined) return undefined
     if (this.#endpoint.method !== 'GET') requireConsoleHeader(request.headers)
-    return sessions.caller(secret, request.ip)
+    return sessions.caller(secret, ip)
   }
 
   /** Reads the body, parses, checks, calls the handler and sends its answer, or the error that stood in the way. */

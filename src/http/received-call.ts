@@ -27,7 +27,7 @@ export class ReceivedCall implements Call {
   }
 
   get ip(): string {
-    return this.#request.ip
+    return arrivalOf(this.#request.raw).ip
   }
 
   get headers(): IncomingHttpHeaders {

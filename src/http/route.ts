@@ -16,7 +16,7 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly body: Body
   /** The owner of the credentials. Endpoints without authentication must not ask for it: it throws there. */
   readonly caller: Caller
-  /** Address of the peer. */
+  /** Address of the client. */
   readonly ip: string
   readonly headers: IncomingHttpHeaders
   /** The request target as it was on the wire, before any decoding. */

@@ -4,9 +4,10 @@ import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
-import { ERRORS, HomeportError } from '../contract/errors.js'
+import { ERRORS, HomeportError, isError } from '../contract/errors.js'
 import { arrivalOf, noteArrival } from './arrival.js'
 import type { Authenticator } from './caller.js'
+import { ClientAddresses } from './client-address.js'
 import { Connections } from './connections.js'
 import { docsPage } from './docs-page.js'
 import { openApi } from './openapi.js'
@@ -40,6 +41,8 @@ export interface HttpSettings {
   readonly sessions?: SessionKeeper
   /** Operations of another service that are served here too, undescribed, so that the console has one origin. */
   readonly guests?: { readonly routes: readonly Route[]; readonly bodyLimitBytes: number }
+  /** Proxies whose `X-Forwarded-For` is believed, as addresses and networks; none where absent. */
+  readonly trustedProxies?: readonly string[]
   /** The pages of the console. */
   readonly site?: Site | undefined
   readonly version: string
@@ -67,6 +70,7 @@ export class HttpServer implements Service {
   /** Paths that end in a raw rest, by method: another one may know the same path by its parts. */
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections = new Connections()
+  readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
 
@@ -78,6 +82,7 @@ export class HttpServer implements Service {
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
     )
     this.#withRest = rawRests(this.#mounted)
+    this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#app = fastify({
       routerOptions: { maxParamLength: LONGEST_PARAMETER },
       // The framework hands the plain request of Node to this hook, under a narrower type.
@@ -115,13 +120,14 @@ export class HttpServer implements Service {
   #arrive(request: IncomingMessage): string {
     this.#connections.note(request)
     const target = request.url ?? '/'
+    const ip = this.#addresses.of(request) ?? ''
     for (const path of this.#withRest.get(request.method ?? '') ?? []) {
       const found = path.find(target)
       if (found === undefined) continue
-      noteArrival(request, { target, rest: found.rest, caller: undefined })
+      noteArrival(request, { target, rest: found.rest, ip, caller: undefined })
       return found.routerTarget
     }
-    noteArrival(request, { target, rest: undefined, caller: undefined })
+    noteArrival(request, { target, rest: undefined, ip, caller: undefined })
     return target
   }
 
@@ -183,8 +189,7 @@ export class HttpServer implements Service {
 
   #renderError(error: unknown, response: FastifyReply): FastifyReply {
     const known = this.#catalogued(error)
-    if (known.status === 405)
-      response.header('allow', (known.details as { allowed: readonly string[] }).allowed.join(', '))
+    if (isError(known, 'wrong_method')) response.header('allow', known.details.allowed.join(', '))
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
       response.header('retry-after', retryAfterOf(known))
     }

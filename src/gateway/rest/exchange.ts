@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import type { ClientAddresses } from '../../http/index.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { GatewayLogger } from '../seams.js'
-import type { ClientAddresses } from './client-address.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
 import { discardBehindAnswer } from './refused-body.js'
 
