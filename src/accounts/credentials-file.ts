@@ -2,6 +2,7 @@ import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
+import { codeOf } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const CredentialsSchema = Type.Object({
@@ -62,7 +63,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
 }

@@ -11,6 +11,13 @@ export interface Clock {
   after(delayMs: number, callback: () => void): Timer
 }
 
+/** Resolves `ms` milliseconds from now. */
+export function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve)
+  })
+}
+
 /** Node fires a longer timeout at once, so longer waits are cut and renewed. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 

@@ -2,6 +2,7 @@
  * The ground floor: small pieces that every room stands on and that know nothing of any of them.
  *
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
+ * - `codeOf` tells errors of the system and of drivers apart.
  * - `IdleMemory` gives the memory of a busy time back once it is over.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
@@ -12,8 +13,9 @@
  *
  * Nothing here reads configuration, touches a file or a socket, or logs.
  */
-export { type Clock, systemClock, type Timer } from './clock.js'
+export { type Clock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, parseDuration } from './duration.js'
+export { codeOf } from './error-code.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'

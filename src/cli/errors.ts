@@ -1,3 +1,4 @@
+import { codeOf } from '../base/index.js'
 import { type Config, flagName } from '../config/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 
@@ -16,8 +17,7 @@ interface SystemError extends Error {
   readonly port?: number
 }
 
-const isSystemError = (error: unknown, code: string): error is SystemError =>
-  error instanceof Error && 'code' in error && error.code === code
+const isSystemError = (error: unknown, code: string): error is SystemError => codeOf(error) === code
 
 function portTaken(port: number | undefined, config: Config | undefined): string {
   const names = ['apiPort', 'restPort', 'queuePort'] as const

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { codeOf } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 /**
@@ -109,8 +110,6 @@ function lockHolder(directory: string): number | undefined {
     return undefined
   }
 }
-
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
 const isBusy = (error: unknown): boolean => codeOf(error).startsWith('SQLITE_BUSY')
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { codeOf } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import type { Sources } from './load.js'
 
@@ -20,7 +21,7 @@ export function readConfigFile(named: string | undefined, workingDir: string): S
   }
 }
 
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT'
+const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT'
 
 /** The parser's own words may quote the file, and the file may hold a password. */
 function reasonOf(error: unknown): string {

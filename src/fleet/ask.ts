@@ -9,8 +9,10 @@ import { CONTROL_USER } from './spec.js'
 /** An engine that sends nothing for so long is given up. */
 const SILENCE_MS = 10_000
 
-const encode = (command: readonly string[]): string =>
-  `*${command.length}\r\n${command.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`
+/** A command as it goes to the engine. */
+export function encode(command: readonly string[]): string {
+  return `*${command.length}\r\n${command.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`
+}
 
 /** Answers with the texts of the replies, one to each command. Rejects when one of them is none, or an error. */
 export function askEngine(

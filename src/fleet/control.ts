@@ -4,8 +4,9 @@
  */
 import { createServer } from 'node:net'
 import { Redis } from 'iovalkey'
-import type { Clock } from '../base/index.js'
+import { type Clock, pause } from '../base/index.js'
 import { allUsers, evictionPolicy, type InternalSecrets, UPKEEP_PER_SECOND } from './engine-config.js'
+import { usedBytesIn } from './info.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
 import type { EngineOccupancy, EngineSpec } from './types.js'
 
@@ -52,12 +53,6 @@ async function setUsers(engine: Redis, spec: EngineSpec, secrets: InternalSecret
   for (const name of present) if (!wished.has(name)) transaction.call('ACL', 'DELUSER', name)
   const replies = (await transaction.exec()) ?? []
   for (const [error] of replies) if (error) throw error
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(ms, resolve)
-  })
 }
 
 /** Gives a running engine the memory bound, eviction policy and users of its spec. */
@@ -170,12 +165,10 @@ export function followPrimary(address: ControlAddress, region: string, upstream:
   )
 }
 
-/** How much of its memory bound an engine uses, bytes: what it holds without the buffers that do not count. */
+/** See `usedBytesIn`. */
 export function usedBytes(address: ControlAddress): Promise<number> {
   return withControl(address, async (engine) => {
-    const text = await engine.info('memory')
-    const numberOf = (field: string): number => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(text)?.[1] ?? 0)
-    return numberOf('used_memory') - numberOf('mem_not_counted_for_evict')
+    return usedBytesIn(await engine.info('memory'))
   })
 }
 

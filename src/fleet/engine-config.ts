@@ -106,7 +106,7 @@ export interface InternalSecrets {
 }
 
 /** The rules of one user as the engine takes them in a file or in `ACL SETUSER`. */
-export function userRules(user: EngineUser): readonly string[] {
+function userRules(user: EngineUser): readonly string[] {
   return ['on', `#${sha256Hex(user.password)}`, ...user.rules.split(/\s+/).filter((rule) => rule !== '')]
 }
 

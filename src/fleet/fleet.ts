@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
+import { codeOf } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import type { FleetContext } from './engine-run.js'
@@ -46,7 +47,7 @@ function directoriesIn(path: string): readonly string[] {
     const entries = readdirSync(path, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (codeOf(error) === 'ENOENT') return []
     throw error
   }
 }

@@ -22,7 +22,8 @@
  * - `tidy-log.ts` rewrites a log before its engine is stopped, where the next start gains by it.
  * - `snapshot/` takes snapshots of engines that run, checks them in engines of their own, and makes one the data of a
  *   database that is stopped.
- * - `sample.ts` looks at engines for the statistics of their databases, `ask.ts` asks them for that.
+ * - `sample.ts` and `replication.ts` look at engines for statistics and for the lag of replicas, through `ask.ts`.
+ * - `layout.ts`, `engine-files.ts` and `engine-config.ts`: where the files of a member are, and what stands in them.
  * - `probe.ts`, `safety.ts` and `capabilities.ts` find the engine program and judge it.
  *
  * Promises
@@ -38,8 +39,8 @@
  * - An engine listens on a Unix socket that no other user of the machine can reach, and only a primary with replicas
  *   also on a loopback port.
  *
- * The fleet never looks into the data beyond the sample that proves a snapshot, never decides what should run, never restarts an engine because it is slow, and
- * never adopts a process of an earlier life.
+ * The fleet never looks into the data beyond the sample that proves a snapshot, never decides what should run, never
+ * restarts an engine because it is slow, and never adopts a process of an earlier life.
  */
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'

@@ -166,8 +166,3 @@ export function forgiven(member: Member): Member {
     return { ...fresh, state: { ...state, task: { kind: 'none' } } }
   return { ...fresh, state }
 }
-
-/** The process behind a state, by its generation; undefined where there is none. */
-export function generationOf(state: MemberState): number | undefined {
-  return 'generation' in state ? state.generation : undefined
-}

@@ -3,7 +3,8 @@
  * few bytes itself instead of setting up a client for each look.
  */
 import { createConnection } from 'node:net'
-import type { Clock } from '../base/index.js'
+import { type Clock, pause } from '../base/index.js'
+import { encode } from './ask.js'
 import { CONTROL_USER } from './spec.js'
 
 /** The first looks follow each other closely, because a small engine is there within some ten milliseconds. */
@@ -23,10 +24,6 @@ export interface AwaitedEngine {
 
 /** What one look found: the engine answers, is reading its data, is not there yet, or refuses us. */
 type Look = 'answers' | 'loading' | 'absent' | 'refused'
-
-function encode(...words: readonly string[]): string {
-  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`
-}
 
 function judge(replies: string): Look {
   if (replies.includes('+PONG\r\n')) return 'answers'
@@ -48,19 +45,13 @@ function look(engine: AwaitedEngine, signal: AbortSignal): Promise<Look> {
     const silence = engine.clock.after(engine.readyDeadlineMs, giveUp)
     signal.addEventListener('abort', giveUp)
     socket.setEncoding('latin1')
-    socket.once('connect', () => socket.write(encode('AUTH', CONTROL_USER, engine.password) + encode('PING')))
+    socket.once('connect', () => socket.write(encode(['AUTH', CONTROL_USER, engine.password]) + encode(['PING'])))
     socket.on('data', (chunk: string) => {
       replies += chunk
       if (replies.split('\r\n').length > 2) finish(judge(replies))
     })
     socket.once('error', giveUp)
     socket.once('close', giveUp)
-  })
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(ms, resolve)
   })
 }
 

@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, sep } from 'node:path'
 import { promisify } from 'node:util'
-import type { Clock } from '../base/index.js'
+import { type Clock, codeOf, pause } from '../base/index.js'
 import { CONFIG_FILE } from './layout.js'
 
 /** A process of the machine: its id, and its command line with single spaces between the words. */
@@ -53,7 +53,7 @@ export function isEngineCommand(commandLine: string, databasesDir: string, binar
 }
 
 /** The ids of all processes that run on a configuration file beneath `databasesDir`. */
-export async function findEngines(databasesDir: string, binary: string): Promise<readonly number[]> {
+async function findEngines(databasesDir: string, binary: string): Promise<readonly number[]> {
   const processes = process.platform === 'linux' ? await listFromProc() : await listFromPs()
   return processes.filter((found) => isEngineCommand(found.commandLine, databasesDir, binary)).map(({ pid }) => pid)
 }
@@ -62,14 +62,8 @@ function send(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(pid, signal)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    if (codeOf(error) !== 'ESRCH') throw error
   }
-}
-
-function pause(clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(LOOK_AGAIN_MS, resolve)
-  })
 }
 
 /** What `endEngines` needs to know. */
@@ -95,7 +89,7 @@ export async function endEngines(search: EngineSearch): Promise<number> {
   const killAtMs = clock.now() + graceMs
   for (let left = first; left.length > 0; left = await findEngines(databasesDir, binary)) {
     if (clock.now() >= killAtMs) for (const pid of left) send(pid, 'SIGKILL')
-    await pause(clock)
+    await pause(clock, LOOK_AGAIN_MS)
   }
   return first.length
 }

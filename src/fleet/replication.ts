@@ -1,6 +1,7 @@
 /** How far replicas are behind their primary, as the engines themselves tell. Asked for when somebody looks. */
 import { askEngine } from './ask.js'
 import type { ControlAddress } from './control.js'
+import { numberIn } from './info.js'
 import type { MemberRole, ReplicationStatus } from './types.js'
 
 /** A member that serves, as far as its replication goes. */
@@ -42,6 +43,3 @@ async function replicationInfo(address: ControlAddress): Promise<string | undefi
   const answers = await askEngine(address, [['INFO', 'replication']]).catch(() => [])
   return answers[0]
 }
-
-const numberIn = (info: string, field: string): number =>
-  Number(new RegExp(`^${field}:(-?\\d+)`, 'm').exec(info)?.[1] ?? 0)

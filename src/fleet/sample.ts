@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { askEngine } from './ask.js'
 import type { ControlAddress } from './control.js'
+import { numberIn, usedBytesIn } from './info.js'
 import type { EngineSample, MemberRole } from './types.js'
 
 /** A member that serves, as far as a look at it needs. */
@@ -43,12 +44,11 @@ export async function sampleMembers(members: readonly SampledMember[]): Promise<
 
 async function look(address: ControlAddress): Promise<Seen> {
   const [info = '', clients = ''] = await askEngine(address, [['INFO'], ['CLIENT', 'LIST']])
-  const numberOf = (pattern: RegExp): number => Number(pattern.exec(info)?.[1] ?? 0)
   return {
-    keys: numberOf(/^db0:keys=(\d+)/m),
-    usedBytes: numberOf(/^used_memory:(\d+)/m) - numberOf(/^mem_not_counted_for_evict:(\d+)/m),
-    hits: numberOf(/^keyspace_hits:(\d+)/m),
-    misses: numberOf(/^keyspace_misses:(\d+)/m),
+    keys: Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0),
+    usedBytes: usedBytesIn(info),
+    hits: numberIn(info, 'keyspace_hits'),
+    misses: numberIn(info, 'keyspace_misses'),
     monitors: [...clients.matchAll(/ flags=\w*O/g)].length,
   }
 }

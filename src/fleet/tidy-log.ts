@@ -7,7 +7,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
-import type { Clock } from '../base/index.js'
+import { type Clock, pause } from '../base/index.js'
 import { type ControlAddress, withControl } from './control.js'
 import { LOG_DIRECTORY } from './engine-files.js'
 
@@ -59,8 +59,6 @@ async function untilWritten(engine: Redis, clock: Clock): Promise<void> {
   for (;;) {
     const info = await engine.info('persistence')
     if (!/^aof_rewrite_(?:in_progress|scheduled):1/m.test(info)) return
-    await new Promise<void>((resolve) => {
-      clock.after(LOOK_MS, resolve)
-    })
+    await pause(clock, LOOK_MS)
   }
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { randomSecret, type Service, systemClock } from '../base/index.js'
+import { codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors.js'
 import { arrivalOf, noteArrival } from './arrival.js'
@@ -198,8 +198,7 @@ export class HttpServer implements Service {
 
   #catalogued(error: unknown): HomeportError {
     if (error instanceof HomeportError) return error
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    if (code === 'FST_ERR_BAD_URL') {
+    if (codeOf(error) === 'FST_ERR_BAD_URL') {
       return new HomeportError('invalid_request', {
         problem: 'The path of the request has a % that is not followed by two hexadecimal digits.',
       })

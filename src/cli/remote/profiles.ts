@@ -2,6 +2,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
+import { codeOf } from '../../base/index.js'
 import { clientVariablesOfProcess } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors.js'
 
@@ -38,8 +39,8 @@ export const profilesPath = (configHome = clientVariablesOfProcess().configHome)
  * @throws HomeportError `cli_failed` when the file is there but is not one of profiles.
  */
 export async function readProfiles(path = profilesPath()): Promise<Profiles> {
-  const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
+  const content = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined
     throw unusable(path, error)
   })
   if (content === undefined) return { profiles: {} }

@@ -3,7 +3,7 @@
  * speaks to a server which is not ours.
  */
 import { Redis } from 'iovalkey'
-import type { Clock } from '../../base/index.js'
+import { type Clock, codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 
 const KEYS_AT_A_TIME = 200
@@ -111,6 +111,5 @@ function results(answers: readonly [Error | null, unknown][] | null): unknown[] 
 /** The words of the other server, in one line and bounded; connections are told by their code, never by their URL. */
 function shortReason(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown'
-  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
-  return (code ?? cause.message).replace(/\s+/g, ' ').slice(0, 200)
+  return (codeOf(cause) || cause.message).replace(/\s+/g, ' ').slice(0, 200)
 }

@@ -13,6 +13,7 @@ import { createReadStream, type ReadStream } from 'node:fs'
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { placeCopy } from '../../fleet/index.js'
 
@@ -111,7 +112,7 @@ async function namesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (codeOf(error) === 'ENOENT') return []
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { auditRow } from '../../accounts/index.js'
-import { newId, randomSecret } from '../../base/index.js'
+import { codeOf, newId, randomSecret } from '../../base/index.js'
 import type { ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { EngineSpec } from '../../fleet/index.js'
@@ -203,9 +203,11 @@ function counting(limitBytes: number, onBytes: (bytes: number) => void): Transfo
   })
 }
 
+/** Codes of a disk that has no room, or none for this user. */
+const NO_ROOM = new Set(['ENOSPC', 'EDQUOT'])
+
 function asImportFailure(error: unknown): never {
   if (error instanceof HomeportError) throw error
-  const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
-  if (isFull) throw new HomeportError('store_full', {}, { cause: error })
+  if (NO_ROOM.has(codeOf(error))) throw new HomeportError('store_full', {}, { cause: error })
   throw new HomeportError('import_failed', { reason: 'the file did not arrive completely' }, { cause: error })
 }

@@ -1,3 +1,4 @@
+import { pause } from '../../base/index.js'
 import type { BackupParts } from './parts.js'
 
 /** How long to wait before something that failed is tried again. */
@@ -18,9 +19,7 @@ export async function untilDone<Result>(
     } catch (error) {
       if (parts.stopping.aborted) throw error
       parts.logger.error({ err: error, databaseId }, 'a step of a backup or restore has failed; trying again')
-      await new Promise<void>((resolve) => {
-        parts.clock.after(AGAIN_MS, resolve)
-      })
+      await pause(parts.clock, AGAIN_MS)
     }
   }
 }

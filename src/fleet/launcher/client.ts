@@ -8,7 +8,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { Clock } from '../../base/index.js'
+import { type Clock, pause } from '../../base/index.js'
 import type { FleetLogger } from '../types.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
@@ -175,7 +175,7 @@ class LauncherClient implements Launcher {
   /** A launcher that lived only a moment is likely to do so again, so the next one waits. */
   async #relaunch(): Promise<void> {
     const { clock } = this.#options
-    if (!this.#isStopping && clock.now() - this.#launchedAtMs < RETRY_MS) await this.#pause()
+    if (!this.#isStopping && clock.now() - this.#launchedAtMs < RETRY_MS) await pause(this.#options.clock, RETRY_MS)
     if (this.#isStopping) throw new Error('the launcher was stopped')
     await this.#launch()
   }
@@ -186,15 +186,9 @@ class LauncherClient implements Launcher {
         return await this.#options.endLeftovers()
       } catch (error) {
         this.#options.logger.error({ error }, 'engines of a lost launcher cannot be ended; trying again')
-        await this.#pause()
+        await pause(this.#options.clock, RETRY_MS)
       }
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#options.clock.after(RETRY_MS, resolve)
-    })
   }
 }
 

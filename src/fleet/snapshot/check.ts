@@ -6,6 +6,7 @@ import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type ControlAddress, withControl } from '../control.js'
+import { numberIn } from '../info.js'
 import type { EngineSpec } from '../types.js'
 import { differenceOf, type Evidence, evidenceOf } from './evidence.js'
 
@@ -49,8 +50,8 @@ export function judgeLoaded(
 /** An engine that loads drops what has expired; it still counts as part of the file. */
 async function factsOf(engine: Redis): Promise<SnapshotFacts> {
   const info = `${await engine.info('persistence')}\r\n${await engine.info('memory')}`
-  const keys = numberOf(info, 'rdb_last_load_keys_loaded') + numberOf(info, 'rdb_last_load_keys_expired')
-  return { keys, dataBytes: numberOf(info, 'used_memory') }
+  const keys = numberIn(info, 'rdb_last_load_keys_loaded') + numberIn(info, 'rdb_last_load_keys_expired')
+  return { keys, dataBytes: numberIn(info, 'used_memory') }
 }
 
 async function compare(engine: Redis, facts: SnapshotFacts, evidence: Evidence, clock: Clock): Promise<void> {
@@ -62,8 +63,4 @@ async function compare(engine: Redis, facts: SnapshotFacts, evidence: Evidence, 
   if (names.length === 0) return
   const reason = differenceOf(evidence.sample, await evidenceOf(engine, names), clock.now())
   if (reason) throw new HomeportError('snapshot_unusable', { reason })
-}
-
-function numberOf(info: string, field: string): number {
-  return Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
 }

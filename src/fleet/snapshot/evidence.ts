@@ -25,7 +25,7 @@ export interface Evidence {
 }
 
 /** Most keys of a sample. */
-export const SAMPLED_KEYS = 64
+const SAMPLED_KEYS = 64
 
 /** Larger values are not read: the sample must not be felt by other clients. */
 const SAMPLED_VALUE_BYTES = 65_536

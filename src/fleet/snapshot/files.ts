@@ -1,6 +1,7 @@
 /** Files of snapshots: they are written once and never changed, so one file may stand in several places. */
 import { constants, copyFile, link, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { codeOf } from '../../base/index.js'
 
 /** Error codes of file systems that cannot give a file a second name. */
 const NO_LINKS = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'ENOSYS'])
@@ -11,7 +12,7 @@ export async function placeCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to)
   } catch (error) {
-    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+    if (!NO_LINKS.has(codeOf(error))) throw error
     await copyFile(from, to, constants.COPYFILE_FICLONE)
   }
   await sync(to)

@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
-import type { Clock } from '../../base/index.js'
+import { type Clock, pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type ControlAddress, withControl } from '../control.js'
 import { SNAPSHOT_FILE } from '../engine-files.js'
@@ -67,7 +67,7 @@ async function untilIdle(engine: Redis, clock: Clock): Promise<void> {
   for (;;) {
     const info = await engine.info('persistence')
     if (!/^(?:rdb_bgsave|aof_rewrite)_in_progress:1/m.test(info)) return
-    await pause(clock)
+    await pause(clock, LOOK_MS)
   }
 }
 
@@ -78,12 +78,6 @@ async function untilSaved(engine: Redis, clock: Clock): Promise<void> {
       if (/^rdb_last_bgsave_status:ok/m.test(info)) return
       throw new HomeportError('snapshot_failed', { reason: 'the engine could not write it; the disk may be full' })
     }
-    await pause(clock)
+    await pause(clock, LOOK_MS)
   }
-}
-
-function pause(clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(LOOK_MS, resolve)
-  })
 }

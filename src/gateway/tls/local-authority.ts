@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../../base/index.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
 /** A certificate that would expire sooner than this is renewed. */
@@ -71,7 +72,7 @@ async function readPair(directory: string, name: string): Promise<KeyPair | unde
     const key = await readFile(join(directory, `${name}.key`), 'utf8')
     return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) ? { certificate, key } : undefined
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
 }

@@ -1,3 +1,4 @@
+import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 
 /** Serialization failure and deadlock: the transaction did nothing and may simply run again. */
@@ -7,9 +8,6 @@ const FULL_DISK = new Set(['53100'])
 const CROWDED = new Set(['53300', '53400'])
 /** What the driver says when a connection breaks or does not come about; it gives these no code. */
 const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout exceeded|read timeout/i
-
-/** PostgreSQL's or the system's code of an error, or an empty text. */
-export const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
 /** Whether the transaction was rolled back only because another one was in its way. */
 export function mayRunAgain(error: unknown): boolean {

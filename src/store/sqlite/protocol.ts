@@ -1,3 +1,4 @@
+import { codeOf } from '../../base/index.js'
 import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors.js'
 
 /** What a store thread is started with. */
@@ -49,9 +50,6 @@ export type ToThread = { readonly kind: 'run'; readonly calls: readonly Call[] }
 const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])
 /** After these nothing that the connection says can be trusted. */
 const BEYOND_TRUST = /^SQLITE_(?:CORRUPT|NOTADB|IOERR)/
-
-/** The code that SQLite gave an error, or an empty text. */
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
 /** Whether the file or the disk is broken, so that the thread must not go on. */
 export function isBeyondTrust(error: unknown): boolean {
