@@ -9,7 +9,7 @@ import type { Part } from './job.js'
 /** What deciding items works with. */
 export interface KindDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'drop' | 'offer'>
+  readonly queue: Pick<Queue, 'drop' | 'offer' | 'refuseForbidden'>
   readonly clock: Clock
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
 }

@@ -8,7 +8,7 @@ import { type Caller, type Checker, compileChecker, type Reply, type Route, repl
 import { readSelection, revisionOf } from '../queue/index.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
-import { deadRunSelectorOf, overridesOf } from '../workflow/index.js'
+import { deadRunSelectorOf, overridesOf, settingsIn } from '../workflow/index.js'
 import { selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
@@ -75,15 +75,20 @@ function understand(kind: PlainKind, given: Selector): Selector {
   return selector
 }
 
-/** JSON of what is changed of things that are sent again; wrong settings are refused also when there is nothing to do. */
+/**
+ * JSON of what is changed of things that are sent again; wrong settings, and callbacks to where this server may not go,
+ * are refused also when there is nothing to do.
+ */
 function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeaders): string | undefined {
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const now = deps.clock.now()
   switch (kind) {
     case 'resumeRuns':
     case 'restartRuns':
+      deps.queue.refuseForbidden([], settingsIn(headers))
       return JSON.stringify(overridesOf(headers, now, limits))
     case 'retryDeadLetters':
+      deps.queue.refuseForbidden([], settingsIn(headers))
       return JSON.stringify(revisionOf(headers, now, { limits }))
     case 'cancelMessages':
     case 'deleteDeadRuns':

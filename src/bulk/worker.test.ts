@@ -214,7 +214,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
 describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
   it('works once it is started on what was asked for before, and only once', async () => {
     const store = await openStore()
-    const queue = { drop: () => undefined, offer: () => undefined }
+    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
     const fences = new Fences()
     const worker = new BulkWorker({ store, queue, fences, clock: new ManualClock(), logger: silentLogger })
     await startRuns(store, 'acc', 5)

@@ -388,5 +388,5 @@ export const startBulkAction = endpoint({
   body: { kind: 'json', schema: StartBody },
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
   otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
-  errors: ['invalid_request', 'store_full', 'store_unavailable'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'store_full', 'store_unavailable'],
 })

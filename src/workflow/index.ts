@@ -39,6 +39,6 @@
  */
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letter-filter.js'
 export type { Starting, TriggerGate } from './gate.js'
-export { type Overrides, overridesOf, type RevivalKind, revivalOf } from './revival.js'
+export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
 export { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

@@ -47,6 +47,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
   const queue = {
     drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
     offer: () => undefined,
+    refuseForbidden: () => undefined,
   }
   const bulk = createBulk({ store, queue, clock, logger: silentLogger })
   const server = new HttpServer({

@@ -1,5 +1,5 @@
 import { systemClock } from '../../base/index.js'
-import { type QueueUnderTest, startQueue } from '../../queue/testing/harness.js'
+import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createWorkflow } from '../../workflow/index.js'
@@ -13,9 +13,13 @@ export interface House extends QueueUnderTest {
 }
 
 /** Starts the three rooms over a store, behind one listener. */
-export async function startHouse(store: Store): Promise<House> {
+export async function startHouse(
+  store: Store,
+  options: Pick<QueueUnderTestOptions, 'deliveryTargets'> = {},
+): Promise<House> {
   let bulk: Bulk | undefined
   const service = await startQueue({
+    ...options,
     store,
     extend: (queue) => {
       const shared = { store, queue, clock: systemClock, logger: silentLogger, deliveryTimeoutMs: 900_000 }
