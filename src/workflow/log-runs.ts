@@ -126,8 +126,13 @@ function failedStep(failure: FailureRecord, trimTo: number): StepView {
     ...(failure.stepName !== undefined && { stepName: failure.stepName }),
     state: 'STEP_FAILED',
     retries: failure.maxRetries,
-    errors: [...(failure.attempts ?? []), failure].map((answer) => errorView(answer, trimTo)),
+    errors: errorViews([...(failure.attempts ?? []), failure], trimTo),
   }
+}
+
+/** The first failure first, in whatever order the record holds them. */
+function errorViews(answers: readonly AnswerRecord[], trimTo: number): AttemptError[] {
+  return answers.toSorted((one, other) => one.time - other.time).map((answer) => errorView(answer, trimTo))
 }
 
 function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
@@ -148,7 +153,7 @@ function failureFunction(failure: FailureRecord, run: RunRow, material: RunMater
     failResponse: trim(messageOf(failure), trimTo),
     failHeaders: failure.headers,
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
-    ...(callback?.attempts?.length && { errors: callback.attempts.map((answer) => errorView(answer, trimTo)) }),
+    ...(callback?.attempts?.length && { errors: errorViews(callback.attempts, trimTo) }),
     ...callingOf(callback?.messageId, material),
     ...(answered && {
       responseStatus: callback.status,

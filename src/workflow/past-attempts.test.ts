@@ -1,3 +1,4 @@
+import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { useWorkflows } from './testing/suite.js'
 
@@ -65,5 +66,39 @@ describe('the log of a run', () => {
       type: 'next',
       steps: [{ state: 'STEP_CANCELED', errors: expect.arrayContaining([expect.objectContaining({ status: 500 })]) }],
     })
+  })
+
+  it('keeps what had failed of other branches when the run fails, and shows errors in the order of their times', async () => {
+    const left = { shaky: 2, final: 2 }
+    const app = await suite.host({
+      '/failing': {
+        route: async (context) => {
+          await Promise.all([
+            context.run('shaky', () => {
+              left.shaky--
+              throw new Error('not today')
+            }),
+            context.run('final', () => {
+              if (--left.final >= 0 || left.shaky > 0) throw new Error('not yet')
+              throw new WorkflowNonRetryableError('never')
+            }),
+          ])
+        },
+      },
+    })
+    const { client } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/failing`, retries: 50, retryDelay: '50' })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    type Errors = { readonly body: string; readonly time: number }[]
+    const steps = run.steps.flatMap((group) => group.steps)
+    const shaky = steps.find(({ stepName }) => stepName === 'shaky')?.errors as Errors
+    expect(shaky.length).toBeGreaterThanOrEqual(2)
+    for (const { body } of shaky) expect(body).toContain('not today')
+    const final = steps.at(-1)?.errors as Errors
+    expect(final.at(-1)?.body).toContain('never')
+    expect(final.length).toBeGreaterThanOrEqual(3)
+    const times = final.map(({ time }) => time)
+    expect(times).toEqual([...times].sort((a, b) => a - b))
   })
 })

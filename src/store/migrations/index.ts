@@ -16,6 +16,7 @@ import { bulkKinds } from './014-bulk.js'
 import { consoleSessions } from './015-console-sessions.js'
 import { clientAuthority } from './016-client-authority.js'
 import { runAttempts } from './018-run-attempts.js'
+import { messagesRetried } from './020-messages-retried.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -47,6 +48,7 @@ export const MIGRATIONS: readonly Migration[] = [
   consoleSessions,
   clientAuthority,
   runAttempts,
+  messagesRetried,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

@@ -73,4 +73,58 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect(pending.map(({ message_id }) => message_id)).toEqual([offers[3]?.message_id])
     expect(pastAttempts.map(({ message_id }) => message_id)).toEqual([offers[2]?.message_id])
   })
+
+  it('are kept of everything that was being retried when its run is canceled, alone or by an action', async () => {
+    const store = await openStore()
+    const accountId = newId('acc_', AT)
+    const element = () => ({
+      ...{ kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('step'), dueAt: AT, delivery },
+      meta: JSON.stringify({ delivery }),
+    })
+    const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
+    /** A run with so many deliveries, each of which has failed so often, and of which the first has not failed. */
+    const start = async (runId: string, deliveries: number, failures: number) => {
+      const run = { ...columns, run_id: runId, contact: 'known' as const }
+      const begun = [{ kind: 'start' as const, run, first: element() }]
+      const branches = Array.from({ length: deliveries }, () => ({
+        kind: 'append' as const,
+        runId,
+        element: element(),
+      }))
+      const results = [
+        await store.run(operations.runs.submit, { accountId, submissions: begun, at: AT }),
+        await store.run(operations.runs.submit, { accountId, submissions: branches, at: AT }),
+      ]
+      const [first, ...others] = results.flatMap((result) => (result.kind === 'accepted' ? result.offers : []))
+      const end: MessageEnd = { kind: 'retry', nextAt: AT }
+      for (let retried = 0; retried < failures; retried++) {
+        const settling = others.map(({ seq }) => ({ seq, retried, at: AT, attempt, end, follow: [] }))
+        await Promise.all(settling.map((args) => store.run(operations.messagesSettle.settle, args)))
+      }
+      return first?.group_key ?? 0
+    }
+    const steady = await start('steady', 0, 0)
+    const named = [await start('one', 2, 2), await start('many', 7, 20), steady]
+    const alone = await start('alone', 2, 2)
+    await store.run(operations.runs.cancelRuns, { seqs: [alone], at: AT })
+    const action = await store.run(operations.bulk.createAction, {
+      ...{ actionId: newId('bulk_', AT), accountId, kind: 'cancelRuns', selector: '{}', settings: null, reason: null },
+      ...{ ratePerSecond: null, fence: null, actor: 'a', source: 's', ip: '', absent: [], at: AT },
+      chunks: operations.bulkSelect.packChunks(operations.bulkSelect.ascending(named), 10),
+    })
+    const part = { actionSeq: action.seq, chunk: 0, from: 0, to: 3, at: AT }
+    expect((await store.run(operations.bulk.cancelRunsPart, part)).action.succeeded).toBe(3)
+
+    const keptOf = async (runId: string) => {
+      const page = { accountId, filter: { runIds: [runId] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+      const { pastAttempts, pending } = await store.run(operations.runs.logPage, page)
+      expect(pending).toEqual([])
+      return pastAttempts.length
+    }
+    expect(await keptOf('steady')).toBe(0)
+    expect(await keptOf('one')).toBe(4)
+    // A run that has a hundred keeps no more.
+    expect(await keptOf('many')).toBe(100)
+    expect(await keptOf('alone')).toBe(4)
+  })
 })

@@ -1,7 +1,7 @@
 import { all, change, first, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
-import { keepAttempts } from './runs-attempts.js'
+import { keepAttemptsOfRuns } from './runs-attempts.js'
 import { type EndedChild, tellParents } from './runs-parents.js'
 
 /** Which runs to cancel, and when that is. */
@@ -53,15 +53,6 @@ const childrenAmong = query<Seqs, EndedChild>(({ db, p, d }) =>
 const someChild = query<object, { parent_seq: number | null }>(({ db }) =>
   db.selectFrom('runs').select('parent_seq').where('parent_seq', 'is not', null).limit(1),
 )
-const beingRetried = query<Seqs, { seq: number }>(({ db, p, d }) =>
-  db
-    .selectFrom('messages')
-    .select('seq')
-    .where(d.inNumbers('group_key', p.seqs))
-    .where('state', '=', 'pending')
-    .where('retried', '>', 0)
-    .orderBy('seq'),
-)
 const dropWaits = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.seqs)))
 
 /** Deletes what runs wait for, as part of another transaction. */
@@ -77,13 +68,11 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CanceledRuns> {
   const ended = yield* all(cancelStarted, args)
   const canceled = ended.map((run) => run.seq)
-  for (const { seq } of yield* all(beingRetried, { seqs: canceled })) yield* keepAttempts(seq)
   return yield* clear(canceled, ended, args.at)
 })
 
 /**
- * The same as part of a bulk action, for thousands of runs in one call, whose logs do not keep the attempts of deliveries
- * that were being retried. A list of what an UPDATE has changed costs half as much again as the UPDATE, and most often it
+ * The same as part of a bulk action, for thousands of runs in one call. A list of what an UPDATE has changed costs half as much again as the UPDATE, and most often it
  * has changed all of them.
  * @param by the action, as `bulk_actions.seq`; it has canceled none of these runs before.
  */
@@ -101,6 +90,7 @@ function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
 
 /** Takes away what canceled runs have left, and tells their parents. */
 function* clear(canceled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CanceledRuns> {
+  yield* keepAttemptsOfRuns(canceled)
   yield* deletePendingOfGroups(canceled)
   yield* dropWaitsOf(canceled)
   return { canceled, offers: yield* tellParents(ended, { isCanceled: true, isFailed: false }, at) }

@@ -5,7 +5,7 @@ import type { FailureState, RunContact, RunState } from '../schema/runs.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
 import { type SettleArgs, settleMessage } from './messages-settle.js'
 import { appendElements } from './runs-append.js'
-import { keepAttempts } from './runs-attempts.js'
+import { keepAttempts, keepAttemptsOfRuns } from './runs-attempts.js'
 import { dropWaitsOf } from './runs-cancel.js'
 import { type EndedChild, tellParents } from './runs-parents.js'
 import { keepRemains, remainsToKeep } from './runs-remains.js'
@@ -196,6 +196,7 @@ function* fail(
   { attempts, remains }: Before,
   at: number,
 ): Transaction<SettleRunResult> {
+  yield* keepAttemptsOfRuns([run.seq])
   yield* deletePendingOfGroups([run.seq])
   yield* dropWaitsOf([run.seq])
   yield* keepRemains(remains)

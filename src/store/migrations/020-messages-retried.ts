@@ -1,0 +1,11 @@
+import type { Migration } from './index.js'
+
+/** The messages of groups that have failed before and are tried again: few, and looked for among very many. */
+export const messagesRetried: Migration = {
+  number: 20,
+  name: 'retried messages of groups',
+  breaking: false,
+  statements: () => [
+    "CREATE INDEX messages_retried ON messages (group_key) WHERE group_key IS NOT NULL AND retried > 0 AND state = 'pending'",
+  ],
+}
