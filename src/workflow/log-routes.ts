@@ -49,7 +49,7 @@ async function page({ store, clock, flights }: LogDeps, accountId: string, query
   }
   const runs = runLogs(found, view)
   // Built from the very fields that the schema declares.
-  return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found.runs, limit) }
+  return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found) }
 }
 
 function filterOf(query: LogQuery): RunLogFilter {

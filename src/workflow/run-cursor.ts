@@ -15,7 +15,7 @@ export function placeOf(cursor: string | undefined): number {
 }
 
 /** The cursor of the next page; no member at all after the last one, by which clients know the end. */
-export function cursorAfter(runs: readonly RunRow[], limit: number): { cursor?: string } {
+export function cursorAfter({ runs, more }: { runs: readonly RunRow[]; more: boolean }): { cursor?: string } {
   const last = runs.at(-1)
-  return last && runs.length === limit ? { cursor: `${last.created_at}-${last.seq}` } : {}
+  return last && more ? { cursor: `${last.created_at}-${last.seq}` } : {}
 }

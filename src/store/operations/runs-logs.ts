@@ -1,39 +1,10 @@
-import { type RawBuilder, sql } from 'kysely'
-import type { Dialect } from '../dialect.js'
+import { sql } from 'kysely'
 import { all, only, read, type Transaction } from '../operation.js'
-import { type Query, query } from '../query.js'
-import type { RunState } from '../schema/runs.js'
+import { query } from '../query.js'
 import type { MessageRow } from './messages.js'
+import { matchingRuns, type RunLogArgs } from './runs-matching.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 import type { WaitRow } from './runs-wait.js'
-
-/** Which runs to show: all that is given must hold; of a list, any element. Dates include their ends. */
-export interface RunLogFilter {
-  readonly runIds?: readonly string[]
-  readonly states?: readonly RunState[]
-  readonly urls?: readonly string[]
-  readonly labels?: readonly string[]
-  readonly hosts?: readonly string[]
-  readonly paths?: readonly string[]
-  readonly callerIps?: readonly string[]
-  readonly flowKeys?: readonly string[]
-  /** A message that delivered, or delivers, an element of the run. */
-  readonly messageId?: string
-  /** Creation, Unix milliseconds. */
-  readonly from?: number
-  readonly to?: number
-}
-
-/** Asks for a page of run logs, newest runs first. */
-export interface RunLogArgs {
-  readonly accountId: string
-  readonly filter: RunLogFilter
-  /** Only runs with a smaller `runs.seq`. */
-  readonly before: number
-  readonly limit: number
-  /** Unix milliseconds; says which messages are due and so have a place in the line of their flow-control key. */
-  readonly now?: number
-}
 
 /** A message that is still to be delivered, as far as a log shows it. */
 export type PendingStep = Pick<
@@ -88,7 +59,10 @@ export interface PastAttempt extends Omit<PendingAttempt, 'message_seq'> {
 
 /** Runs with everything that their logs are made of. */
 export interface RunLogPage {
+  /** As many as were asked for, or as fit into a page. */
   readonly runs: readonly RunRow[]
+  /** Whether others come after them. */
+  readonly more: boolean
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
@@ -103,43 +77,6 @@ export interface RunLogPage {
   readonly flowPlaces: readonly FlowPlace[]
   /** By whom cancelled runs were cancelled, as far as that is still known. */
   readonly cancels: readonly CancelOfRuns[]
-}
-
-/** Runs that are named by their own id, or by that of a message, are looked up before anything else. */
-type Params = Omit<RunLogFilter, 'runIds' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
-type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
-
-const CONDITIONS = {
-  accountId: (_, p) => sql<boolean>`account_id = ${p.accountId}`,
-  seqs: (d, p) => d.inNumbers('seq', p.seqs),
-  states: (d, p) => d.inTexts('state', p.states),
-  urls: (d, p) => d.inTexts('url', p.urls),
-  labels: (d, p) => d.someText(p.labels, (item) => d.contains('labels', item)),
-  hosts: (d, p) => d.inTexts('host', p.hosts),
-  paths: (d, p) => d.inTexts('path', p.paths),
-  callerIps: (d, p) => d.inTexts('caller_ip', p.callerIps),
-  flowKeys: (d, p) => d.inTexts('flow_key', p.flowKeys),
-  from: (_, p) => sql<boolean>`created_at >= ${p.from}`,
-  to: (_, p) => sql<boolean>`created_at <= ${p.to}`,
-} satisfies Record<string, Condition>
-
-type Shape = readonly (keyof typeof CONDITIONS)[]
-
-const byShape = new Map<string, Query<Params, RunRow>>()
-
-/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
-function matching(shape: Shape): Query<Params, RunRow> {
-  const known = byShape.get(shape.join()) ?? buildMatching(shape)
-  byShape.set(shape.join(), known)
-  return known
-}
-
-function buildMatching(shape: Shape): Query<Params, RunRow> {
-  return query<Params, RunRow>(({ db, p, d }) => {
-    let runs = db.selectFrom('runs').selectAll().where('seq', '<', p.before)
-    for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
-    return runs.orderBy('seq', 'desc').limit(p.limit)
-  })
 }
 
 interface OfRuns {
@@ -220,44 +157,14 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
       .select((eb) => eb.fn.countAll<number>().as('ahead')),
 )
 
-const seqsOfIds = query<{ accountId: string; runIds: readonly string[] }, { seq: number }>(({ db, p, d }) =>
-  db.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where(d.inTexts('run_id', p.runIds)),
-)
-const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: number }>(({ db, p }) =>
-  db
-    .selectFrom('steps')
-    .innerJoin('runs', 'runs.seq', 'steps.run_seq')
-    .select('runs.seq')
-    .where('steps.message_id', '=', p.messageId)
-    .where('runs.account_id', '=', p.accountId),
-)
-
-function* namedSeqs({ accountId, filter }: RunLogArgs): Transaction<number[] | undefined> {
-  const { runIds, messageId } = filter
-  const byId = runIds && (yield* all(seqsOfIds, { accountId, runIds })).map((row) => row.seq)
-  if (messageId === undefined) return byId
-  const byMessage = (yield* all(seqsOfMessage, { accountId, messageId })).map((row) => row.seq)
-  return byId ? byId.filter((seq) => byMessage.includes(seq)) : byMessage
-}
-
-function* matchingRuns(args: RunLogArgs): Transaction<RunRow[]> {
-  const { runIds: _, messageId: __, labels, ...filter } = args.filter
-  const seqs = yield* namedSeqs(args)
-  const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
-  // Named runs are of the account already: to say so again would lead the database to walk over all of its runs.
-  const asked: Partial<Params> = seqs ? given : { ...given, accountId: args.accountId }
-  const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
-  const shape = names.filter((name) => asked[name] !== undefined)
-  return yield* all(matching(shape), { ...args, ...given })
-}
-
 /** A page of runs with all that their logs show, on one snapshot. */
 export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
-  const runs = yield* matchingRuns(args)
+  const { runs, more } = yield* matchingRuns(args)
   const seqs = runs.map((run) => run.seq)
   const pending = yield* all(pendingOf, { seqs })
   return {
     runs,
+    more,
     pending,
     elements: yield* all(elementsOf, { seqs }),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),

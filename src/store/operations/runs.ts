@@ -25,10 +25,9 @@ export {
   type PastAttempt,
   type PendingAttempt,
   type PendingStep,
-  type RunLogArgs,
-  type RunLogFilter,
   type RunLogPage,
 } from './runs-logs.js'
+export type { RunLogArgs, RunLogFilter } from './runs-matching.js'
 export { expireWait, type NotifyArgs, type NotifyResult, notify, type Released, waiters } from './runs-notify.js'
 export {
   beginning,
