@@ -14,13 +14,14 @@ const HIDDEN = new Set([
   'process_supervised',
   'tcp_port',
 ])
-const REPLICA_LINE = /^slave\d+:/
+/** Where replicas connect from, and, in newer engines, every socket that the engine listens on. */
+const ADDRESS_LINE = /^(slave|listener)\d+:/
 
 /** Takes out of the text of INFO what clients of one database have no business with. */
 export function filterInfo(text: string): string {
   return text
     .split('\r\n')
-    .filter((line) => !HIDDEN.has(line.slice(0, line.indexOf(':'))) && !REPLICA_LINE.test(line))
+    .filter((line) => !HIDDEN.has(line.slice(0, line.indexOf(':'))) && !ADDRESS_LINE.test(line))
     .join('\r\n')
 }
 
