@@ -57,6 +57,11 @@ describe('an engine with a known hole', () => {
     expect(isFixedPackage('5:7.0.15-1~deb12u5')).toBe(false)
     expect(isFixedPackage('5:7.0.15-1~deb12u6')).toBe(true)
     expect(isFixedPackage('5:7.0.15-1~deb12u10')).toBe(true)
+    expect(isFixedPackage('5:8.0.2-3')).toBe(false)
+    expect(isFixedPackage('5:8.0.2-3+deb13u1')).toBe(true)
+    expect(isFixedPackage('8.1.1+dfsg1-3')).toBe(false)
+    expect(isFixedPackage('8.1.1+dfsg1-3+deb13u2')).toBe(true)
+    expect(isFixedPackage('8.0.1+dfsg1-1~bpo12+1')).toBe(false)
     const evidence = { kind: 'redis', version: '7.0.15', packageVersion: '5:7.0.15-1~deb12u4' } as const
     expect(problemsOf({ ...evidence, changeLogNamesFix: false })).toHaveLength(1)
     expect(problemsOf({ ...evidence, changeLogNamesFix: true })).toEqual([])

@@ -33,6 +33,8 @@ const FIXED: Readonly<Record<EngineInfo['kind'], readonly (readonly number[])[]>
 /** First package versions in which a distribution has put the fix into an older engine. */
 const FIXED_PACKAGES: readonly { readonly like: RegExp; readonly since: string }[] = [
   { like: /^5:7\.0\.15-1~deb12u\d+$/, since: '5:7.0.15-1~deb12u6' },
+  { like: /^5:8\.0\.2-3\+deb13u\d+$/, since: '5:8.0.2-3+deb13u1' },
+  { like: /^8\.1\.1\+dfsg1-3\+deb13u\d+$/, since: '8.1.1+dfsg1-3+deb13u1' },
 ]
 
 function compare(left: readonly number[], right: readonly number[]): number {
