@@ -26,7 +26,7 @@ import {
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
-import { createDatabases, databaseRoutes, loadPlans, newerCommands } from './databases/index.js'
+import { createDatabases, databaseRoutes, loadPlans } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
@@ -198,7 +198,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     plans,
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
-    hasNewer: newerCommands(engine.capabilities),
+    hasNewer: (name) => engine.commands.has(name),
     onServing: (databaseId) => gateway.openDatabase(databaseId),
     onAsleep: () => memory.rest(),
     traffic: {

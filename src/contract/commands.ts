@@ -81,22 +81,29 @@ const socketOnly = (state: CommandState, access: CommandAccess, names: string): 
 
 const managed = (names: string): Family => ({ access: 'none', state: 'managed', rest: true, names })
 
+/** Commands of vector sets that read. Engines do not count these and `VECTOR_WRITES` among `@read` and `@write`. */
+export const VECTOR_READS: readonly string[] =
+  'VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VSIM'.split(' ')
+
+/** Commands of vector sets that write. */
+export const VECTOR_WRITES: readonly string[] = ['VADD', 'VREM', 'VSETATTR']
+
 const FAMILIES: readonly Family[] = [
   // bitmap
   plain('read', 'BITCOUNT BITFIELD_RO BITPOS GETBIT'),
   plain('write', 'BITFIELD BITOP SETBIT'),
   // connection
   plain('none', 'ECHO PING'),
-  socketOnly('session', 'none', 'AUTH HELLO QUIT RESET SELECT'),
+  socketOnly('session', 'none', 'AUTH HELLO QUIT READONLY READWRITE RESET SELECT'),
   socketOnly('container', 'none', 'CLIENT'),
   socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|NO-EVICT'),
-  socketOnly('session', 'none', 'CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME'),
+  socketOnly('session', 'none', 'CLIENT|CAPA CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME'),
   socketOnly('tracking', 'none', 'CLIENT|TRACKING CLIENT|CACHING CLIENT|TRACKINGINFO'),
   // functions and scripting
   plain('read', 'FCALL_RO EVAL_RO EVALSHA_RO'),
   plain('write', 'FCALL FUNCTION EVAL EVALSHA'),
   { access: 'none', state: 'container', rest: true, names: 'SCRIPT' },
-  plain('none', 'SCRIPT|EXISTS SCRIPT|FLUSH SCRIPT|KILL SCRIPT|LOAD'),
+  plain('none', 'SCRIPT|EXISTS SCRIPT|FLUSH SCRIPT|KILL SCRIPT|LOAD SCRIPT|SHOW'),
   // generic
   plain('read', 'DUMP EXISTS EXPIRETIME KEYS OBJECT PEXPIRETIME PTTL RANDOMKEY SCAN SORT_RO TOUCH TTL TYPE'),
   plain('write', 'COPY DEL EXPIRE EXPIREAT PERSIST PEXPIRE PEXPIREAT RENAME RENAMENX RESTORE SORT UNLINK'),
@@ -155,24 +162,29 @@ const FAMILIES: readonly Family[] = [
   socketOnly('blocking', 'write', 'BZMPOP BZPOPMAX BZPOPMIN'),
   // streams
   plain('read', 'XINFO XLEN XPENDING XRANGE XREVRANGE'),
-  plain('write', 'XACK XACKDEL XADD XAUTOCLAIM XCLAIM XDEL XDELEX XGROUP XSETID XTRIM'),
+  plain('write', 'XACK XACKDEL XADD XAUTOCLAIM XCFGSET XCLAIM XDEL XDELEX XGROUP XSETID XTRIM'),
   { access: 'read', state: 'blocking-option', rest: true, names: 'XREAD' },
   { access: 'write', state: 'blocking-option', rest: true, names: 'XREADGROUP' },
   // string
   plain('read', 'DIGEST GET GETRANGE LCS MGET STRLEN SUBSTR'),
-  plain('write', 'APPEND DECR DECRBY DELEX GETDEL GETEX GETSET INCR INCRBY INCRBYFLOAT MSET MSETNX PSETEX SET SETEX'),
-  plain('write', 'SETNX SETRANGE'),
+  plain('write', 'APPEND DECR DECRBY DELEX DELIFEQ GETDEL GETEX GETSET INCR INCRBY INCRBYFLOAT MSET MSETEX MSETNX'),
+  plain('write', 'PSETEX SET SETEX SETNX SETRANGE'),
+  // vector sets, where the engine has them
+  plain('read', VECTOR_READS.join(' ')),
+  plain('write', VECTOR_WRITES.join(' ')),
   // transactions
   socketOnly('transaction', 'none', 'DISCARD EXEC MULTI UNWATCH WATCH'),
 ]
 
 const REFUSED: Readonly<Record<RefusalReason, string>> = {
   host:
-    'ACL|DRYRUN BGREWRITEAOF BGSAVE CONFIG|RESETSTAT CONFIG|REWRITE DEBUG LASTSAVE LATENCY MEMORY|DOCTOR ' +
-    'MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG SHUTDOWN SLOWLOG',
-  replication: 'ASKING CLUSTER FAILOVER PSYNC READONLY READWRITE REPLCONF REPLICAOF ROLE SLAVEOF SYNC',
+    'ACL|DRYRUN BGREWRITEAOF BGSAVE COMMANDLOG CONFIG|RESETSTAT CONFIG|REWRITE DEBUG HOTKEYS LASTSAVE LATENCY ' +
+    'MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG ' +
+    'SHUTDOWN SLOWLOG',
+  replication: 'ASKING CLUSTER CLUSTERSCAN FAILOVER PSYNC REPLCONF REPLICAOF ROLE SLAVEOF SYNC TRIMSLOTS',
   others:
-    'CLIENT|GETREDIR CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB',
+    'CLIENT|GETREDIR CLIENT|IMPORT-SOURCE CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE MIGRATE MOVE ' +
+    'RESTORE-ASKING SWAPDB XIDMPRECORD',
 }
 
 function allowedCommands(): Command[] {
@@ -196,17 +208,22 @@ const SINCE: readonly (readonly [engines: string, names: string])[] = [
   ['Redis 7.4 and Valkey 9.0 have it', 'HEXPIRE HEXPIREAT HEXPIRETIME HPERSIST HPEXPIRE HPEXPIREAT'],
   ['Redis 7.4 and Valkey 9.0 have it', 'HPEXPIRETIME HPTTL HTTL'],
   ['Redis 8.0 and Valkey 9.0 have it', 'HGETEX HSETEX'],
-  ['Redis 8.0 has it', 'HGETDEL'],
+  ['Redis 8.0 and Valkey 9.1 have it', 'HGETDEL'],
+  ['Redis 8.0 has it', 'VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VREM VSETATTR VSIM'],
   ['Redis 8.2 has it', 'XACKDEL XDELEX'],
-  ['Redis 8.4 has it', 'DELEX DIGEST'],
+  ['Redis 8.4 and Valkey 9.1 have it', 'MSETEX'],
+  ['Redis 8.4 has it', 'DELEX DIGEST VRANGE'],
+  ['Redis 8.6 has it', 'XCFGSET'],
+  ['Valkey 8.0 has it', 'SCRIPT|SHOW'],
+  ['Valkey 9.0 has it', 'DELIFEQ'],
 ]
-const JSON_ENGINES = 'Redis 8.0 has it, and Valkey with the module valkey-json'
+const JSON_ENGINES = 'Redis has it with the module RedisJSON, Valkey with valkey-json'
 
 const ENGINES_WITH: ReadonlyMap<string, string> = new Map(
   SINCE.flatMap(([engines, names]) => names.split(' ').map((name): [string, string] => [name, engines])),
 )
 
-/** Which engines have a command that the oldest supported one lacks, in words; `name` is in upper case. */
+/** Which engines have a command that the oldest supported one lacks, in words; `name` is that of its row. */
 export function enginesWith(name: string): string | undefined {
   return name.startsWith('JSON.') ? JSON_ENGINES : ENGINES_WITH.get(name)
 }

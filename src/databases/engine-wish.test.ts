@@ -2,7 +2,7 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../contract/commands.js'
 import { DEFAULT_PLANS } from '../contract/plans.js'
-import { probeEngine } from '../fleet/index.js'
+import { fitRules, probeEngine } from '../fleet/index.js'
 import { engineSpecOf } from './engine-wish.js'
 import type { DatabaseRow } from './life.js'
 import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
@@ -50,11 +50,12 @@ describe('the engine lets', () => {
   let arities: ReadonlyMap<string, number>
 
   beforeAll(async () => {
-    engine = await startBareEngine((await probeEngine()).binary)
+    const { binary, commands } = await probeEngine()
+    engine = await startBareEngine(binary)
     client = new Redis(engine.socketPath)
     for (const { name, rules } of engineSpecOf(row, DEFAULT_PLANS).users) {
       const user = `${name}-under-test`
-      await client.call('ACL', 'SETUSER', user, 'on', ...rules.split(' '))
+      await client.call('ACL', 'SETUSER', user, 'on', ...fitRules(rules, commands).split(' '))
     }
     arities = new Map(entriesOf(await client.call('COMMAND')))
   })

@@ -10,7 +10,7 @@ type DatabaseRow = operations.databases.DatabaseRow
  * The gateway refuses more; these rules hold even where it would not.
  */
 const DEFAULT_RULES = [
-  '~* &* +@all -@dangerous -move -script|debug -cluster -asking -readonly -readwrite',
+  '~* &* +@all -@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite',
   '+flushall +flushdb +keys +info +monitor +restore +sort +sort_ro +client|list',
 ].join(' ')
 
@@ -19,7 +19,7 @@ const DEFAULT_RULES = [
  * refuse a write even from a command that counts as reading.
  */
 const READ_ONLY_RULES =
-  '%R~* -@all +@read +@connection +@transaction -@dangerous -scan +info +time +acl|whoami +acl|cat +acl|genpass'
+  '%R~* -@all +@read +@connection +@transaction -@dangerous -scan -clusterscan +info +time +acl|whoami +acl|cat +acl|genpass'
 
 /** The name of a stored database's plan. */
 export function planNameOf(row: DatabaseRow): PlanName {

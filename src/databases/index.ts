@@ -30,4 +30,3 @@ export { type DataUser, type ServedDatabase, ServingDirectory } from './director
 export type { DatabaseSettings, DatabasesOptions } from './parts.js'
 export { loadPlans } from './plan-file.js'
 export { databaseRoutes } from './routes.js'
-export { newerCommands } from './users/index.js'

@@ -1,4 +1,4 @@
-/** Learns what an engine program can do, by asking one that runs for a moment with nothing in it. */
+/** Learns which commands an engine program has, by asking one that runs for a moment with nothing in it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,13 @@ const SHOWN_BY: readonly (readonly [EngineCapability, string])[] = [
   ['search', 'FT.SEARCH'],
   ['waitaof', 'WAITAOF'],
   ['string-compare-and-set', 'DELEX'],
+  ['vector-sets', 'VSIM'],
 ]
+
+/** What an engine with these commands can do beyond the oldest supported one. */
+export function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapability[] {
+  return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
+}
 
 /** An engine that takes its configuration from its input keeps nothing and listens on one socket only. */
 function spawnBare(binary: string, socketPath: string): ChildProcess {
@@ -28,7 +34,7 @@ function spawnBare(binary: string, socketPath: string): ChildProcess {
   return child
 }
 
-async function askCommands(socketPath: string, child: ChildProcess): Promise<readonly unknown[]> {
+async function askCommands(socketPath: string, child: ChildProcess): Promise<ReadonlySet<string>> {
   const retryUntilMs = systemClock.now() + DEADLINE_MS
   const mayCome = (): boolean =>
     child.exitCode === null && child.signalCode === null && systemClock.now() < retryUntilMs
@@ -36,17 +42,19 @@ async function askCommands(socketPath: string, child: ChildProcess): Promise<rea
   const engine = new Redis({ path: socketPath, retryStrategy, maxRetriesPerRequest: null, enableReadyCheck: false })
   engine.on('error', () => {})
   try {
-    return (await engine.call('COMMAND', 'INFO', ...SHOWN_BY.map(([, command]) => command))) as readonly unknown[]
+    const names = await engine.call('COMMAND', 'LIST')
+    return new Set(Array.isArray(names) ? names.map((name) => String(name).toUpperCase()) : [])
   } finally {
     engine.disconnect()
   }
 }
 
 /**
- * The capabilities of an engine program. Rejects when it cannot be started or does not answer.
+ * The names of the commands of an engine program, in upper case, those of subcommands as `CLIENT|KILL`. Rejects when it
+ * cannot be started or does not answer.
  * @param binary absolute path.
  */
-export async function capabilitiesOf(binary: string): Promise<readonly EngineCapability[]> {
+export async function commandsOf(binary: string): Promise<ReadonlySet<string>> {
   const directory = await mkdtemp(join(tmpdir(), 'homeport-probe-'))
   const child = spawnBare(binary, join(directory, 's'))
   const ended = new Promise<void>((resolve) => {
@@ -54,8 +62,7 @@ export async function capabilitiesOf(binary: string): Promise<readonly EngineCap
     child.once('error', () => resolve())
   })
   try {
-    const found = await askCommands(join(directory, 's'), child)
-    return SHOWN_BY.flatMap(([capability], index) => (found[index] ? [capability] : []))
+    return await askCommands(join(directory, 's'), child)
   } finally {
     child.kill('SIGKILL')
     await ended

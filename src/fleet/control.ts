@@ -45,8 +45,7 @@ export async function withControl<Result>(
   }
 }
 
-async function setUsers(engine: Redis, spec: EngineSpec, secrets: InternalSecrets): Promise<void> {
-  const wished = allUsers(spec, secrets)
+async function setUsers(engine: Redis, wished: ReturnType<typeof allUsers>): Promise<void> {
   const present = (await engine.call('ACL', 'USERS')) as readonly string[]
   const transaction = engine.multi()
   for (const [name, rules] of wished) transaction.call('ACL', 'SETUSER', name, 'reset', ...rules)
@@ -55,12 +54,12 @@ async function setUsers(engine: Redis, spec: EngineSpec, secrets: InternalSecret
   for (const [error] of replies) if (error) throw error
 }
 
-/** Gives a running engine the memory bound, eviction policy and users of its spec. */
-export function applySettings(address: ControlAddress, spec: EngineSpec): Promise<void> {
+/** Gives a running engine, which has these commands, the memory bound, eviction policy and users of its spec. */
+export function applySettings(address: ControlAddress, spec: EngineSpec, commands: ReadonlySet<string>): Promise<void> {
   return withControl(address, async (engine) => {
     const memory = ['maxmemory', `${spec.maxMemoryBytes}`, 'maxmemory-policy', evictionPolicy(spec.eviction)]
     await engine.call('CONFIG', 'SET', ...memory, 'notify-keyspace-events', spec.keyspaceEvents ?? '')
-    await setUsers(engine, spec, address.secrets)
+    await setUsers(engine, allUsers(spec, address.secrets, commands))
   })
 }
 

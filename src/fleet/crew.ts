@@ -150,7 +150,10 @@ export class Crew {
       case 'apply-settings':
         return {
           reason: 'it does not take its new settings',
-          make: (address) => applySettings(address, action.spec).then(() => ({ settings: action.settings })),
+          make: (address) =>
+            applySettings(address, action.spec, this.#context.engine.commands).then(() => ({
+              settings: action.settings,
+            })),
         }
       case 'follow':
         return { reason: 'its replica cannot copy it', make: (address) => this.#follow(address, action) }

@@ -32,13 +32,13 @@ describe('the configuration file', () => {
 
 describe('the user file', () => {
   test('holds passwords only as SHA-256', () => {
-    const text = renderUsers(specOf('db'), secrets)
+    const text = renderUsers(specOf('db'), secrets, new Set(['INFO', 'PING', 'PSYNC', 'REPLCONF']))
     expect(text).toContain(`user default on #${sha256Hex(PASSWORD)} ~* &* +@all -@dangerous +info\n`)
     for (const secret of [PASSWORD, ...Object.values(secrets)]) expect(text).not.toContain(secret)
   })
 
   test('switches the user `default` off when it is not wished', () => {
-    expect(renderUsers(specOf('db', [], { users: [] }), secrets)).toContain('user default off -@all\n')
+    expect(renderUsers(specOf('db', [], { users: [] }), secrets, new Set())).toContain('user default off -@all\n')
   })
 })
 

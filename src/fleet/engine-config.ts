@@ -3,6 +3,7 @@
  * The configuration holds no secret; the user file holds passwords only as SHA-256.
  */
 import { sha256Hex } from '../base/index.js'
+import { fitRules } from './acl-rules.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
 import type { EngineSpec, EngineUser, MemberRole, MemberSpec } from './types.js'
 
@@ -105,23 +106,27 @@ export interface InternalSecrets {
   readonly replication: string
 }
 
-/** The rules of one user as the engine takes them in a file or in `ACL SETUSER`. */
-function userRules(user: EngineUser): readonly string[] {
-  return ['on', `#${sha256Hex(user.password)}`, ...user.rules.split(/\s+/).filter((rule) => rule !== '')]
+/** The rules of one user as the engine, which has these commands, takes them in a file or in `ACL SETUSER`. */
+function userRules(user: EngineUser, commands: ReadonlySet<string>): readonly string[] {
+  return ['on', `#${sha256Hex(user.password)}`, ...fitRules(user.rules, commands).split(' ')]
 }
 
 /** All users that an engine should have: the wished ones, the fleet's own, and `default` switched off unless wished. */
-export function allUsers(spec: EngineSpec, secrets: InternalSecrets): ReadonlyMap<string, readonly string[]> {
+export function allUsers(
+  spec: EngineSpec,
+  secrets: InternalSecrets,
+  commands: ReadonlySet<string>,
+): ReadonlyMap<string, readonly string[]> {
   const own: readonly EngineUser[] = [
     { name: CONTROL_USER, password: secrets.control, rules: '~* &* +@all' },
     { name: REPLICATION_USER, password: secrets.replication, rules: '+psync +replconf +ping' },
   ]
   const users = new Map<string, readonly string[]>([['default', ['off', '-@all']]])
-  for (const user of [...spec.users, ...own]) users.set(user.name, userRules(user))
+  for (const user of [...spec.users, ...own]) users.set(user.name, userRules(user, commands))
   return users
 }
 
 /** The user file of one member. */
-export function renderUsers(spec: EngineSpec, secrets: InternalSecrets): string {
-  return [...allUsers(spec, secrets)].map(([name, rules]) => `user ${name} ${rules.join(' ')}\n`).join('')
+export function renderUsers(spec: EngineSpec, secrets: InternalSecrets, commands: ReadonlySet<string>): string {
+  return [...allUsers(spec, secrets, commands)].map(([name, rules]) => `user ${name} ${rules.join(' ')}\n`).join('')
 }

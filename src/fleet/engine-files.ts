@@ -22,12 +22,13 @@ function refuseOtherPersistence(spec: EngineSpec, names: readonly string[]): voi
   }
 }
 
-/** Writes what an engine starts from. Rejects when its data on disk is of the other kind of persistence. */
+/** Writes what an engine, which has these commands, starts from. Rejects when its data on disk is of the other kind of persistence. */
 export async function writeEngineFiles(
   spec: EngineSpec,
   member: MemberSpec,
   paths: EnginePaths,
   secrets: InternalSecrets,
+  commands: ReadonlySet<string>,
 ): Promise<void> {
   const firstMade = await mkdir(paths.dir, { recursive: true, mode: 0o700 })
   const names = firstMade === undefined ? await readdir(paths.dir) : []
@@ -37,7 +38,7 @@ export async function writeEngineFiles(
   await Promise.all([
     ...left.map((name) => rm(join(paths.dir, name), { recursive: true, force: true })),
     writeFile(paths.configFile, renderConfig(spec, member, paths), { mode: 0o600 }),
-    writeFile(paths.userFile, renderUsers(spec, secrets), { mode: 0o600 }),
+    writeFile(paths.userFile, renderUsers(spec, secrets, commands), { mode: 0o600 }),
   ])
 }
 

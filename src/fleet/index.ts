@@ -24,7 +24,8 @@
  *   database that is stopped.
  * - `sample.ts` and `replication.ts` look at engines for statistics and for the lag of replicas, through `ask.ts`.
  * - `layout.ts`, `engine-files.ts` and `engine-config.ts`: where the files of a member are, and what stands in them.
- * - `probe.ts`, `safety.ts` and `capabilities.ts` find the engine program and judge it.
+ * - `probe.ts`, `safety.ts` and `capabilities.ts` find the engine program and judge it; `acl-rules.ts` fits the rules
+ *   of users to the commands that it has.
  *
  * Promises
  * - `ensure` resolves when every member answers its users with the wished settings, and every replica holds the
@@ -42,6 +43,7 @@
  * The fleet never looks into the data beyond the sample that proves a snapshot, never decides what should run, never
  * restarts an engine because it is slow, and never adopts a process of an earlier life.
  */
+export { fitRules } from './acl-rules.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'
 export type { SnapshotFacts } from './snapshot/check.js'

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { HomeportError } from '../contract/errors.js'
-import { capabilitiesOf } from './capabilities.js'
+import { capabilitiesOf, commandsOf } from './capabilities.js'
 import { HOLE, problemsOf } from './safety.js'
-import type { EngineCapability, EngineInfo } from './types.js'
+import type { EngineInfo } from './types.js'
 
 const run = promisify(execFile)
 const unzip = promisify(gunzip)
@@ -71,8 +71,8 @@ async function originOf(binary: string): Promise<{ packageVersion?: string; chan
   return { packageVersion: owner.version, changeLogNamesFix: await changeLogNamesFix(owner.name) }
 }
 
-async function capabilitiesOrMissing(binary: string): Promise<readonly EngineCapability[]> {
-  return capabilitiesOf(binary).catch((error: unknown) => {
+async function commandsOrMissing(binary: string): Promise<ReadonlySet<string>> {
+  return commandsOf(binary).catch((error: unknown) => {
     throw new HomeportError('engine_missing', { looked: `${binary}, which does not run` }, { cause: error })
   })
 }
@@ -87,10 +87,11 @@ export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const [, maker, version] = VERSION.exec((await outputOf(path, ['--version'])) ?? '') ?? []
   if (!maker || !version) throw new HomeportError('engine_missing', { looked: `${path}, which is not an engine` })
   const kind = maker === 'Valkey' ? 'valkey' : 'redis'
-  const [origin, capabilities] = await Promise.all([originOf(path), capabilitiesOrMissing(path)])
+  const [origin, commands] = await Promise.all([originOf(path), commandsOrMissing(path)])
   const problems = problemsOf({ kind, version, ...origin })
   const { packageVersion } = origin
-  return { binary: path, kind, version, capabilities, problems, ...(packageVersion ? { packageVersion } : {}) }
+  const abilities = { commands, capabilities: capabilitiesOf(commands) }
+  return { binary: path, kind, version, ...abilities, problems, ...(packageVersion ? { packageVersion } : {}) }
 }
 
 /** Throws `engine_unsafe_version` when an engine has a problem, unless `allowUnsafe`. */

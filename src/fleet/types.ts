@@ -12,6 +12,8 @@ export interface EngineInfo {
   readonly version: string
   /** The version of the operating system's package that owns the program, when a package does. */
   readonly packageVersion?: string
+  /** The names of its commands in upper case, those of subcommands as `CLIENT|KILL`. */
+  readonly commands: ReadonlySet<string>
   /** What this program can do beyond the oldest supported version, such as `hash-field-ttl` or `json`. */
   readonly capabilities: readonly EngineCapability[]
   /** Reasons not to use this program, each one sentence with what to do. Empty when it is fine. */
@@ -19,7 +21,13 @@ export interface EngineInfo {
 }
 
 /** A family of commands that only newer engines know. */
-export type EngineCapability = 'hash-field-ttl' | 'json' | 'search' | 'waitaof' | 'string-compare-and-set'
+export type EngineCapability =
+  | 'hash-field-ttl'
+  | 'json'
+  | 'search'
+  | 'waitaof'
+  | 'string-compare-and-set'
+  | 'vector-sets'
 
 /** What a member is to its database: the primary takes the writes, a replica copies them and serves reads. */
 export type MemberRole = 'primary' | 'replica'
@@ -37,7 +45,10 @@ export interface EngineUser {
   readonly name: string
   /** Kept in memory and passed on only as its SHA-256. */
   readonly password: string
-  /** ACL rules in the engine's own words, without passwords: `~* &* +@all -@dangerous`. */
+  /**
+   * ACL rules in the engine's own words, without passwords: `~* &* +@all -@dangerous`. Rules about commands that the
+   * engine lacks are left out.
+   */
   readonly rules: string
 }
 

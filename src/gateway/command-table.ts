@@ -84,15 +84,16 @@ function upper(byte: number): number {
   return byte >= LOWER_A && byte <= LOWER_Z ? byte - 32 : byte
 }
 
-const UNKNOWN_TO_ENGINE = /^-ERR unknown command '([^']{1,128})'/
+const UNKNOWN_TO_ENGINE = /^-ERR unknown (?:command '([^']{1,128})'|subcommand '([^']{1,128})'\. Try (\w+) HELP\.)/
 
 /**
- * Reads an error of the engine: that it does not know a command which the table has, because it is older than the
- * command. Undefined for every other error.
+ * Reads an error of the engine: that it does not know a command or subcommand which the table has, because it is older
+ * or of another kind. Undefined for every other error.
  */
 export function missingCommand(error: string): HomeportError | undefined {
-  const name = UNKNOWN_TO_ENGINE.exec(error)?.[1]?.toUpperCase()
-  if (name === undefined || !byName.has(name)) return undefined
-  const engines = enginesWith(name)
-  return new HomeportError('command_not_available', { name, ...(engines && { engines }) })
+  const [, command, subcommand, container] = UNKNOWN_TO_ENGINE.exec(error) ?? []
+  const row = byName.get((command ?? `${container}|${subcommand}`).toUpperCase())
+  if (!row) return undefined
+  const engines = enginesWith(row.name)
+  return new HomeportError('command_not_available', { name: row.name.replace('|', ' '), ...(engines && { engines }) })
 }

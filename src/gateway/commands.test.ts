@@ -107,7 +107,7 @@ describe('every command of the reference', () => {
       const name = words[0] ?? ''
       const reply = await caller.call(words)
       if (!reply.startsWith('-')) continue
-      const error = `ERR Command is not available: '${name}'. The engine of this database is older: ${engines}`
+      const error = `ERR Command is not available: '${name}'. The engine of this database lacks it: ${engines}`
       expect(reply).toBe(`-${error}\r\n`)
       expect(await rest(words)).toEqual({ error })
     }
@@ -159,6 +159,8 @@ describe('what differs from a bare engine', () => {
     ['FUNCTION KILL', '-NOTBUSY No scripts in execution right now.\r\n'],
     ['INFO nosuch', '$10\r\n# Nosuch\r\n\r\n'],
     ['CLIENT GETNAME', '$-1\r\n'],
+    ['CLIENT CAPA redirect', '+OK\r\n'],
+    ['READONLY', '-ERR This instance has cluster support disabled\r\n'],
     ['CLIENT NO-EVICT maybe', '-ERR syntax error\r\n'],
     ['CLIENT KILL nobody', '-ERR No such client\r\n'],
     ['CLIENT KILL ID 0', '-ERR client-id should be greater than 0\r\n'],

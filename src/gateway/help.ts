@@ -22,6 +22,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
   ],
   CLIENT: [
     ['CACHING (YES|NO)', 'Whether the next command is tracked, in the modes OPTIN and OPTOUT.'],
+    ['CAPA <option> [<option> ...]', 'Accepted; nothing here depends on what a client understands.'],
     ['GETNAME', 'The name of the connection.'],
     ['ID', 'The number of the connection.'],
     ['INFO', 'What is known of the connection.'],
@@ -65,6 +66,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ['FLUSH [ASYNC|SYNC]', 'Forget all scripts.'],
     ['KILL', 'Answered NOTBUSY: scripts that take too long are ended without being asked.'],
     ['LOAD <script>', 'Make a script known without running it.'],
+    ['SHOW <sha1>', 'The text of a script, where the engine is Valkey 8.0 or newer.'],
   ],
 }
 

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { engineTool } from './testing/engine.js'
 import { run } from './testing/limited.js'
 import { CREDENTIALS, type Rig, startRig } from './testing/rig.js'
 
@@ -17,7 +18,7 @@ beforeEach(async () => {
 function redisCli(args: readonly string[], input = ''): Promise<string> {
   const login = ['-p', String(rig.port), '-a', CREDENTIALS.password, '--no-auth-warning']
   return new Promise((resolve, reject) => {
-    const child = execFile('redis-cli', [...login, ...args], (error, printed) =>
+    const child = execFile(engineTool('cli'), [...login, ...args], (error, printed) =>
       error ? reject(error) : resolve(printed),
     )
     child.stdin?.end(input)

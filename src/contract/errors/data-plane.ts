@@ -22,7 +22,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ name, engines }) =>
-      `Command is not available: '${name}'${engines === undefined ? '' : `. The engine of this database is older: ${engines}`}`,
+      `Command is not available: '${name}'${engines === undefined ? '' : `. The engine of this database lacks it: ${engines}`}`,
   }),
   command_forbidden: define<{ name: string }>({
     status: 400,

@@ -14,7 +14,7 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
   sort: ['write', 'set', 'sortedset', 'list', 'slow', 'dangerous'],
   sort_ro: ['read', 'set', 'sortedset', 'list', 'slow', 'dangerous'],
 }
-const DANGEROUS = '-@dangerous -move -script|debug -cluster -asking -readonly -readwrite'
+const DANGEROUS = '-@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite'
 
 /** The rules of a user for engines. They hold even where the gateway would let something through. */
 export function engineRulesOf({ keys, channels, commands }: StoredUser): string {

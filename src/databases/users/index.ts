@@ -24,7 +24,6 @@
  * What it never does: let a password be set as it is, or change the users that every database has.
  */
 export { Administration, type AdministrationParts, type AdministrationRequest } from './administration.js'
-export { newerCommands } from './newer-commands.js'
 export { matchesPassword, restTokenOf } from './tokens.js'
 export { readUsers, type StoredUser } from './user.js'
 export { engineUserOf, type Reply } from './views.js'

@@ -2,11 +2,10 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../contract/commands.js'
 import { HomeportError } from '../../contract/errors.js'
-import { probeEngine } from '../../fleet/index.js'
+import { fitRules, probeEngine } from '../../fleet/index.js'
 import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
 import { engineRulesOf } from './engine-rules.js'
 import { canonicalEvents } from './keyspace-events.js'
-import { newerCommands } from './newer-commands.js'
 import { applyRules } from './rules.js'
 import { entropyBits, isStrong, makeToken, matchesPassword, openToken, restTokenOf } from './tokens.js'
 import { newUser, readUsers, type StoredUser, writeUsers } from './user.js'
@@ -111,22 +110,17 @@ describe('rules', () => {
     expect(readUsers({ database_id: 'd', acl_users: writeUsers(users) })).toEqual(users)
     expect(() => readUsers({ database_id: 'd', acl_users: '[{"name":1}]' })).toThrow(/unreadable users/)
   })
-
-  it('know newer commands where the engine has them', () => {
-    expect(newerCommands([])('HEXPIRE')).toBe(false)
-    expect(newerCommands(['hash-field-ttl'])('HEXPIRE')).toBe(true)
-    expect(newerCommands(['hash-field-ttl'])('HGETEX')).toBe(false)
-    expect(newerCommands(['string-compare-and-set'])('HGETEX')).toBe(true)
-    expect(newerCommands(['string-compare-and-set'])('JSON.GET')).toBe(false)
-  })
 })
 
 describe('an engine', () => {
   let engine: BareEngine
+  let commands: ReadonlySet<string>
   let client: Redis
 
   beforeAll(async () => {
-    engine = await startBareEngine((await probeEngine()).binary)
+    const probed = await probeEngine()
+    commands = probed.commands
+    engine = await startBareEngine(probed.binary)
     client = new Redis(engine.socketPath)
   })
 
@@ -136,7 +130,7 @@ describe('an engine', () => {
   })
 
   async function mayRun(user: StoredUser, ...command: string[]): Promise<boolean> {
-    await client.call('ACL', 'SETUSER', user.name, 'reset', 'on', ...engineRulesOf(user).split(' '))
+    await client.call('ACL', 'SETUSER', user.name, 'reset', 'on', ...fitRules(engineRulesOf(user), commands).split(' '))
     return (await client.call('ACL', 'DRYRUN', user.name, ...command)) === 'OK'
   }
 
@@ -148,7 +142,7 @@ describe('an engine', () => {
     const user = applyRules(
       newUser('all'),
       names.flatMap((name) => [`+${name}`, `-${name}`, `+${name}`]),
-      on,
+      { ...on, hasNewer: (name) => commands.has(name) },
     )
     expect(await mayRun(user, 'GET', 'a')).toBe(false)
     expect(await mayRun({ ...user, keys: ['~*'] }, 'GET', 'a')).toBe(true)

@@ -7,6 +7,7 @@ describe('the keys of a command', () => {
     ['PING', []],
     ['PUBLISH channel text', []],
     ['MSET a 1 b 2', ['a', 'b']],
+    ['MSETEX 2 a 1 b 2 EX 10', ['a', 'b']],
     ['DEL a b c', ['a', 'b', 'c']],
     ['RENAME a b', ['a', 'b']],
     ['BITOP AND to a b', ['to', 'a', 'b']],

@@ -6,6 +6,7 @@ import type { Argument } from '../resp/encode.js'
  * - `all`: every argument. `pairs`: every other one. `two`: the first two. `from-second`: all but the first.
  * - `second`: the second argument. `but-last`: all but the last.
  * - `count-first`, `count-second`: as many as the first or second argument says, behind it.
+ * - `pairs-by-count`: every other one behind the first argument, as many as that says.
  * - `stored`: the first, and as many as the second says.
  * - `streams`: the first half of what follows STREAMS.
  */
@@ -21,6 +22,7 @@ const NAMES = {
   'but-last': 'BLPOP BRPOP BZPOPMAX BZPOPMIN JSON.MGET',
   'count-first': 'LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION',
   'count-second': 'BLMPOP BZMPOP EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO',
+  'pairs-by-count': 'MSETEX',
   stored: 'ZDIFFSTORE ZINTERSTORE ZUNIONSTORE',
   streams: 'XREAD XREADGROUP',
 } as const
@@ -53,6 +55,8 @@ export function keysOf(name: string, args: readonly Argument[]): readonly Argume
       return counted(args, 1)
     case 'count-second':
       return counted(args, 2)
+    case 'pairs-by-count':
+      return args.slice(2, 2 + 2 * countAt(args, 1)).filter((_, index) => index % 2 === 0)
     case 'stored':
       return [...args.slice(1, 2), ...counted(args, 2)]
     case 'streams':
@@ -65,9 +69,14 @@ export function hasOneKey(name: string): boolean {
   return !PLACES.has(name)
 }
 
-function counted(args: readonly Argument[], countAt: number): readonly Argument[] {
-  const count = Number(args[countAt]?.toString() ?? 0)
-  return Number.isInteger(count) && count > 0 ? args.slice(countAt + 1, countAt + 1 + count) : []
+function counted(args: readonly Argument[], at: number): readonly Argument[] {
+  return args.slice(at + 1, at + 1 + countAt(args, at))
+}
+
+/** How many keys an argument says that there are; 0 when it says nothing that can be. */
+function countAt(args: readonly Argument[], at: number): number {
+  const count = Number(args[at]?.toString() ?? 0)
+  return Number.isInteger(count) && count > 0 ? count : 0
 }
 
 function streamKeys(args: readonly Argument[]): readonly Argument[] {

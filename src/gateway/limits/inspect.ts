@@ -37,7 +37,7 @@ export function growthOf(command: ServedCommand, args: readonly Argument[], byte
     case 'delivers':
       return []
     case 'none':
-      return replacement(first, args)
+      return replacement(keysOf(command.name, args)[0] ?? first, args)
   }
 }
 

@@ -219,8 +219,8 @@ describe('an idle connection', () => {
 
 describe('scripts', () => {
   const ENDLESS = 'while true do end'
-  const SPIN =
-    'local from = redis.call("TIME") local ms = 0 while ms < 30 do local now = redis.call("TIME") ms = (now[1] - from[1]) * 1000 + (now[2] - from[2]) / 1000 end return 1'
+  // Counts, because newer engines stop the clock while a script runs.
+  const SPIN = 'for i = 1, 3000000 do end return 1'
   const engine = ['--lua-time-limit', '100']
 
   it('are ended when they run for too long, on both protocols and in transactions', async () => {

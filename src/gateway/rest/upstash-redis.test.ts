@@ -176,7 +176,7 @@ describe('@upstash/redis in detail', () => {
       () => reader.eval('return 1', [], []),
       () => reader.publish('c', 1),
     ]) {
-      await expect(refused()).rejects.toThrow(/NOPERM this user has no permissions to run the/)
+      await expect(refused()).rejects.toThrow(/NOPERM (this user|User default_ro) has no permissions to run the/)
     }
     await expect(clientWith({}, 'nope').get('a')).rejects.toThrow(/WRONGPASS invalid or missing auth token/)
   })

@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import { Redis } from 'iovalkey'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { engineTool } from '../testing/engine.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
 const execute = promisify(execFile)
@@ -24,7 +25,7 @@ beforeEach(async () => {
 })
 
 async function redisCli(...args: string[]): Promise<string> {
-  const { stdout } = await execute('redis-cli', [
+  const { stdout } = await execute(engineTool('cli'), [
     '-p',
     String(rig.port),
     '-a',
@@ -65,7 +66,7 @@ describe('redis-cli', () => {
       '-t',
       'set,get,lpush,mset',
     ]
-    const { stdout } = await execute('redis-benchmark', args)
+    const { stdout } = await execute(engineTool('benchmark'), args)
     expect(stdout.match(/requests per second/g)).toHaveLength(4)
   })
 })

@@ -43,6 +43,8 @@ export interface SessionAnswer {
 type Handler = (context: CommandContext, args: readonly string[]) => Buffer | SessionAnswer
 
 const OK = encodeSimple('OK')
+/** What an engine outside of a cluster says to READONLY. */
+const NO_CLUSTER = encodeError('ERR This instance has cluster support disabled')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 
 /**
@@ -61,6 +63,9 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
     if (!/^-?\d+$/.test(index)) return encodeError('ERR value is not an integer or out of range')
     return index === '0' ? OK : encodeError('ERR DB index is out of range')
   },
+  // Tools ask for it before they only read, and go on when they are told so in the engine's words.
+  READONLY: () => NO_CLUSTER,
+  READWRITE: () => NO_CLUSTER,
   'CLIENT|ID': ({ self }) => encodeInteger(self.profile.id),
   'CLIENT|GETNAME': ({ self: { profile }, protocol }) =>
     profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name),
@@ -69,6 +74,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   'CLIENT|INFO': ({ self, protocol }) => encodeVerbatim(protocol, `${self.describe()}\n`),
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
+  // Clients tell what they understand of redirections to other servers, of which there are none here.
+  'CLIENT|CAPA': () => OK,
   // Engines end the clients that hold the most memory only where they are told to, and here they are not.
   'CLIENT|NO-EVICT': (_, [word = '']) => (/^(on|off)$/i.test(word) ? OK : SYNTAX_ERROR),
 }

@@ -30,7 +30,8 @@ describe('login', () => {
 
   it('answers HELLO with the version of the engine', async () => {
     const raw = client().send('HELLO 3 AUTH default client-secret SETNAME me\r\n')
-    await raw.expect('%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n')
+    const greeting = /^%7\r\n\$6\r\nserver\r\n\$\d\r\n(redis|valkey)\r\n\$7\r\nversion\r\n\$\d+\r\n\d+\.\d+\.\d+\r\n/
+    await waitFor(() => greeting.test(raw.received), { what: 'the greeting' })
   })
 })
 
@@ -82,10 +83,11 @@ describe('a lane of its own', () => {
   it('takes a nested MULTI and a MULTI with arguments as the engine does', async () => {
     const raw = await client().login()
     raw.send('MULTI now\r\nGET a\r\nMULTI\r\nMULTI\r\nEXEC\r\nEXEC\r\n')
-    await raw.expect(
-      "-ERR wrong number of arguments for 'multi' command\r\n$-1\r\n+OK\r\n" +
-        '-ERR MULTI calls can not be nested\r\n*0\r\n-ERR EXEC without MULTI\r\n',
-    )
+    await raw.expect("-ERR wrong number of arguments for 'multi' command\r\n$-1\r\n+OK\r\n")
+    // Redis goes on with the transaction, Valkey discards it.
+    const nested =
+      /^-ERR (MULTI calls can not be nested\r\n\*0|Command .*not allowed inside.*\r\n-EXECABORT .*)\r\n-ERR EXEC without MULTI\r\n$/
+    await waitFor(() => nested.test(raw.received), { what: 'what the engine says of the nested MULTI' })
   })
 })
 

@@ -48,6 +48,12 @@ export async function startEngine(settings: readonly string[] = []): Promise<Tes
   return { socketPath, kill, start, signal }
 }
 
+/** The program of the engine's maker beside the engine, such as its `cli`; by name where none lies there. */
+export function engineTool(tool: 'cli' | 'benchmark'): string {
+  const beside = engineBinary().replace(/server$/, tool)
+  return existsSync(beside) ? beside : `redis-${tool}`
+}
+
 function engineBinary(): string {
   const names = ['valkey-server', 'redis-server']
   const paths = (process.env.PATH ?? '').split(':').flatMap((folder) => names.map((name) => join(folder, name)))

@@ -91,7 +91,7 @@ export const SOCKET_CALLS: Readonly<Record<string, string>> = {
   transactions: 'WATCH text ; UNWATCH ; MULTI ; DISCARD ; MULTI ; EXEC',
 }
 
-/** Commands that engines have since some version, and what stands in the error of an older one. */
+/** Commands that engines have since some version, and what stands in the error of one that lacks them. */
 export const NEWER_CALLS: readonly (readonly [engines: string, calls: string])[] = [
   [
     'Redis 7.4 and Valkey 9.0 have it',
@@ -100,11 +100,20 @@ export const NEWER_CALLS: readonly (readonly [engines: string, calls: string])[]
       'HPEXPIRETIME hash FIELDS 1 a ; HPTTL hash FIELDS 1 a ; HTTL hash FIELDS 1 a',
   ],
   ['Redis 8.0 and Valkey 9.0 have it', 'HGETEX hash EX 100 FIELDS 1 a ; HSETEX hash EX 100 FIELDS 1 a 1'],
-  ['Redis 8.0 has it', 'HGETDEL hash FIELDS 1 a'],
-  ['Redis 8.2 has it', 'XACKDEL stream group IDS 1 1-1 ; XDELEX stream IDS 1 1-1'],
-  ['Redis 8.4 has it', 'DELEX text ; DIGEST text'],
+  ['Redis 8.0 and Valkey 9.1 have it', 'HGETDEL hash FIELDS 1 a'],
   [
-    'Redis 8.0 has it, and Valkey with the module valkey-json',
+    'Redis 8.0 has it',
+    'VADD vec VALUES 2 1 2 a SETATTR {"n":1} ; VADD vec VALUES 2 2 1 b ; VCARD vec ; VDIM vec ; VEMB vec a ; ' +
+      'VSETATTR vec b {"n":2} ; VGETATTR vec a ; VINFO vec ; VISMEMBER vec a ; VLINKS vec a ; VRANDMEMBER vec ; ' +
+      'VSIM vec ELE a WITHSCORES ; VREM vec a',
+  ],
+  ['Redis 8.2 has it', 'XACKDEL stream group IDS 1 1-1 ; XDELEX stream IDS 1 1-1'],
+  ['Redis 8.4 and Valkey 9.1 have it', 'MSETEX 2 text x new y EX 100'],
+  ['Redis 8.4 has it', 'DIGEST text ; DELEX text ; VRANGE vec - + 10'],
+  ['Redis 8.6 has it', 'XCFGSET stream IDMP-DURATION 100'],
+  ['Valkey 9.0 has it', 'SET word x ; DELIFEQ word x'],
+  [
+    'Redis has it with the module RedisJSON, Valkey with valkey-json',
     'JSON.SET doc $ {"a":[1],"s":"x","n":1,"b":true} ; JSON.GET doc ; JSON.ARRAPPEND doc $.a 2 ; ' +
       'JSON.ARRINDEX doc $.a 1 ; JSON.ARRINSERT doc $.a 0 3 ; JSON.ARRLEN doc $.a ; JSON.ARRPOP doc $.a ; ' +
       'JSON.ARRTRIM doc $.a 0 1 ; JSON.CLEAR doc $.a ; JSON.DEBUG MEMORY doc ; JSON.FORGET doc $.none ; ' +
@@ -120,10 +129,11 @@ export const FOREIGN_CALLS =
 
 /** Commands that reach the host, replication, or what belongs to others. */
 export const REFUSED_CALLS =
-  'ACL|DRYRUN ASKING BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE CLUSTER|INFO ' +
-  'CONFIG|RESETSTAT CONFIG|REWRITE DEBUG|SLEEP FAILOVER LASTSAVE LATENCY|LATEST MEMORY|DOCTOR MEMORY|PURGE ' +
-  'MEMORY|STATS MIGRATE MODULE|LIST MOVE PFDEBUG PFSELFTEST PSYNC READONLY READWRITE REPLCONF REPLICAOF ROLE SAVE ' +
-  'SCRIPT|DEBUG SHUTDOWN SLAVEOF SLOWLOG|GET SWAPDB SYNC'
+  'ACL|DRYRUN ASKING BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|IMPORT-SOURCE CLIENT|PAUSE CLIENT|UNBLOCK ' +
+  'CLIENT|UNPAUSE CLUSTER|INFO CLUSTER|MIGRATESLOTS CLUSTERSCAN COMMANDLOG|GET CONFIG|RESETSTAT CONFIG|REWRITE ' +
+  'DEBUG|SLEEP FAILOVER HOTKEYS|GET LASTSAVE LATENCY|LATEST MEMORY|DOCTOR MEMORY|PURGE ' +
+  'MEMORY|STATS MIGRATE MODULE|LIST MOVE PFDEBUG PFSELFTEST PSYNC REPLCONF REPLICAOF ROLE SAVE ' +
+  'SCRIPT|DEBUG SHUTDOWN SLAVEOF SLOWLOG|GET SWAPDB SYNC TRIMSLOTS XIDMPRECORD'
 
 /** The calls of a family as lists of words. */
 export function callsOf(text: string): readonly (readonly string[])[] {
