@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { Checkpointer } from './checkpointer.js'
+import { Checkpointer, type FoldingWriter } from './checkpointer.js'
 import { logLength } from './log-length.js'
 
 const PAGE_BYTES = 4_096
@@ -20,6 +20,9 @@ function database() {
   onTestFinished(() => void db.close())
   return { path, db, write }
 }
+
+/** A writer without a background: nothing has to wait. */
+const alone = (fold: () => void = () => {}): FoldingWriter => ({ hold: () => {}, fold })
 
 it('tells how long a log is in its present life, also when the file remembers a longer one', () => {
   const { path, db, write } = database()
@@ -37,7 +40,7 @@ it('tells how long a log is in its present life, also when the file remembers a 
 
 it('folds a long log into the file while the writer goes on, and leaves a short one alone', async () => {
   const { path, write } = database()
-  const checkpointer = new Checkpointer(path)
+  const checkpointer = new Checkpointer(path, alone())
   write(100)
   checkpointer.notice()
   for (let part = 0; part < 25; part++) write(100)
@@ -54,4 +57,30 @@ it('folds a long log into the file while the writer goes on, and leaves a short 
   checkpointer.notice()
   await checkpointer.close()
   write(1)
+})
+
+it('has a full log begin anew although something is added to it all the time', async () => {
+  const { path, db, write } = database()
+  write(1)
+  const first = logLength(path)?.life
+  let pages = 400
+  const checkpointer = new Checkpointer(path, {
+    hold: () => {
+      pages = 1
+    },
+    fold: () => {
+      db.pragma('wal_checkpoint(PASSIVE)')
+      pages = 400
+    },
+  })
+  await waitFor(
+    () => {
+      checkpointer.notice()
+      write(pages)
+      return logLength(path)?.life !== first
+    },
+    { what: 'the log to begin anew', deadlineMs: 30_000 },
+  )
+  await waitFor(() => pages === 400, { what: 'the background to go on' })
+  await checkpointer.close()
 })

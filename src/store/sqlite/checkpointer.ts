@@ -8,35 +8,52 @@ import { startScript } from './start-thread.js'
 const LOOK_AFTER_MS = 20
 /** The log is folded from so many new pages on (8 MB): rarely enough to cost little. */
 const LONG_FRAMES = 2_000
+/** From so many pages on (48 MB) it is to begin anew. */
+const FULL_FRAMES = 12_000
 /** A thread that has had nothing to do for so long gives its memory back. */
 const IDLE_MS = 60_000
 
 /**
  * Where the thread stands: there is none until the log is long for the first time, and after it was idle for long.
- * `over` when the store is closed, or the thread has met an error.
+ * `emptying` when the log is to begin anew after it, and the background of the writer waits for that. `over` when the
+ * store is closed, or the thread has met an error.
  */
 type State =
   | { readonly kind: 'none' }
   | { readonly kind: 'over' }
-  | { readonly kind: 'folding'; readonly worker: Worker }
+  | { readonly kind: 'folding' | 'emptying'; readonly worker: Worker }
   | { readonly kind: 'idle'; readonly worker: Worker; readonly end: Timer }
+
+/** What is asked of the writer. */
+export interface FoldingWriter {
+  /** Operations of the background have to wait until `fold`. */
+  hold(): void
+  /** Folds what is left, which is little now. */
+  fold(): void
+}
 
 /**
  * Folds the write-ahead log into the file, on a thread and a connection of its own. Were it left to the writer, every
  * few megabytes one commit would take many times as long as the others, and whatever waits behind it as well: SQLite
- * lets another connection do it while the writer goes on. The writer does it itself only when the log has become very
- * long all the same; so nothing depends on this one.
+ * lets another connection do it while the writer goes on.
+ *
+ * The log begins anew only when all of it was folded between two commits, which would never happen while many are made.
+ * So when it is long, the background of the writer has to wait for a moment, in which next to nothing is added; and the
+ * writer itself folds that. It does all of it itself only when the log has become very long all the same; so nothing
+ * depends on this one.
  */
 export class Checkpointer {
   readonly #path: string
+  readonly #writer: FoldingWriter
   #state: State = { kind: 'none' }
   #look: Timer | undefined
   /** As long as the log was when it was folded last. */
   #folded: LogLength = { life: '', frames: 0 }
 
   /** @param path of the database file. */
-  constructor(path: string) {
+  constructor(path: string, writer: FoldingWriter) {
     this.#path = path
+    this.#writer = writer
   }
 
   /** Something is being written: the log may become long. */
@@ -59,6 +76,12 @@ export class Checkpointer {
     worker.postMessage('checkpoint')
   }
 
+  #empty(worker: Worker): void {
+    this.#state = { kind: 'emptying', worker }
+    this.#writer.hold()
+    worker.postMessage('checkpoint')
+  }
+
   #thread(): Worker {
     if (this.#state.kind === 'idle') {
       this.#state.end.cancel()
@@ -68,6 +91,7 @@ export class Checkpointer {
     const worker = startScript(script, [], { path: this.#path })
     worker.on('message', () => this.#done(worker))
     worker.on('error', () => {
+      if (this.#state.kind === 'emptying') this.#writer.fold()
       this.#state = { kind: 'over' }
     })
     worker.unref()
@@ -75,7 +99,12 @@ export class Checkpointer {
   }
 
   #done(worker: Worker): void {
-    if (this.#state.kind !== 'folding') return
+    if (this.#state.kind === 'emptying') this.#writer.fold()
+    else if (this.#state.kind !== 'folding') return
+    else if (this.#folded.frames >= FULL_FRAMES) {
+      this.#empty(worker)
+      return
+    }
     const end = systemClock.after(IDLE_MS, () => {
       this.#state = { kind: 'none' }
       worker.postMessage('close')

@@ -8,8 +8,8 @@ import type { Tables } from '../schema/index.js'
 const BUSY_TIMEOUT_MS = 5_000
 /** SQLite counts a negative size in KiB. */
 const CACHE_KIB = 65_536
-/** The writer itself folds the write-ahead log into the file only when it is this long (64 MB): see `checkpointer.ts`. */
-const CHECKPOINT_PAGES = 16_000
+/** The writer folds all of the write-ahead log by itself only when it is this long (128 MB): see `checkpointer.ts`. */
+const CHECKPOINT_PAGES = 32_000
 
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {
@@ -142,6 +142,11 @@ export class SqliteEngine {
       this.#prepared.set(sql, statement)
     }
     return statement
+  }
+
+  /** Folds the write-ahead log into the file, as far as nobody who reads needs it; between two transactions. */
+  fold(): void {
+    this.#db.pragma('wal_checkpoint(PASSIVE)')
   }
 
   /** Closes the file; the last connection to it folds the write-ahead log into it. */

@@ -106,6 +106,16 @@ export class Lane {
     await ended
   }
 
+  /** Has operations of the background wait until `fold`. */
+  hold(): void {
+    if (this.#state.kind === 'open') this.#tell({ kind: 'hold' })
+  }
+
+  /** Has the thread fold what is left of the log, before operations of the background go on. */
+  fold(): void {
+    if (this.#state.kind === 'open') this.#tell({ kind: 'fold' })
+  }
+
   #send(): void {
     if (this.#plan !== 'none' && this.#plan !== 'soon') this.#plan.cancel()
     this.#plan = 'none'

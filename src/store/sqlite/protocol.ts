@@ -43,8 +43,15 @@ export type FromThread =
 /** Calls are sent, and run in one transaction, up to about this many: the first of them waits for the last. */
 export const LARGEST_BATCH = 1_000
 
-/** What a store thread is told. `close` is the last message; what came before is finished first. */
-export type ToThread = { readonly kind: 'run'; readonly calls: readonly Call[] } | { readonly kind: 'close' }
+/**
+ * What a store thread is told. After `hold` no operation of the background begins; `fold` has the thread fold what is
+ * left of the log, and lets them go on. `close` is the last message; what came before is finished first.
+ */
+export type ToThread =
+  | { readonly kind: 'run'; readonly calls: readonly Call[] }
+  | { readonly kind: 'hold' }
+  | { readonly kind: 'fold' }
+  | { readonly kind: 'close' }
 
 /** SQLite's codes for a disk that has no room, or none for this user. */
 const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])

@@ -18,7 +18,7 @@ export async function openSqliteStore(
   const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, onFailure)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
-    return new SqliteStore(writer.value, reader.value, new Checkpointer(path))
+    return new SqliteStore(writer.value, reader.value, new Checkpointer(path, writer.value))
   }
   for (const lane of [writer, reader]) if (lane.status === 'fulfilled') await lane.value.close()
   throw writer.status === 'rejected' ? writer.reason : (reader as PromiseRejectedResult).reason

@@ -1,4 +1,5 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { unreachable } from '../../base/index.js'
 import '../operations/index.js'
 import { isBackground, operationNamed } from '../operation.js'
 import { readBatch, type Turn, writeBatch, writeShared } from './batch.js'
@@ -7,6 +8,7 @@ import {
   type Answer,
   type Call,
   type FromThread,
+  isBeyondTrust,
   LARGEST_BATCH,
   type Outcome,
   type ThreadSettings,
@@ -47,28 +49,60 @@ function prepare(): FromThread {
 
 const urgent: Call[] = []
 const background: Call[] = []
+/** Whether the background may go on, has to wait until the log was folded, or waits for what is done next. */
+let folding: 'none' | 'awaited' | 'next' = 'none'
 let isClosing = false
 
 /** Works until nothing is left to do, in turns of both kinds. */
 function receive(first: ToThread): void {
-  takeCalls(first)
-  while (urgent.length > 0 || background.length > 0) {
+  takeMessages(first)
+  while (urgent.length > 0 || folding === 'next' || isBackgroundDue()) {
     run(urgent.splice(0))
+    if (folding === 'next') fold()
     if (settings.access === 'read') run(background.splice(0, 1))
-    else if (background.length > 0) runShared()
-    takeCalls(nextMessage())
+    else if (isBackgroundDue()) runShared()
+    takeMessages(nextMessage())
   }
   if (isClosing) close()
 }
 
-/** Sorts what has come in; the order to close is the last of it. */
-function takeCalls(first: ToThread | undefined): void {
-  let message = first
-  while (message?.kind === 'run') {
-    for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
-    message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined
+function isBackgroundDue(): boolean {
+  return background.length > 0 && folding === 'none'
+}
+
+/** Takes in what has come, up to about as many calls as go into one transaction. */
+function takeMessages(first: ToThread | undefined): void {
+  for (let message = first; message; message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined) take(message)
+}
+
+function take(message: ToThread): void {
+  switch (message.kind) {
+    case 'run':
+      for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
+      return
+    case 'hold':
+      folding = 'awaited'
+      return
+    case 'fold':
+      folding = 'next'
+      return
+    case 'close':
+      folding = 'none'
+      isClosing = true
+      return
+    default:
+      unreachable(message)
   }
-  if (message?.kind === 'close') isClosing = true
+}
+
+/** What has come into the log since another connection has folded it: little, as long as the background waits. */
+function fold(): void {
+  folding = 'none'
+  try {
+    open().fold()
+  } catch (error) {
+    if (isBeyondTrust(error)) throw error
+  }
 }
 
 function run(calls: readonly Call[]): void {
@@ -89,8 +123,8 @@ function turnsOfBackground(): () => Turn {
   const until = performance.now() + LONGEST_TURN_MS
   let stage: 'first' | 'open' | 'over' = 'first'
   return () => {
-    if (stage !== 'first') takeCalls(nextMessage())
-    const goesOn = stage === 'open' && urgent.length === 0 && performance.now() < until
+    if (stage !== 'first') takeMessages(nextMessage())
+    const goesOn = stage === 'open' && urgent.length === 0 && folding === 'none' && performance.now() < until
     if (stage === 'first' || goesOn) {
       stage = 'open'
       return { kind: 'bare', calls: background.splice(0, 1) }
