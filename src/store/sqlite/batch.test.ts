@@ -39,12 +39,12 @@ function stored(): string[] {
 }
 
 /** Answers the turns one after the other, and notes what others see at each of these times. */
-function playing(turns: readonly Turn[], seen: string[][] = []): () => Turn {
-  const left = [...turns]
-  return () => {
+function* playing(turns: readonly Turn[], seen: string[][] = []): Generator<Turn> {
+  for (const turn of turns) {
     seen.push(stored())
-    return left.shift() ?? { kind: 'bare', calls: [] }
+    yield turn
   }
+  seen.push(stored())
 }
 
 const bare = (...calls: Call[]): Turn => ({ kind: 'bare', calls })

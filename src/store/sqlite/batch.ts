@@ -25,23 +25,23 @@ export function writeBatch(engine: SqliteEngine, calls: readonly Call[]): Outcom
 }
 
 /**
- * Runs large operations in a transaction that others join while it is open: `next` is asked for them turn by turn, and a
- * turn of none ends it. Those that are not guarded come first: a savepoint around a large operation would copy every page
- * that it changes.
+ * Runs large operations in a transaction that others join while it is open: `turns` is asked for the next one when the
+ * one before is done. Large operations are not to be guarded: a savepoint around one would copy every page that it
+ * changes.
  * @param ran is filled with the calls on the way; the outcomes are in its order.
  * @throws when the file or the disk can no longer be trusted.
  */
-export function writeShared(engine: SqliteEngine, ran: Call[], next: () => Turn): Outcome[] {
+export function writeShared(engine: SqliteEngine, ran: Call[], turns: Iterable<Turn>): Outcome[] {
   return (
-    together(engine, () => turnByTurn(engine, ran, next)) ??
+    together(engine, () => turnByTurn(engine, ran, turns)) ??
     together(engine, () => ran.map((call) => writeBeside(engine, call))) ??
     ran.map((call) => writeAlone(engine, call))
   )
 }
 
-function turnByTurn(engine: SqliteEngine, ran: Call[], next: () => Turn): Outcome[] {
+function turnByTurn(engine: SqliteEngine, ran: Call[], turns: Iterable<Turn>): Outcome[] {
   const outcomes: Outcome[] = []
-  for (let turn = next(); turn.calls.length > 0; turn = next()) {
+  for (const turn of turns) {
     ran.push(...turn.calls)
     const isGuarded = turn.kind === 'guarded'
     const inTurn = (call: Call) => (isGuarded ? writeBeside(engine, call) : { value: runCall(engine, call) })

@@ -10,11 +10,15 @@ const BUSY_TIMEOUT_MS = 5_000
 const CACHE_KIB = 65_536
 /** The writer folds all of the write-ahead log by itself only when it is this long (128 MB): see `checkpointer.ts`. */
 const CHECKPOINT_PAGES = 32_000
+/** What a commit takes is an average over about so many; one that stalls longer than this says little of the others. */
+const COMMITS_LOOKED_BACK_AT = 16
+const STALL_MS = 10
 
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {
   readonly #db: Database.Database
   readonly #prepared = new Map<string, Database.Statement>()
+  #commitMs = 0
   /** The last insert into each table. */
   readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: Database.Statement }>()
 
@@ -70,13 +74,24 @@ export class SqliteEngine {
   #settle<T>(work: () => T): T {
     try {
       const result = work()
-      this.#prepare('COMMIT').run()
+      this.#commit()
       return result
     } catch (error) {
       // SQLite itself has already rolled back after some errors, a full disk among them.
       if (this.#db.inTransaction) this.#prepare('ROLLBACK').run()
       throw error
     }
+  }
+
+  #commit(): void {
+    const began = performance.now()
+    this.#prepare('COMMIT').run()
+    this.#commitMs += (Math.min(performance.now() - began, STALL_MS) - this.#commitMs) / COMMITS_LOOKED_BACK_AT
+  }
+
+  /** How long a commit has taken of late, milliseconds. */
+  get commitMs(): number {
+    return this.#commitMs
   }
 
   /**

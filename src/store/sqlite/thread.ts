@@ -21,7 +21,7 @@ import {
  * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
  * store is, the more operations share a commit. Operations of the background come after all others that wait, and share
  * a transaction of their own until somebody comes, who joins it: nobody waits for more than one of them and one commit,
- * and they are not kept out for ever.
+ * and they are not kept out for ever. Where the disk is slow, they share the commit of those that wait, too.
  *
  * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
  */
@@ -30,6 +30,8 @@ if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
 /** So long operations of the background share a transaction while nobody else comes. */
 const LONGEST_TURN_MS = 8
+/** An operation of the background takes about so long. */
+const PIECE_MS = 3
 let engine: SqliteEngine | undefined
 
 /** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
@@ -57,13 +59,21 @@ let isClosing = false
 function receive(first: ToThread): void {
   takeMessages(first)
   while (urgent.length > 0 || folding === 'next' || isBackgroundDue()) {
-    run(urgent.splice(0))
+    if (!isBackgroundDue() || keepableMs() < PIECE_MS) run(urgent.splice(0))
     if (folding === 'next') fold()
     if (settings.access === 'read') run(background.splice(0, 1))
     else if (isBackgroundDue()) runShared()
     takeMessages(nextMessage())
   }
   if (isClosing) close()
+}
+
+/**
+ * So long others may be kept for the background that goes into the same commit: on a disk whose commits take long, one
+ * more for each of both would keep everybody longer. On a fast disk nobody is kept.
+ */
+function keepableMs(): number {
+  return settings.access === 'write' ? Math.min(2 * open().commitMs, LONGEST_TURN_MS) : 0
 }
 
 function isBackgroundDue(): boolean {
@@ -119,20 +129,19 @@ function runShared(): void {
  * Operations of the background one after the other, while nobody else comes, for a while. Whoever comes has waited for
  * the one that was running, and goes into the same commit instead of waiting for a second one.
  */
-function turnsOfBackground(): () => Turn {
-  const until = performance.now() + LONGEST_TURN_MS
-  let stage: 'first' | 'open' | 'over' = 'first'
-  return () => {
-    if (stage !== 'first') takeMessages(nextMessage())
-    const goesOn = stage === 'open' && urgent.length === 0 && folding === 'none' && performance.now() < until
-    if (stage === 'first' || goesOn) {
-      stage = 'open'
-      return { kind: 'bare', calls: background.splice(0, 1) }
-    }
-    const joining = stage === 'open' ? urgent.splice(0) : []
-    stage = 'over'
-    return { kind: 'guarded', calls: joining }
-  }
+function* turnsOfBackground(): Generator<Turn> {
+  if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
+  const began = performance.now()
+  do {
+    yield { kind: 'bare', calls: background.splice(0, 1) }
+    takeMessages(nextMessage())
+  } while (isBackgroundDue() && performance.now() - began < allowedMs())
+  if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
+}
+
+/** When another operation of the background may still begin in a turn; where others wait, it has to end in time. */
+function allowedMs(): number {
+  return urgent.length === 0 ? LONGEST_TURN_MS : keepableMs() - PIECE_MS
 }
 
 function answerCalls(calls: readonly Call[], outcomes: readonly Outcome[]): void {
