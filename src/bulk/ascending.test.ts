@@ -14,7 +14,8 @@ it.each([
   const sorting = new Ascending()
   for (let at = 0; at < seqs.length; at += 5_000) sorting.add(seqs.slice(at, at + 5_000))
   const expected = [...new Set(seqs)].sort((one, other) => one - other)
-  expect(await sorting.take()).toEqual(expected)
-  expect(await sorting.take(70_000)).toEqual(expected.slice(0, 70_000))
+  const sorted: number[] = []
+  for await (const some of sorting.sorted()) sorted.push(...some)
+  expect(sorted).toEqual(expected)
   expect(sorting.isEmpty).toBe(seqs.length === 0)
 })

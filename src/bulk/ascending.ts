@@ -3,10 +3,10 @@ import { operations } from '../store/index.js'
 const { ascending } = operations.bulkSelect
 
 /** Numbers of runs that lie so near to each other are sorted together: some ten thousand take a few milliseconds. */
-const RANGE = 32_768
+const RANGE = 16_384
 
 /** Lets everybody else go first. */
-export function othersFirst(): Promise<void> {
+function othersFirst(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -27,19 +27,20 @@ export class Ascending {
     return this.#ranges.size === 0
   }
 
-  /** The first of them, each once, in their order. */
-  async take(most = Number.POSITIVE_INFINITY): Promise<number[]> {
-    const taken: number[] = []
-    let sorted = 0
+  /** All of them in their order, each once, as many at a time as are sorted in some milliseconds. */
+  async *sorted(): AsyncGenerator<number[]> {
+    let together: number[] = []
     for (const range of ascending([...this.#ranges.keys()])) {
-      if (taken.length >= most) break
       const seqs = ascending(this.#ranges.get(range) ?? [])
-      for (const [index, seq] of seqs.entries()) if (seq !== seqs[index - 1]) taken.push(seq)
-      sorted += seqs.length
-      if (sorted < RANGE) continue
-      sorted = 0
+      for (let index = 0; index < seqs.length; index++) {
+        const seq = seqs[index]
+        if (seq !== undefined && seq !== seqs[index - 1]) together.push(seq)
+      }
+      if (together.length < RANGE) continue
+      yield together
+      together = []
       await othersFirst()
     }
-    return taken.slice(0, most)
+    yield together
   }
 }

@@ -1,10 +1,7 @@
 import { operations } from '../store/index.js'
-import { othersFirst } from './ascending.js'
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
 export const CHUNK_ITEMS = 2_000
-/** So many chunks are packed at a stretch, in about a millisecond. */
-const CHUNKS_A_TURN = 20
 /** How many items of a set are shown to whoever only looks. */
 export const SAMPLE_ITEMS = 20
 
@@ -40,14 +37,23 @@ export function chunksOf(seqs: readonly number[]): operations.bulkSelect.PackedS
   return operations.bulkSelect.packChunks(operations.bulkSelect.ascending([...seqs]), CHUNK_ITEMS)
 }
 
-/** The same for very many numbers, which ascend already; nobody has to wait for all of them. */
-export async function chunksInTurns(ascending: readonly number[]): Promise<operations.bulkSelect.PackedSeqs[]> {
-  const chunks: operations.bulkSelect.PackedSeqs[] = []
-  for (const part of parts(ascending, CHUNKS_A_TURN * CHUNK_ITEMS)) {
-    chunks.push(...operations.bulkSelect.packChunks(part, CHUNK_ITEMS))
-    await othersFirst()
+/** Packs ascending numbers as they come, so that a large set is never held as a whole. */
+export class Packing {
+  readonly #chunks: operations.bulkSelect.PackedSeqs[] = []
+  #rest: readonly number[] = []
+
+  /** @param seqs follow those before. */
+  add(seqs: readonly number[]): void {
+    const all = [...this.#rest, ...seqs]
+    const full = all.length - (all.length % CHUNK_ITEMS)
+    this.#chunks.push(...operations.bulkSelect.packChunks(all.slice(0, full), CHUNK_ITEMS))
+    this.#rest = all.slice(full)
   }
-  return chunks
+
+  /** What came to no full chunk is the last one. */
+  end(): operations.bulkSelect.PackedSeqs[] {
+    return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
+  }
 }
 
 /** Cuts a list into parts, of the size of a chunk unless told otherwise. */

@@ -1,6 +1,6 @@
 import { operations, type Store } from '../store/index.js'
 import { Ascending } from './ascending.js'
-import { type Bounds, chunksInTurns, type FixedSet, parts } from './fixed-set.js'
+import { type Bounds, type FixedSet, Packing, parts } from './fixed-set.js'
 
 /** Fixing a set that is given by ids. Of a list of hundreds of thousands nobody ever holds more than a page as texts. */
 
@@ -85,22 +85,20 @@ class Found {
     return this.#given
   }
 
-  async fix({ most, sample }: Bounds): Promise<FixedSet> {
-    const oldest = await this.#wanted.take(most)
-    const all = this.#ended.isEmpty ? oldest : await this.#with(oldest)
-    return {
-      chunks: await chunksInTurns(all),
-      absent: parts([...this.#absent]),
-      matched: oldest.length,
-      first: oldest.slice(0, sample),
+  async fix({ most = Number.POSITIVE_INFINITY, sample }: Bounds): Promise<FixedSet> {
+    const packing = new Packing()
+    // A run may have ended between two pages that name it: then all have to be put in order together.
+    const all = this.#ended.isEmpty ? packing : this.#ended
+    const first: number[] = []
+    let matched = 0
+    for await (const seqs of this.#wanted.sorted()) {
+      const taken = seqs.slice(0, most - matched)
+      all.add(taken)
+      first.push(...taken.slice(0, sample - first.length))
+      matched += taken.length
+      if (matched >= most) break
     }
-  }
-
-  /** A run may have ended between two pages that name it. */
-  async #with(oldest: readonly number[]): Promise<number[]> {
-    const all = new Ascending()
-    all.add(await this.#ended.take())
-    all.add(oldest)
-    return all.take()
+    for await (const seqs of this.#ended.sorted()) packing.add(seqs)
+    return { chunks: packing.end(), absent: parts([...this.#absent]), matched, first }
   }
 }

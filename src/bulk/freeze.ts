@@ -1,6 +1,6 @@
 import { unreachable } from '../base/index.js'
 import { operations, type Store } from '../store/index.js'
-import { type Bounds, CHUNK_ITEMS, type FixedSet, itemsOf, parts } from './fixed-set.js'
+import { type Bounds, type FixedSet, itemsOf, Packing, parts } from './fixed-set.js'
 import { fixNamed } from './freeze-named.js'
 import type { Target } from './selector.js'
 
@@ -49,21 +49,4 @@ async function fixMatching(
   }
   const chunks = packing.end()
   return { chunks, absent: [], matched: itemsOf(chunks), first }
-}
-
-/** Packs ascending numbers as they come, so that a large set is never held as a whole. */
-class Packing {
-  readonly #chunks: operations.bulkSelect.PackedSeqs[] = []
-  #rest: readonly number[] = []
-
-  add(seqs: readonly number[]): void {
-    const all = [...this.#rest, ...seqs]
-    const full = all.length - (all.length % CHUNK_ITEMS)
-    this.#chunks.push(...operations.bulkSelect.packChunks(all.slice(0, full), CHUNK_ITEMS))
-    this.#rest = all.slice(full)
-  }
-
-  end(): operations.bulkSelect.PackedSeqs[] {
-    return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
-  }
 }
