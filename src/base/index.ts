@@ -10,8 +10,9 @@
  *   guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
+ * - `TargetGate` decides which addresses may be contacted on behalf of a user.
  *
- * Nothing here reads configuration, touches a file or a socket, or logs.
+ * Nothing here reads configuration, touches a file or a socket, or logs; only the gate asks the resolver for names.
  */
 export { type Clock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, parseDuration } from './duration.js'
@@ -21,5 +22,6 @@ export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { nearest } from './nearest.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
+export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'

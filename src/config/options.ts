@@ -225,8 +225,8 @@ export const OPTIONS = {
     default: undefined,
     defaultText: 'everything on loopback, public beyond',
     meaning:
-      'Deliveries go to every address, or to public addresses only: loopback, private, link-local and other special ' +
-      'addresses are refused then, by whatever name or spelling.',
+      'Deliveries go to every address and imports read from every address, or from public ones only: loopback, private, ' +
+      'link-local and other special addresses are refused then, by whatever name or spelling.',
     relation: 'Keep it on public when others than you may publish and host is not a loopback address.',
   }),
   responseKeepBytes: option({

@@ -1,4 +1,4 @@
-import type { Service } from '../base/index.js'
+import { type Service, TargetGate } from '../base/index.js'
 import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases.js'
 import type { AwakeRecord } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
@@ -98,7 +98,7 @@ class StoredDatabases implements Databases {
     this.#sleep = sleep
     this.directory.onChange(() => sleep.reconsider())
     this.#creation = new Creation({ ...parts, directory: this.directory, sleep })
-    this.backups = new Backups({ ...parts, sleep })
+    this.backups = new Backups({ ...parts, sleep, targets: new TargetGate(settings.deliveryTargets) })
     this.#deletion = new Deletion({ ...parts, directory: this.directory, sleep, backups: this.backups })
     const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
     this.changes = new Changes({ ...parts, directory: this.directory, sleep, settleBudget })

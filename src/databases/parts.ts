@@ -74,4 +74,5 @@ export type DatabaseSettings = Pick<
   | 'paidAccountDatabases'
   | 'awakeDatabases'
   | 'usageFlushMs'
+  | 'deliveryTargets'
 >

@@ -29,7 +29,7 @@
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
  *   - a flow-control key lets a due message go when it has room, in memory, for messages of every kind
  *     (`engine/flow-control.ts`);
- *   - one gate decides which addresses may be contacted (`engine/targets.ts`); what it can judge as it stands is refused
+ *   - one gate decides which addresses may be contacted (`TargetGate` of base); what it can judge as it stands is refused
  *     when it is published (`publish/forbidden.ts`).
  *
  * The rooms above use the same engine for messages of their own: a `MessageKind` builds the requests and settles the

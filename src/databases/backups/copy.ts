@@ -2,18 +2,14 @@
  * Copies all keys of one server to another in the engine's own serialised form. The only place of this room that
  * speaks to a server which is not ours.
  */
-import { Redis } from 'iovalkey'
-import { type Clock, codeOf } from '../../base/index.js'
+import { Redis, type RedisOptions } from 'iovalkey'
+import { type Clock, codeOf, type TargetGate } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import type { ImportSource } from './source.js'
 
 const KEYS_AT_A_TIME = 200
 const CONNECT_TIMEOUT_MS = 10_000
 const COMMAND_TIMEOUT_MS = 60_000
-
-/** How to reach a server: a URL, or the socket of an engine of ours with its password. */
-export type ServerAddress =
-  | { readonly kind: 'url'; readonly url: string }
-  | { readonly kind: 'socket'; readonly path: string; readonly password: string }
 
 /** What a copy needs. */
 export interface Copy {
@@ -26,20 +22,37 @@ export interface Copy {
   readonly onCopied: (keys: number, bytes: number) => void
 }
 
-/** Connects to a server; rejects with `import_failed`. To be disconnected by the caller. */
-export async function connectTo(address: ServerAddress): Promise<Redis> {
-  const options = {
+/** Connects to an engine of ours; rejects with `import_failed`. To be disconnected by the caller. */
+export function connectToEngine(path: string, password: string): Promise<Redis> {
+  return connect({ path, password }).catch(asUnreachable)
+}
+
+/**
+ * Connects to a server that is not ours, at the first of its addresses that answers; rejects with `import_failed`, also
+ * when one of them may not be contacted. To be disconnected by the caller.
+ */
+export async function connectToSource({ host, login }: ImportSource, targets: TargetGate): Promise<Redis> {
+  let failure: unknown
+  for (const { address } of await targets.addressesOf(host).catch(asUnreachable)) {
+    try {
+      return await connect({ ...login, host: address })
+    } catch (error) {
+      failure ??= error
+    }
+  }
+  return asUnreachable(failure)
+}
+
+async function connect(options: RedisOptions): Promise<Redis> {
+  const server = new Redis({
+    ...options,
     lazyConnect: true,
     enableReadyCheck: false,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
-  }
-  const server =
-    address.kind === 'url'
-      ? new Redis(address.url, options)
-      : new Redis({ ...options, path: address.path, password: address.password })
+  })
   // The first error tells why; the command that waits only learns that there is no connection.
   let first: Error | undefined
   server.on('error', (error) => {
@@ -51,9 +64,16 @@ export async function connectTo(address: ServerAddress): Promise<Redis> {
     return server
   } catch (cause) {
     server.disconnect()
-    const reason = `the source cannot be reached (${shortReason(first ?? cause)})`
-    throw new HomeportError('import_failed', { reason }, { cause })
+    throw first ?? cause
   }
+}
+
+function asUnreachable(cause: unknown): never {
+  throw new HomeportError(
+    'import_failed',
+    { reason: `the source cannot be reached (${shortReason(cause)})` },
+    { cause },
+  )
 }
 
 /** Copies every key that the source has from the beginning to the end; rejects with `import_failed`. */

@@ -10,11 +10,12 @@ import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { engineSpecOf, planOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
-import { connectTo, copyAll } from './copy.js'
+import { connectToEngine, connectToSource, copyAll } from './copy.js'
 import { type Making, reasonOf } from './making.js'
 import type { BackupParts } from './parts.js'
 import { refuse } from './refuse.js'
 import type { Restoring } from './restoring.js'
+import { type ImportSource, parseSource } from './source.js'
 import { untilDone } from './until-done.js'
 import { renderImport } from './view.js'
 
@@ -51,8 +52,8 @@ export class Importing {
 
   /** Begins to copy all keys of another server. */
   fromUrl(caller: Caller, databaseId: string, url: string): Promise<BegunImport> {
-    const source = sourceOf(url)
-    return this.#begin(caller, databaseId, source, (backup, database) => this.#copy(backup, database, url))
+    const source = parseSource(url)
+    return this.#begin(caller, databaseId, source.shown, (backup, database) => this.#copy(backup, database, source))
   }
 
   /** Begins to take an RDB file. */
@@ -62,9 +63,11 @@ export class Importing {
 
   /** How far the last import into a database has come; rejects with `import_not_found`. */
   async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
+    // Noted before the row is read: what is not under way any more by then, the row tells to its end.
+    const underWay = new Map(this.#progress)
     const row = await this.#parts.store.run(operations.imports.get, { accountId, databaseId })
     if (!row) throw new HomeportError('import_not_found', { databaseId })
-    return renderImport({ ...row, ...this.#progress.get(row.backup_id) })
+    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? underWay.get(row.backup_id)) })
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
@@ -115,7 +118,7 @@ export class Importing {
   }
 
   /** The copy goes into an engine of its own, as large as the database may be, and its snapshot is the backup. */
-  #copy(backup: NewBackup, database: DatabaseRow, url: string): Promise<BackupRow> {
+  #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource): Promise<BackupRow> {
     return this.#making.settle(backup, async () => {
       const { fleet, files, plans } = this.#parts
       const password = randomSecret()
@@ -123,7 +126,7 @@ export class Importing {
       try {
         await fleet.ensure(spec)
         const [dock] = await fleet.endpoints(spec.databaseId)
-        await this.#copyInto(backup, dock?.socketPath ?? '', password, url)
+        await this.#copyInto(backup, dock?.socketPath ?? '', password, from)
         await this.#note(backup, { state: 'checking' })
         const evidence = await fleet.takeSnapshot(spec.databaseId, await files.prepare(backup))
         return await this.#making.figures(backup, evidence)
@@ -133,11 +136,11 @@ export class Importing {
     })
   }
 
-  async #copyInto(backup: NewBackup, path: string, password: string, url: string): Promise<void> {
-    const { clock, stopping } = this.#parts
-    const source = await connectTo({ kind: 'url', url })
+  async #copyInto(backup: NewBackup, path: string, password: string, from: ImportSource): Promise<void> {
+    const { clock, stopping, targets } = this.#parts
+    const source = await connectToSource(from, targets)
     try {
-      const target = await connectTo({ kind: 'socket', path, password })
+      const target = await connectToEngine(path, password)
       try {
         await this.#note(backup, { keys_total: await source.dbsize() })
         const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
@@ -166,15 +169,6 @@ export class Importing {
     const { store } = this.#parts
     await untilDone(this.#parts, databaseId, () => store.run(operations.imports.note, { backupId, progress }))
   }
-}
-
-/** Where data comes from, as people may read it. */
-function sourceOf(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  const isRedis = parsed?.protocol === 'redis:' || parsed?.protocol === 'rediss:'
-  if (parsed && isRedis && parsed.hostname !== '') return `${parsed.protocol}//${parsed.host}${parsed.pathname}`
-  const problem = '`url` must be of the form redis://user:password@host:port/0, or rediss:// for TLS.'
-  throw new HomeportError('invalid_request', { problem })
 }
 
 /** An engine that the imported keys go into, of the same size as the database's own. */

@@ -94,15 +94,36 @@ describe('an import from another server', () => {
     expect(await command(record, 'DBSIZE')).toBe(0)
   })
 
-  it.each(['', 'http://example.com', 'redis://', 'nonsense', 'redis://user:secret@'])(
-    'is refused for the URL "%s"',
-    async (url) => {
-      const record = await create(at)
-      const { status, body } = await importUrl(record, url)
-      expect([status, body.error]).toEqual([400, expect.stringContaining('`url`')])
-      expect(body.error).not.toContain('secret')
-    },
-  )
+  it('from where only public addresses may be contacted says so, and reads nothing', async () => {
+    const other = await openHouse({ deliveryTargets: 'public' })
+    try {
+      const record = await create(other)
+      const path = `/v2/redis/import/${record.database_id}`
+      for (const url of [foreign.url, foreign.url.replace('127.0.0.1', 'localhost')]) {
+        expect(await other.api('POST', path, { url })).toMatchObject({ status: 200 })
+        const progress = await waitFor(
+          async () => {
+            const { body } = await other.api('GET', path)
+            return body.state === 'failed' || body.state === 'completed' ? body : undefined
+          },
+          { what: 'the end of the import' },
+        )
+        expect(progress).toMatchObject({ state: 'failed', failure: expect.stringContaining('public addresses only') })
+      }
+    } finally {
+      await other.close()
+    }
+  })
+
+  it.each([
+    ...['', 'http://example.com', 'redis://', 'nonsense', 'redis://user:secret@', 'redis://user:%zz@host'],
+    ...['redis://host/first', 'redis://host/0?path=/tmp/other.sock', 'redis://host/0#x'],
+  ])('is refused for the URL "%s"', async (url) => {
+    const record = await create(at)
+    const { status, body } = await importUrl(record, url)
+    expect([status, body.error]).toEqual([400, expect.stringContaining('`url`')])
+    expect(body.error).not.toContain('secret')
+  })
 })
 
 describe('an import of an RDB file', () => {

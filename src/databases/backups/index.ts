@@ -11,7 +11,8 @@
  * - `making.ts`: the engine forks and writes its own snapshot while it serves; the file is then loaded by an engine
  *   that exists for this only, and the number of keys and a sample of values are compared with the moment of the fork.
  * - `restoring.ts`: a safety backup, then one commit, then the files change; see the state machine there.
- * - `importing.ts`: what comes from outside fills a backup first, which is then restored; `copy.ts` reads other servers.
+ * - `importing.ts`: what comes from outside fills a backup first, which is then restored; `source.ts` and
+ *   `copy.ts` read other servers, as far as the gate for addresses that users name lets them.
  * - `daily.ts`: the schedule and the end of what is past its time.
  * - `files.ts`: where the files are; `backups.ts`: what callers ask for.
  *

@@ -1,3 +1,4 @@
+import type { TargetGate } from '../../base/index.js'
 import type { DatabasesOptions } from '../parts.js'
 import type { Sleep } from '../sleep/index.js'
 import type { BackupFiles } from './files.js'
@@ -6,6 +7,8 @@ import type { BackupFiles } from './files.js'
 export interface BackupParts
   extends Pick<DatabasesOptions, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
+  /** Judges the servers that data is imported from. */
+  readonly targets: TargetGate
   readonly sleep: Pick<Sleep, 'wake' | 'adopt' | 'during'>
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal

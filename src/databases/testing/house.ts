@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePortRange, tempDir } from '../../../test/support/index.js'
 import { type Accounts, accountRoutes, createAccounts, readCredentials } from '../../accounts/index.js'
-import { type Clock, systemClock } from '../../base/index.js'
+import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
 import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
 import { type Caller, HttpServer } from '../../http/index.js'
@@ -28,6 +28,8 @@ export interface HouseOptions {
   readonly clock?: Clock
   readonly freeAccountDatabases?: number
   readonly paidAccountDatabases?: number
+  /** Default: `everything`, because what is imported from runs on this machine. */
+  readonly deliveryTargets?: TargetPolicy
   /** Default: more than any test makes. */
   readonly awakeDatabases?: number
   /** Told the name of every transaction before it is run. */
@@ -127,6 +129,7 @@ function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: F
       paidAccountDatabases: options.paidAccountDatabases ?? 1000,
       awakeDatabases: options.awakeDatabases ?? 1000,
       usageFlushMs: 10_000,
+      deliveryTargets: options.deliveryTargets ?? 'everything',
       ...{ redisDomain: undefined, redisDomainPort: 8703 },
     },
     traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },

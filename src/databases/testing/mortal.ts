@@ -46,7 +46,7 @@ export class Mortal {
       settings: {
         ...{ redisPorts, publicRedisHost: 'localhost', publicRestUrl: 'http://127.0.0.1:8701' },
         ...{ redisTlsByDefault: false, proxyTerminatesTls: false, freeAccountDatabases: 1, paidAccountDatabases: 1000 },
-        ...{ awakeDatabases: 1000, usageFlushMs: 10_000 },
+        ...{ awakeDatabases: 1000, usageFlushMs: 10_000, deliveryTargets: 'everything' as const },
         ...{ redisDomain: undefined, redisDomainPort: 8703 },
       },
       traffic: { meterOf: () => undefined, release: () => true },

@@ -1,4 +1,4 @@
-import type { Clock, Service, Timer } from '../../base/index.js'
+import type { Clock, Service, TargetPolicy, Timer } from '../../base/index.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import { type DuePage, partOf } from '../../store/operations/messages-due.js'
@@ -11,7 +11,6 @@ import { type Entry, LARGEST_HELD_BODY } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { Sender } from './sender.js'
 import { signDelivery } from './signature.js'
-import type { TargetPolicy } from './targets.js'
 import type { TurnLimits } from './turns.js'
 
 /** After the store or a kind has failed, the same is tried again this much later. */

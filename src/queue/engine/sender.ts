@@ -1,9 +1,8 @@
 import { Agent, type Dispatcher } from 'undici'
-import type { Clock } from '../../base/index.js'
+import { type Clock, TargetGate, type TargetPolicy, TargetRefused } from '../../base/index.js'
 import { toHeaderMap } from '../headers.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
-import { TargetGate, type TargetPolicy, TargetRefused } from './targets.js'
 
 /** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
 const CONNECT_TIMEOUT_MS = 10_000

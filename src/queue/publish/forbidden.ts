@@ -1,5 +1,5 @@
+import { type TargetPolicy, targetProblem } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { type TargetPolicy, targetProblem } from '../engine/targets.js'
 import type { PublishItem } from '../types.js'
 
 /** `upstash-callback`, `upstash-failure-callback`, and those of callbacks. */

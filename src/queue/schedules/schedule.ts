@@ -1,6 +1,6 @@
+import type { TargetPolicy } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { NewSchedule, ScheduleRow } from '../../store/operations/schedules.js'
-import type { TargetPolicy } from '../engine/targets.js'
 import { groupNameOf, parseDestination } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
 import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'

@@ -2,10 +2,10 @@ import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'nod
 import { BlockList, isIP } from 'node:net'
 
 /**
- * Which destinations may be contacted: everything, or public addresses only.
+ * Which destinations that users name may be contacted: everything, or public addresses only.
  *
- * There is one gate, and it stands where connections are made, so that every delivery passes it: messages, callbacks,
- * endpoints of groups, fires of schedules, workflow calls. A literal address is judged after the URL parser has brought
+ * There is one gate, and it stands where connections are made, so that everything passes it: messages, callbacks,
+ * endpoints of groups, fires of schedules, workflow calls, servers that data is imported from. A literal address is judged after the URL parser has brought
  * it into its one canonical form. A name is resolved once; every address that it has must be allowed, and the
  * connection is made to the addresses that were judged, so that a name which resolves differently a moment later gains
  * nothing. A redirect is never followed, so an answer cannot lead anywhere else.
@@ -15,7 +15,7 @@ export type TargetPolicy = 'everything' | 'public'
 /** A destination that the policy forbids. */
 export class TargetRefused extends Error {
   constructor(found: string, reason: string) {
-    super(`${found} is ${reason}; this server delivers to public addresses only (deliveryTargets)`)
+    super(`${found} is ${reason}; this server contacts public addresses only (deliveryTargets)`)
     this.name = 'TargetRefused'
   }
 }
@@ -162,6 +162,19 @@ export class TargetGate {
       if (options.all) return done(null, addresses)
       const [first] = addresses
       done(null, first?.address ?? '', first?.family)
+    })
+  }
+
+  /**
+   * All addresses of a host, judged, for whoever connects by itself.
+   * @throws TargetRefused
+   */
+  addressesOf(host: string): Promise<readonly LookupAddress[]> {
+    return new Promise((resolve, reject) => {
+      this.lookup(host, { all: true }, (error, found) => {
+        if (error) reject(error)
+        else resolve(Array.isArray(found) ? found : [])
+      })
     })
   }
 

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { systemClock, type TargetPolicy } from '../../base/index.js'
+import { startSink } from '../testing/sink.js'
+import { Sender } from './sender.js'
+
+describe('a sender', () => {
+  const send = async (url: string, policy: TargetPolicy) => {
+    const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 0, targets: policy })
+    const { outcome } = sender.send({ url, method: 'GET', headers: [], body: undefined, timeoutMs: 10_000 })
+    return outcome.finally(() => sender.close())
+  }
+
+  it('contacts what its policy allows and nothing else', async () => {
+    const sink = await startSink()
+    const { port } = new URL(sink.url)
+    const urls = [sink.url, `http://localhost:${port}/`, `http://2130706433:${port}/`]
+    for (const url of urls) expect(await send(url, 'public')).toMatchObject({ kind: 'unanswered', isRefused: true })
+    expect(sink.received).toHaveLength(0)
+    for (const url of urls) expect(await send(url, 'everything')).toMatchObject({ kind: 'answered' })
+    await sink.close()
+  })
+})
