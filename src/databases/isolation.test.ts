@@ -158,6 +158,7 @@ describe('a database of a team', () => {
     expect(await at.api('POST', '/v2/redis/move-to-team', move)).toEqual({ status: 200, body: 'OK' })
     expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
     const seen = new Map<string, [number, number, boolean, boolean]>()
+    const downloads: number[] = []
     for (const role of ['admin', 'dev', 'finance'] as const) {
       const member_email = `own-${role}@homeport.local`
       await at.accounts.teams.addMember(at.owner, { team_id: teamId, member_email, member_role: role })
@@ -166,6 +167,8 @@ describe('a database of a team', () => {
       const { status, body } = await at.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)
       expect(body).toMatchObject({ customer_id: teamId, user_email: teamId, database_name: 'shop' })
       const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'shop' }, login)
+      const download = `/v2/redis/download-backup/${record.database_id}/${UNKNOWN}`
+      downloads.push((await at.api('GET', download, undefined, login)).status)
       seen.set(role, [status, renamed.status, 'password' in body, 'read_only_rest_token' in body])
     }
     expect(Object.fromEntries(seen)).toEqual({
@@ -173,6 +176,8 @@ describe('a database of a team', () => {
       dev: [200, 200, true, true],
       finance: [200, 403, false, false],
     })
+    // A backup is all data of a database, which finance has no credentials for.
+    expect(downloads).toEqual([404, 404, 403])
     expect((await at.api('DELETE', `/v2/team/${teamId}`)).body.error).toContain('The team still has 1 database.')
     expect(at.databases.directory.has(record.database_id)).toBe(true)
   })

@@ -66,10 +66,7 @@ export class Backups implements Service {
         await this.#restoring.recover(row)
         ids.delete(row.database_id)
       } catch (error) {
-        logger.error(
-          { err: error, databaseId: row.database_id },
-          'a restore cannot be ended; the next start tries again',
-        )
+        logger.error({ error, databaseId: row.database_id }, 'a restore cannot be ended; the next start tries again')
       }
     }
     if (ids.size === 0) await files.sweep(await store.run(operations.backups.known, {}))
@@ -180,9 +177,13 @@ export class Backups implements Service {
     this.#daily.look()
   }
 
-  /** Opens the file of a completed backup. */
+  /** Opens the file of a completed backup, for whoever may see data. */
   async download(caller: Caller, databaseId: string, backupId: string): Promise<BackupDownload> {
     const { store, files } = this.#parts
+    // The file is the data itself, which this role has no credentials for.
+    if (caller.role === 'finance') {
+      throw new HomeportError('team_forbidden', { role: caller.role, allowed: 'the owner, an admin or a dev' })
+    }
     const row = await store.run(operations.backups.get, { accountId: caller.accountId, backupId })
     if (row?.database_id !== databaseId) throw new HomeportError('backup_not_found', { backupId })
     if (row.state !== 'completed') throw new HomeportError('backup_not_ready', { state: row.state })
