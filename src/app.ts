@@ -32,10 +32,8 @@ import { createGateway, openServerCertificate, type ServerCertificate } from './
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store } from './store/index.js'
-import { createLogger } from './telemetry/index.js'
+import { createLogger, type Logger } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
-
-type Logger = ReturnType<typeof createLogger>
 
 /** The whole server as one thing. */
 export interface App {
@@ -264,7 +262,7 @@ function listenerSettings({ config, logger }: Foundations, accounts: Accounts, s
     authenticator: accounts,
     version: VERSION,
     onInternalError: (error: unknown, reference: string) =>
-      logger.error({ err: error, reference, service }, 'a request failed'),
+      logger.error({ error, reference, service }, 'a request failed'),
     stopGraceMs: config.shutdownGraceMs,
   }
 }

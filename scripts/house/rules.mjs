@@ -32,6 +32,12 @@ const BANNED = [
     except: ['cli', 'src/main.ts'],
     say: 'log with the Logger of telemetry',
   },
+  {
+    pattern: /\.(?:trace|debug|info|warn|error)\(\s*\{[^{}]*\berr\b(?=\s*[:,}])/g,
+    where: inProduct,
+    except: [],
+    say: 'log an error under the key error, which is written with its stack and without what a driver hung on it',
+  },
   { pattern: /\bprocess\.env\b/g, where: inProduct, except: ['config'], say: 'take it from the Config' },
   {
     pattern: /\bprocess\.exit\s*\(/g,
@@ -143,6 +149,34 @@ function undocumentedExports(file) {
   })
 }
 
+const VALUE = /^export (?:async )?(?:function\*?|const|class|abstract class) (\w+)/gm
+/** Places whose exports are called from outside of the house, or stand for a whole family of declarations. */
+const CALLED_FROM_OUTSIDE = ['src/contract/', 'src/store/migrations/']
+
+/** The files that name a word in their code; made once for a house. */
+const namesOfHouses = new WeakMap()
+function filesNaming(word, house) {
+  if (!namesOfHouses.has(house)) {
+    const byWord = new Map()
+    for (const { path, code } of house.values()) {
+      for (const name of new Set(code.match(/\b\w+\b/g))) byWord.set(name, [...(byWord.get(name) ?? []), path])
+    }
+    namesOfHouses.set(house, byWord)
+  }
+  return namesOfHouses.get(house).get(word) ?? []
+}
+
+/** A value that is exported and that no other file names is either dead or of its own file alone. */
+function unusedExports(file, house) {
+  if (!inProduct(file) || CALLED_FROM_OUTSIDE.some((place) => file.path.startsWith(place))) return []
+  return [...file.code.matchAll(VALUE)]
+    .filter(([, name]) => filesNaming(name, house).every((path) => path === file.path))
+    .map(({ 1: name, index }) => ({
+      line: lineAt(file.code, index),
+      text: `${name} is exported, and nobody imports it: drop the export, or the whole`,
+    }))
+}
+
 function unfinished(file) {
   // Put together, so that this file does not find itself.
   const pattern = new RegExp(`\\b(?:${['TO', 'FIX'].map((start, i) => start + ['DO', 'ME'][i]).join('|')})\\b`, 'g')
@@ -153,4 +187,13 @@ function unfinished(file) {
 }
 
 /** All rules, in the order of their importance. */
-export const RULES = [importOrder, frontDoors, bannedImports, bannedCalls, undocumentedExports, unfinished, fileLength]
+export const RULES = [
+  importOrder,
+  frontDoors,
+  bannedImports,
+  bannedCalls,
+  undocumentedExports,
+  unusedExports,
+  unfinished,
+  fileLength,
+]

@@ -18,7 +18,7 @@ describeOnEveryStore('accounts', (openStore) => {
 
   async function started(store: Store, dataDir = tempDir()) {
     const warnings: string[] = []
-    const logger = { warn: (message: string) => void warnings.push(message) }
+    const logger = { warn: (_fields: object, text: string) => void warnings.push(text) }
     const accounts = createAccounts({ store, dataDir, clock, logger })
     await accounts.start()
     return { accounts, warnings, dataDir, file: await readCredentials(dataDir) }

@@ -2,6 +2,7 @@ import type { Clock, Service } from '../base/index.js'
 import type { AuditLog } from '../contract/audit.js'
 import type { Authenticator, Caller } from '../http/index.js'
 import { operations, type Store } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
 import { ApiKeys } from './api-keys.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { auditLogOf } from './audit-view.js'
@@ -19,7 +20,7 @@ export interface AccountsOptions {
   /** Root of Homeport's durable files; must exist, locked by the caller. */
   readonly dataDir: string
   readonly clock: Clock
-  readonly logger: { warn(message: string): void }
+  readonly logger: Pick<Logger, 'warn'>
   /** E-mail of the first account. Default `owner@homeport.local`. */
   readonly firstEmail?: string
 }
@@ -158,6 +159,7 @@ class StoredAccounts implements Accounts {
     }
     const problem = found ? 'holds credentials that this store does not know' : 'is missing'
     this.#options.logger.warn(
+      {},
       `credentials.json in the data directory ${problem}. The accounts of the store go on working with the credentials they have; put their file back so that "homeport env" can print them.`,
     )
   }

@@ -60,7 +60,7 @@ const RULES_V4 = rules(FORBIDDEN_V4, 'ipv4')
 const RULES_V6 = rules(FORBIDDEN_V6, 'ipv6')
 
 /** Why an address is not public, in words; `undefined` when it is. What is no address is not public either. */
-export function addressProblem(address: string): string | undefined {
+function addressProblem(address: string): string | undefined {
   const plain = address.replace(/%.*$/, '')
   switch (isIP(plain)) {
     case 4:

@@ -19,7 +19,7 @@ const MOST_ERRORS = 100
 export const MOST_IDS_SHOWN = 100
 
 /** The counts by outcome; their sum is the number of decided items. */
-export function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
+function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
   return {
     [KINDS[row.kind].done]: row.succeeded,
     alreadyFinished: row.already_finished + row.already_cancelled,

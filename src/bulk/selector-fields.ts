@@ -64,7 +64,7 @@ export type Read = { readonly value: unknown } | { readonly problem: string }
 
 const LONGEST_FOUND = 60
 /** Characters of a reason: it goes into every log. */
-export const LONGEST_REASON = 500
+const LONGEST_REASON = 500
 /** The last millisecond that a JavaScript date can hold. */
 const LATEST_MS = 8.64e15
 /** Present times lie between these when they are given in seconds; as milliseconds they would all be in early 1970. */

@@ -10,11 +10,11 @@ export const FAILED: ExitCode = 1
 /** Called wrongly, or not confirmed: nothing was done. */
 export const MISUSED: ExitCode = 2
 /** What was named is not there. */
-export const NOT_FOUND: ExitCode = 3
+const NOT_FOUND: ExitCode = 3
 /** There are no credentials, or they do not allow it. */
-export const NOT_ALLOWED: ExitCode = 4
+const NOT_ALLOWED: ExitCode = 4
 /** The server does not answer, or says that it cannot now; trying again later may help. */
-export const NOT_NOW: ExitCode = 5
+const NOT_NOW: ExitCode = 5
 
 /** The end of `homeport --help`. */
 export const EXIT_CODES_HELP = `

@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000
 const MIB = 2 ** 20
 
 /** Every option of the server. The order is the order of the documentation and of `--help`. */
-export const OPTIONS = {
+const OPTIONS = {
   dataDir: option({
     kind: kinds.text,
     default: './homeport-data',

@@ -152,7 +152,7 @@ export class Creation {
       await undo(this.#parts.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
-      this.#parts.logger.error({ databaseId, err: error }, 'a database that could not be made is not undone yet')
+      this.#parts.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
       this.#parts.clock.after(UNDO_AGAIN_MS, () => void this.#undo(databaseId))
     }
   }

@@ -40,7 +40,7 @@ export function newCredentials(): Credentials {
 }
 
 /** A name such as `quiet-harbor-48213`. */
-export function newSlug(): string {
+function newSlug(): string {
   const pick = (words: readonly string[]): string => words[randomInt(words.length)] ?? ''
   return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${randomInt(10_000, 100_000)}`
 }

@@ -1,10 +1,9 @@
-import type { Logger } from 'pino'
 import type { Clock } from '../base/index.js'
 import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
-import type { DatabaseMeter } from '../telemetry/index.js'
+import type { DatabaseMeter, Logger } from '../telemetry/index.js'
 
 /** What the databases are made of. */
 export interface DatabasesOptions {

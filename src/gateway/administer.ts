@@ -38,7 +38,7 @@ export async function administer(
 
 function internal({ clock, logger }: AdministrationServices, error: unknown): HomeportError {
   const reference = Math.floor(clock.now()).toString(36)
-  logger.error({ err: error, reference }, 'a command about a database failed')
+  logger.error({ error, reference }, 'a command about a database failed')
   return new HomeportError('internal', { reference })
 }
 

@@ -195,7 +195,7 @@ class DataPlane implements Gateway {
   #openOrTell(database: ServedDatabase): void {
     const { databaseId } = database
     this.#openListener(database).catch((error: unknown) =>
-      this.#options.logger.error({ err: error, databaseId }, 'the port of a database cannot be opened'),
+      this.#options.logger.error({ error, databaseId }, 'the port of a database cannot be opened'),
     )
   }
 

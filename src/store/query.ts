@@ -9,7 +9,7 @@ import type { Tables } from './schema/index.js'
  */
 
 /** Stands for a named parameter while a query is compiled. */
-export class Parameter {
+class Parameter {
   readonly name: string
 
   constructor(name: string) {
@@ -88,7 +88,7 @@ export function bind(compiled: Compiled, params: object): unknown[] {
  * @throws HomeportError `invalid_request` for U+0000 in a text, because texts come from callers.
  * @throws TypeError for everything else, because the rest comes from us.
  */
-export function storable(value: unknown): unknown {
+function storable(value: unknown): unknown {
   if (value === undefined || value === null) return null
   if (typeof value === 'string') return withoutNul(value)
   if (Number.isSafeInteger(value) || value instanceof Uint8Array) return value

@@ -3,10 +3,11 @@
  *
  * `createLogger` makes the one logger of a process; the composition root hands it to the rooms, which narrow it with
  * `child`. Lines are JSON, one a line, on stderr; on a terminal they are written for people. Log where an error is
- * handled, not where it is passed on. ERROR means that a person must look.
+ * handled, not where it is passed on, under the key `error`. ERROR means that a person must look.
  *
  * Fields that hold credentials are replaced by `[secret]` by name, wherever they stand within three levels. That is a
- * net below the rule, not the rule: secrets are not handed to the logger in the first place.
+ * net below the rule, not the rule: secrets are not handed to the logger in the first place. Of an error only its kind,
+ * words, code and stack are written, and those of its causes.
  *
  * `renderMetrics` writes metrics the way Prometheus reads them; whoever has figures hands them over when it is scraped.
  *

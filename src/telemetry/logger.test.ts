@@ -45,3 +45,16 @@ it('writes an error with its stack, for machines and for people', () => {
     /^\d\d:\d\d:\d\d\.\d{3} ERROR engine failed databaseId="db 1"\n {2}TypeError: no\n {6}at /,
   )
 })
+
+it('writes nothing of an error but its kind, words, code and stack: drivers hang the command that failed on it', () => {
+  const { logger, lines, last } = recorded()
+  const command = { name: 'auth', args: ['default', 'hunter2'] }
+  const failed = Object.assign(new Error('WRONGPASS'), { code: 'EAUTH', command })
+  logger.error({ error: failed }, 'one')
+  expect(last().error).toEqual({ type: 'Error', message: 'WRONGPASS', code: 'EAUTH', stack: expect.any(String) })
+  logger.error({ error: new AggregateError([failed], 'several') }, 'several')
+  expect(last().error.errors).toMatchObject([{ message: 'WRONGPASS' }])
+  logger.error({ error: new Error('outer', { cause: failed }) }, 'with its cause')
+  expect(last().error.message).toBe('outer: WRONGPASS')
+  expect(lines.join('')).not.toContain('hunter2')
+})

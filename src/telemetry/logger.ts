@@ -1,4 +1,5 @@
-import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
+import { type DestinationStream, pino } from 'pino'
+import { codeOf } from '../base/index.js'
 import { humanLine } from './human-line.js'
 
 /** What a line may carry besides its text. */
@@ -50,23 +51,35 @@ export interface LoggerOptions {
   readonly destination?: DestinationStream
 }
 
-/** Makes the logger of a process. Rooms ask for a `Logger`, which is the part of it that they need. */
-export function createLogger({ level, destination = standardError() }: LoggerOptions): PinoLogger {
+/** Makes the logger of a process. */
+export function createLogger({ level, destination = standardError() }: LoggerOptions): Logger {
   return pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: pino.stdSerializers.err },
+      serializers: { error: errorLine },
       redact: { paths: REDACTED_PATHS, censor: '[secret]' },
     },
     destination,
   )
 }
 
+/**
+ * An error as a line has it: what it is and says, with the errors behind it. Other members are left out, because drivers
+ * hang on it what failed, such as a command with a password among its arguments.
+ */
+function errorLine(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { type, message, stack } = pino.stdSerializers.err(error)
+  const code = codeOf(error)
+  const errors = error instanceof AggregateError ? error.errors.map(errorLine) : undefined
+  return { type, message, ...(code === '' ? {} : { code }), stack, ...(errors && { errors }) }
+}
+
 /** A logger that writes nothing. */
-export const silentLogger: PinoLogger = createLogger({ level: 'silent' })
+export const silentLogger: Logger = createLogger({ level: 'silent' })
 
 function standardError(): DestinationStream {
   if (!process.stderr.isTTY) return pino.destination({ dest: 2, sync: true })

@@ -91,7 +91,7 @@ export function inRole(delivery: DeliveryColumns, role: Role): DeliveryColumns {
 }
 
 /** The headers of the user, and nothing that the server says itself. */
-export function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, string>>): HeaderMap {
+function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, string>>): HeaderMap {
   const kept = Object.entries(forwarded).filter(([name]) => passesToEndpoint(name.toLowerCase()))
   return { 'Content-Type': [item['content-type'] ?? 'application/json'], ...Object.fromEntries(kept) }
 }

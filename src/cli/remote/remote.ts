@@ -63,7 +63,7 @@ export function remote<Options extends object = object, Args extends unknown[] =
 }
 
 /** The flags that say which server is meant, and how to answer. */
-export function addConnectionFlags(command: Command): Command {
+function addConnectionFlags(command: Command): Command {
   command.addOption(new Option('--json', 'print the answer of the API as JSON').default(false))
   command.addOption(new Option('--profile <name>', 'use the server of this profile').helpGroup(SERVER))
   return addPlaceFlags(command, SERVER)

@@ -29,7 +29,7 @@ export function firstDailyAt(nowMs: number): number {
 }
 
 /** The time after `nowMs` that lies a whole number of days after `dueMs`: missed days are not made up for. */
-export function nextDailyAfter(dueMs: number, nowMs: number): number {
+function nextDailyAfter(dueMs: number, nowMs: number): number {
   return dueMs + DAY_MS * (Math.floor(Math.max(nowMs - dueMs, 0) / DAY_MS) + 1)
 }
 
@@ -68,7 +68,7 @@ export class DailyBackups {
     try {
       againMs = await this.#work()
     } catch (error) {
-      this.#parts.logger.error({ err: error }, 'daily backups cannot be looked after; trying again')
+      this.#parts.logger.error({ error }, 'daily backups cannot be looked after; trying again')
     }
     if (this.#state !== 'running') return
     this.#timer?.cancel()

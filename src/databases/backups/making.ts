@@ -40,7 +40,7 @@ export class Making {
     try {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
-      this.#parts.logger.error({ err: error, backupId: backup.backup_id }, 'a backup has failed')
+      this.#parts.logger.error({ error, backupId: backup.backup_id }, 'a backup has failed')
       await this.#parts.files.remove(backup)
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error

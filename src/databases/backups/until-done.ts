@@ -18,7 +18,7 @@ export async function untilDone<Result>(
       return await work()
     } catch (error) {
       if (parts.stopping.aborted) throw error
-      parts.logger.error({ err: error, databaseId }, 'a step of a backup or restore has failed; trying again')
+      parts.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
       await pause(parts.clock, AGAIN_MS)
     }
   }

@@ -123,7 +123,7 @@ export class Changer {
     try {
       await onServing(databaseId)
     } catch (error) {
-      logger.error({ databaseId, err: error }, 'the port of a database that was changed does not open')
+      logger.error({ databaseId, error }, 'the port of a database that was changed does not open')
     }
   }
 
@@ -137,7 +137,7 @@ export class Changer {
     try {
       await fleet.ensure(engineSpecOf(row, plans))
     } catch (error) {
-      logger.warn({ databaseId: row.database_id, err: error }, 'the engines of a database do not take a change yet')
+      logger.warn({ databaseId: row.database_id, error }, 'the engines of a database do not take a change yet')
     }
   }
 
@@ -199,15 +199,13 @@ export class Changer {
     const databaseId = before.database_id
     sleep.adopt(databaseId)
     const retaken = fleet.ensure(engineSpecOf(before, plans))
-    retaken.catch((error: unknown) =>
-      logger.warn({ databaseId, err: error }, 'engines do not take their old shape yet'),
-    )
+    retaken.catch((error: unknown) => logger.warn({ databaseId, error }, 'engines do not take their old shape yet'))
     try {
       await this.#giveUp(before, modifyingState)
       await this.inTurn(databaseId, () => this.#catchUp(before))
     } catch (error) {
       if (this.#stopped) return
-      logger.error({ databaseId, err: error }, 'a change that failed is not given up yet')
+      logger.error({ databaseId, error }, 'a change that failed is not given up yet')
       clock.after(ABANDON_AGAIN_MS, () => void this.#takeBack(before, modifyingState))
     }
   }

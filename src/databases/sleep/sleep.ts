@@ -179,7 +179,7 @@ export class Sleep {
     this.#put(sleepers.drowsy(this.#of(databaseId)))
     const retiring = this.#putToSleep(databaseId, usedAtMs)
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#parts.logger.error({ databaseId, err: error }, 'a database cannot fall asleep')
+        if (!this.#stopped) this.#parts.logger.error({ databaseId, error }, 'a database cannot fall asleep')
       })
       .finally(() => {
         this.#retiring.delete(retiring)
@@ -192,7 +192,7 @@ export class Sleep {
     const { fleet, traffic, servesClients, logger } = this.#parts
     await fleet.tidyLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
-        logger.warn({ databaseId, err: error }, 'the log of a database was not rewritten before it falls asleep')
+        logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
     })
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || sleeper?.state !== 'drowsy') return
@@ -219,7 +219,7 @@ export class Sleep {
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || !sleeper || !sleepers.isUp(sleeper)) return
     const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
-    logger.error({ databaseId, err: error }, isServing ? 'a read region does not come up' : 'a database does not wake')
+    logger.error({ databaseId, error }, isServing ? 'a read region does not come up' : 'a database does not wake')
     if (isServing || sleepers.isWorkedOn(sleeper)) return
     this.#put(sleepers.fallingAsleep(sleeper))
     this.#rest(databaseId).catch(() => {})

@@ -8,7 +8,7 @@ import type { DatabaseBook } from './book.js'
 import { systemCaller } from './system-caller.js'
 
 /** A database is moved to the next plan when so much of a limit is used: before writes are refused or slowed down. */
-export const OUTGROWN_SHARE = 0.9
+const OUTGROWN_SHARE = 0.9
 
 /** What auto upgrade works with. */
 export interface AutoUpgradeParts {
@@ -52,7 +52,7 @@ export class AutoUpgrade {
       logger.info(facts, 'a database has outgrown its plan and was moved to the next one')
     } catch (error) {
       if (isError(error, 'database_busy')) return
-      logger.warn({ ...facts, err: error }, 'a database has outgrown its plan but cannot be moved yet')
+      logger.warn({ ...facts, error }, 'a database has outgrown its plan but cannot be moved yet')
     }
   }
 }

@@ -71,6 +71,6 @@ export class RollUps {
 
   #onFailure(error: unknown): void {
     this.#doneTo = 0
-    if (this.#state === 'running') this.#parts.logger.warn({ err: error }, 'series of usage are not rolled up yet')
+    if (this.#state === 'running') this.#parts.logger.warn({ error }, 'series of usage are not rolled up yet')
   }
 }

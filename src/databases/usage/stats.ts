@@ -65,7 +65,7 @@ export async function readStats(
 }
 
 /** The intervals of a period, the last of which the present is in. */
-export function windowOf(period: StatsPeriod, nowMs: number): SeriesWindow {
+function windowOf(period: StatsPeriod, nowMs: number): SeriesWindow {
   const stepMs = STEPS_MS[period]
   const count = period === '30d' ? 4 * STATS_POINTS : STATS_POINTS
   const tierMs = TIERS_MS.findLast((length) => stepMs % length === 0) ?? FIRST_TIER_MS

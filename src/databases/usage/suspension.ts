@@ -61,7 +61,7 @@ export class Suspension {
       await this.#parts.write()
       await this.#parts.inTurn(databaseId, () => this.#takeArrow(book))
     } catch (error) {
-      this.#parts.logger.warn({ databaseId, err: error }, 'the state of a database does not follow its budget yet')
+      this.#parts.logger.warn({ databaseId, error }, 'the state of a database does not follow its budget yet')
     }
   }
 

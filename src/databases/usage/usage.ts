@@ -163,7 +163,7 @@ export class Usage implements Service {
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
       this.#turning = this.#turn()
-        .catch((error: unknown) => this.#parts.logger.warn({ err: error }, 'usage is not written down yet'))
+        .catch((error: unknown) => this.#parts.logger.warn({ error }, 'usage is not written down yet'))
         .finally(() => this.#plan())
     })
   }

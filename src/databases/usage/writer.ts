@@ -47,7 +47,7 @@ export class Writer {
 
   /** Begins to write; what fails is written with what comes next. */
   writeSoon(): void {
-    this.write().catch((error: unknown) => this.#parts.logger.warn({ err: error }, 'usage is not written down yet'))
+    this.write().catch((error: unknown) => this.#parts.logger.warn({ error }, 'usage is not written down yet'))
   }
 
   async #writeAll(): Promise<void> {

@@ -30,7 +30,7 @@ export type StoredUser = Static<typeof UserSchema>
 const checker = Compile(Type.Array(UserSchema))
 
 /** The users that every database has; nobody can change them. */
-export const BUILT_IN_USERS = ['default', 'default_ro'] as const
+const BUILT_IN_USERS = ['default', 'default_ro'] as const
 
 /** Whether every database has this user. */
 export function isBuiltIn(name: string): boolean {

@@ -331,7 +331,7 @@ export class EngineLink {
       this.#dialAgainOrGiveUp(cause)
       return
     }
-    if (cause) this.#options.logger.warn({ err: cause }, 'a connection to an engine was lost')
+    if (cause) this.#options.logger.warn({ error: cause }, 'a connection to an engine was lost')
     const kept = this.#stream ? 0 : this.#unsent
     this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}, { cause }), kept)
     this.onLost()
@@ -354,7 +354,7 @@ export class EngineLink {
 
   #giveUp(cause: unknown): void {
     const known = cause instanceof HomeportError
-    this.#options.logger.warn({ err: cause }, 'an engine cannot be reached')
+    this.#options.logger.warn({ error: cause }, 'an engine cannot be reached')
     this.#leave({ kind: 'idle' }, known ? cause : new HomeportError('engine_unavailable', {}, { cause }))
     this.onLost()
   }

@@ -3,7 +3,7 @@ import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
 import type { AskEngine } from './engine-questions.js'
 
 /** Most entries that one consumer of a group may have been given and not acknowledged, on every plan (reference redis 2.2). */
-export const MAX_PENDING_ENTRIES = 1_000
+const MAX_PENDING_ENTRIES = 1_000
 
 /** Consumers of which a bound is remembered at a time; of any other the engine is asked. */
 const MOST_KNOWN = 4_096

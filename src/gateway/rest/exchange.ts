@@ -79,7 +79,7 @@ export class Exchange {
 
   #internal(error: unknown): HomeportError {
     const reference = Math.floor(this.parts.clock.now()).toString(36)
-    this.parts.logger.error({ err: error, reference }, 'a REST request failed')
+    this.parts.logger.error({ error, reference }, 'a REST request failed')
     return new HomeportError('internal', { reference })
   }
 }

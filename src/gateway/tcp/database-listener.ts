@@ -59,7 +59,7 @@ export class DatabaseListener {
     // A client that has sent its last command may still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
     this.#services = { ...options, siblings: () => this.#sessions }
-    this.#server.on('error', (error) => options.logger.error({ err: error }, 'the port of a database failed'))
+    this.#server.on('error', (error) => options.logger.error({ error }, 'the port of a database failed'))
   }
 
   /** The database as its clients are served now. */

@@ -50,7 +50,7 @@ export class DomainListener {
     this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (connection) =>
       this.#onConnection(connection),
     )
-    this.#server.on('error', (error) => logger.error({ err: error }, 'the shared port of databases failed'))
+    this.#server.on('error', (error) => logger.error({ error }, 'the shared port of databases failed'))
   }
 
   /** The port it listens on. */

@@ -85,7 +85,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => this.#endStranger())
     inlet.receive = (chunk) => this.#onData(chunk)
     socket.on('end', () => this.#onInputEnd())
-    socket.on('error', (error) => services.logger.debug({ err: error }, 'a client connection failed'))
+    socket.on('error', (error) => services.logger.debug({ error }, 'a client connection failed'))
     socket.on('close', () => this.#onClose())
   }
 

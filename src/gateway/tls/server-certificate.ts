@@ -119,7 +119,7 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
     const { files, logger } = this.#options
     for (const directory of new Set(files && [dirname(files.certificate), dirname(files.key)])) {
       const watcher = watch(directory, { persistent: false }, () => this.#lookLater(SETTLE_MS))
-      watcher.on('error', (error) => logger.warn({ err: error }, 'the directory of the certificate cannot be watched'))
+      watcher.on('error', (error) => logger.warn({ error }, 'the directory of the certificate cannot be watched'))
       this.#watchers.push(watcher)
     }
   }
@@ -146,6 +146,6 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
     const complaint = String(error)
     if (complaint === this.#complaint) return
     this.#complaint = complaint
-    this.#options.logger.error({ err: error }, 'the new certificate is not usable, the old one stays')
+    this.#options.logger.error({ error }, 'the new certificate is not usable, the old one stays')
   }
 }

@@ -59,7 +59,7 @@ export class TlsFront {
     })
     server.on('secureConnection', onClient)
     server.on('tlsClientError', (error, socket) => {
-      logger.debug({ err: error }, 'a TLS handshake failed')
+      logger.debug({ error }, 'a TLS handshake failed')
       socket.destroy()
     })
     return server

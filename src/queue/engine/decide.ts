@@ -6,7 +6,7 @@ import { retryAfterMs } from './retry-after.js'
 
 const NOT_RETRYABLE = 489
 /** No back-off is longer, whatever an expression computes (reference queue 3.4). */
-export const LONGEST_BACKOFF_MS = 86_400_000
+const LONGEST_BACKOFF_MS = 86_400_000
 
 /** The default wait before retry number `retried + 1`: e^(2.5 n) seconds, a day at most (reference queue 3.4). */
 export function defaultBackoffMs(retried: number): number {

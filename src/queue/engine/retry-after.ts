@@ -2,7 +2,7 @@ import { headerOf } from '../headers.js'
 import type { HeaderMap } from '../types.js'
 
 /** A destination may not put a retry off for longer; a longer wish counts as none (reference queue 3.3). */
-export const LONGEST_RETRY_AFTER_MS = 86_400_000
+const LONGEST_RETRY_AFTER_MS = 86_400_000
 
 /** In the order in which they are asked. */
 const HEADERS = ['Retry-After', 'X-RateLimit-Reset', 'X-RateLimit-Reset-Requests', 'X-RateLimit-Reset-Tokens']

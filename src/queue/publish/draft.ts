@@ -8,7 +8,7 @@ import { forwardedHeaders } from './forward.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits, type Settings } from './settings.js'
 
 /** How long two publications with the same key count as one (reference queue 3.7). */
-export const DEDUP_WINDOW_MS = 10 * 60_000
+const DEDUP_WINDOW_MS = 10 * 60_000
 /** Retries of a message that does not say how many it wants (reference queue 3.4). */
 export const DEFAULT_RETRIES = 3
 

@@ -9,7 +9,7 @@ import { parseRetryDelay } from './retry-delay.js'
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** How many retries a message may ask for. */
-export const MOST_RETRIES = 1_000
+const MOST_RETRIES = 1_000
 /** How far ahead a delivery may be put off. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000
 /** The longest period of a rate limit. */

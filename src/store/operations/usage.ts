@@ -69,11 +69,7 @@ const dropBucketsAt = query<BucketsAt>(({ db, p, d }) =>
 )
 
 /** Puts samples in their place, together with what stands there already. */
-export function* writeBuckets(
-  tierMs: TierMs,
-  start: number,
-  samples: ReadonlyMap<string, UsageSample>,
-): Transaction<void> {
+function* writeBuckets(tierMs: TierMs, start: number, samples: ReadonlyMap<string, UsageSample>): Transaction<void> {
   const at: BucketsAt = { ids: [...samples.keys()], tierMs, start }
   if (at.ids.length === 0) return
   const present = new Map((yield* all(bucketsAt, at)).map((row) => [row.database_id, unpackSample(row.sample)]))
