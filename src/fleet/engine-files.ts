@@ -48,9 +48,32 @@ export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
   await rm(paths.socket, { force: true })
 }
 
+/**
+ * What an engine says of data that it cannot read because of who has written it, and how that is told. An engine reads
+ * what older ones have written; Valkey marks its files from 9.0 on, so that no Redis takes them for its own.
+ */
+const UNREADABLE: readonly (readonly [said: RegExp, ofData: string, ofSnapshot: string])[] = [
+  [
+    /Can't handle RDB format version/,
+    'its data was written by a newer engine than is installed',
+    'it was written by a newer engine than is installed',
+  ],
+  [
+    /Wrong signature trying to load DB/,
+    'its data was written by an engine of another kind than is installed',
+    'the engine cannot load it, as no engine of its kind has written it',
+  ],
+]
+
+/** Why a snapshot cannot be loaded, given why an engine that had it as its data did not start. */
+export function unloadableReason(reason: string): string {
+  return UNREADABLE.find(([, ofData]) => ofData === reason)?.[2] ?? 'the engine cannot load it'
+}
+
 const NO_ROOM = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/
 
 /** Words an error for callers: the kind is found in it, the reason is ours, so that no path can reach a caller. */
 export function failureOf(detail: string, reason: string): Failure {
-  return NO_ROOM.test(detail) ? { kind: 'disk-full', reason: 'the disk is full' } : { kind: 'engine', reason }
+  if (NO_ROOM.test(detail)) return { kind: 'disk-full', reason: 'the disk is full' }
+  return { kind: 'engine', reason: UNREADABLE.find(([said]) => said.test(detail))?.[1] ?? reason }
 }

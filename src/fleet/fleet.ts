@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { codeOf } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
+import { unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
 import { createLauncher, type Launcher } from './launcher/client.js'
@@ -177,7 +178,7 @@ class EngineFleet implements Fleet {
       await this.ensure(spec, 'while-loading')
     } catch (cause) {
       if (!isError(cause, 'engine_failed')) throw cause
-      throw new HomeportError('snapshot_unusable', { reason: 'the engine cannot load it' }, { cause })
+      throw new HomeportError('snapshot_unusable', { reason: unloadableReason(cause.details.reason) }, { cause })
     }
   }
 
@@ -256,4 +257,8 @@ class EngineFleet implements Fleet {
 /** A fleet that is not started yet. */
 export function createFleet(options: FleetOptions): Fleet {
   return new EngineFleet(options)
+}
+
+function isEngineFailure(cause: unknown): cause is HomeportError<'engine_failed'> {
+  return cause instanceof HomeportError && cause.code === 'engine_failed'
 }

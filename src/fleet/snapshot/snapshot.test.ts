@@ -76,6 +76,31 @@ describe('a snapshot', async () => {
     await expect(fleet.checkSnapshot(damaged)).rejects.toThrow('the engine cannot load it')
   })
 
+  test('of a newer engine is refused by that name, as is the data of a database', async () => {
+    const { spec, client } = await serving('db_newer')
+    await client.set('a', '1')
+    const file = fileHere()
+    await fleet.takeSnapshot(spec.databaseId, file)
+    await fleet.rest(spec.databaseId)
+    // The first bytes name the maker and the version of the format.
+    const bytes = readFileSync(file, 'latin1').replace(
+      /^([A-Z]+)(\d+)/,
+      (_, maker, version) => maker + '9'.repeat(version.length),
+    )
+    writeFileSync(file, bytes, 'latin1')
+    await expect(fleet.checkSnapshot(file)).rejects.toThrow('it was written by a newer engine than is installed')
+    await fleet.adoptSnapshot(spec, file)
+    const started = fleet.ensure(spec)
+    await expect(started).rejects.toThrow('its data was written by a newer engine than is installed')
+    await fleet.remove(spec.databaseId)
+    writeFileSync(
+      file,
+      bytes.replace(/^[A-Z]+/, (maker) => 'X'.repeat(maker.length)),
+      'latin1',
+    )
+    await expect(fleet.checkSnapshot(file)).rejects.toThrow('as no engine of its kind has written it')
+  })
+
   test('leaves nothing behind in the engine and after its check', async () => {
     const { spec } = await serving('db_clean')
     const file = fileHere()
