@@ -258,7 +258,3 @@ class EngineFleet implements Fleet {
 export function createFleet(options: FleetOptions): Fleet {
   return new EngineFleet(options)
 }
-
-function isEngineFailure(cause: unknown): cause is HomeportError<'engine_failed'> {
-  return cause instanceof HomeportError && cause.code === 'engine_failed'
-}

@@ -18,7 +18,7 @@ const HIDDEN = new Set([
 const ADDRESS_LINE = /^(slave|listener)\d+:/
 
 /** Takes out of the text of INFO what clients of one database have no business with. */
-function filterInfo(text: string): string {
+export function filterInfo(text: string): string {
   return text
     .split('\r\n')
     .filter((line) => !HIDDEN.has(line.slice(0, line.indexOf(':'))) && !ADDRESS_LINE.test(line))

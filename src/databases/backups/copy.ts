@@ -11,6 +11,9 @@ const KEYS_AT_A_TIME = 200
 const CONNECT_TIMEOUT_MS = 10_000
 const COMMAND_TIMEOUT_MS = 60_000
 
+/** What an engine says of a serialised value whose version it does not know; on its way nothing else can change it. */
+const NEWER_SOURCE = /DUMP payload version/
+
 /** What a copy needs. */
 export interface Copy {
   readonly source: Redis
@@ -131,5 +134,6 @@ function results(answers: readonly [Error | null, unknown][] | null): unknown[] 
 /** The words of the other server, in one line and bounded; connections are told by their code, never by their URL. */
 function shortReason(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown'
+  if (NEWER_SOURCE.test(cause.message)) return 'the source is a newer engine than is installed here'
   return (codeOf(cause) || cause.message).replace(/\s+/g, ' ').slice(0, 200)
 }
