@@ -27,6 +27,14 @@ describe('probing', () => {
     await expect(probeEngine('/bin/echo')).rejects.toMatchObject({ code: 'engine_missing' })
   })
 
+  test('says of an engine that is too old how old it is, though it cannot be asked for its commands', async () => {
+    const binary = join(tempDir(), 'redis-server')
+    writeFileSync(binary, '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=6.0.16 sha=0" && exit 0\nexit 1\n')
+    chmodSync(binary, 0o755)
+    const { problems } = await probeEngine(binary)
+    expect(problems).toEqual(['redis 6.0.16 is older than 7.0.0, the oldest that works.'])
+  })
+
   test('does not hang on an engine that states a version and does not run', async () => {
     const binary = join(tempDir(), 'redis-server')
     const script = '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0\nexit 1\n'

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { HomeportError } from '../contract/errors.js'
 import { capabilitiesOf, commandsOf } from './capabilities.js'
-import { HOLE, problemsOf } from './safety.js'
+import { HOLE, isTooOld, problemsOf } from './safety.js'
 import type { EngineInfo } from './types.js'
 
 const run = promisify(execFile)
@@ -71,7 +71,9 @@ async function originOf(binary: string): Promise<{ packageVersion?: string; chan
   return { packageVersion: owner.version, changeLogNamesFix: await changeLogNamesFix(owner.name) }
 }
 
-async function commandsOrMissing(binary: string): Promise<ReadonlySet<string>> {
+/** The commands of an engine; none of one that is refused for its age, and cannot be asked for that reason. */
+async function commandsOrMissing(binary: string, version: string): Promise<ReadonlySet<string>> {
+  if (isTooOld(version)) return new Set()
   return commandsOf(binary).catch((error: unknown) => {
     throw new HomeportError('engine_missing', { looked: `${binary}, which does not run` }, { cause: error })
   })
@@ -87,7 +89,7 @@ export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const [, maker, version] = VERSION.exec((await outputOf(path, ['--version'])) ?? '') ?? []
   if (!maker || !version) throw new HomeportError('engine_missing', { looked: `${path}, which is not an engine` })
   const kind = maker === 'Valkey' ? 'valkey' : 'redis'
-  const [origin, commands] = await Promise.all([originOf(path), commandsOrMissing(path)])
+  const [origin, commands] = await Promise.all([originOf(path), commandsOrMissing(path, version)])
   const problems = problemsOf({ kind, version, ...origin })
   const { packageVersion } = origin
   const abilities = { commands, capabilities: capabilitiesOf(commands) }

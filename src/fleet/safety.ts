@@ -77,11 +77,15 @@ export interface VersionEvidence {
   readonly changeLogNamesFix: boolean
 }
 
+/** Whether a version is so old that an engine does not even understand what it would be asked. */
+export function isTooOld(version: string): boolean {
+  return compare(parts(version), OLDEST) < 0
+}
+
 /** Reasons not to use an engine, each one sentence with what was found. */
 export function problemsOf(evidence: VersionEvidence): readonly string[] {
   const { kind, version, packageVersion, changeLogNamesFix } = evidence
-  if (compare(parts(version), OLDEST) < 0)
-    return [`${kind} ${version} is older than ${OLDEST.join('.')}, the oldest that works.`]
+  if (isTooOld(version)) return [`${kind} ${version} is older than ${OLDEST.join('.')}, the oldest that works.`]
   const isFixed =
     isFixedUpstream(kind, version) || changeLogNamesFix || (packageVersion && isFixedPackage(packageVersion))
   if (isFixed) return []
