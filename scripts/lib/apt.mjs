@@ -26,10 +26,10 @@ function asRoot(command, args, options) {
   return isRoot() ? run(command, args, options) : run('sudo', [command, ...args], options)
 }
 
-/** Whether apt knows the package and could install it. */
+/** Whether apt knows the package and could install it, other than from backports, which lag behind with fixes of holes. */
 export async function aptKnows(name) {
   const { code, output } = await run('apt-cache', ['policy', name], { quiet: true, env: { LC_ALL: 'C' } })
-  return code === 0 && /Candidate: (?!\(none\))/.test(output)
+  return code === 0 && /Candidate: (?!\(none\)|\S*~bpo)/.test(output)
 }
 
 let isUpdated = false

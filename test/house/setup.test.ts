@@ -45,6 +45,8 @@ const setUp = (machine: ReturnType<typeof newMachine>): Promise<CommandResult> =
   run(process.execPath, [machine.script, '--no-build'], { env: machine.env })
 
 const KNOWS_ONLY_REDIS = 'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: (none)";; esac'
+const HAS_VALKEY_IN_BACKPORTS =
+  'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: 8.0.1+dfsg1-1~bpo12+1";; esac'
 const KNOWS_VALKEY = 'echo "  Candidate: 8.0"'
 /** Whatever is installed appears on PATH under its own name. */
 const INSTALLS =
@@ -59,6 +61,7 @@ it('does nothing and says nothing when everything is there', async () => {
 
 it.each([
   ['redis-server', KNOWS_ONLY_REDIS],
+  ['redis-server', HAS_VALKEY_IN_BACKPORTS],
   ['valkey-server', KNOWS_VALKEY],
 ])('installs %s where apt has it, without its service', async (engine, aptCache) => {
   const machine = newMachine({ 'apt-get': INSTALLS, 'apt-cache': aptCache })
