@@ -13,6 +13,7 @@ import { operations } from '../../store/index.js'
 import { itemOfRequest } from '../publish/request.js'
 import { draftSchedule, nextFire } from '../schedules/schedule.js'
 import type { ApiDeps } from './deps.js'
+import { allSchedules } from './schedule-list.js'
 import { scheduleView } from './schedule-view.js'
 
 const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
@@ -49,10 +50,7 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }
     }),
-    route(listSchedules, async ({ caller: { accountId } }) => {
-      const rows = await store.run(operations.schedules.list, { accountId })
-      return rows.map((row) => scheduleView(row))
-    }),
+    route(listSchedules, ({ caller: { accountId } }) => allSchedules(store, accountId)),
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const row = await store.run(operations.schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })

@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import { all, change, first, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageState } from '../schema/messages.js'
@@ -15,6 +15,18 @@ export type NewSchedule = Omit<Insertable<SchedulesTable>, 'paused' | 'last_at' 
 interface OfSchedule {
   accountId: string
   scheduleId: string
+}
+
+interface OfSchedules {
+  accountId: string
+  scheduleIds: readonly string[]
+}
+
+/** How large a schedule is. */
+export interface ScheduleSize {
+  readonly schedule_id: string
+  /** Of its body and its headers. */
+  readonly bytes: number
 }
 
 /** So many messages of the last fires are remembered. */
@@ -53,13 +65,20 @@ export const put = write('schedules.put', function* (args: NewSchedule): Transac
 const oneSchedule = query<OfSchedule, ScheduleRow>(({ db, p }) =>
   db.selectFrom('schedules').selectAll().where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
 )
-const everySchedule = query<{ accountId: string }, ScheduleRow>(({ db, p }) =>
+const sizes = query<{ accountId: string }, ScheduleSize>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .select(['schedule_id', sql<number>`coalesce(octet_length(body), 0) + octet_length(headers)`.as('bytes')])
+    .where('account_id', '=', p.accountId)
+    .orderBy('created_at')
+    .orderBy('schedule_id'),
+)
+const namedSchedules = query<OfSchedules, ScheduleRow>(({ db, p, d }) =>
   db
     .selectFrom('schedules')
     .selectAll()
     .where('account_id', '=', p.accountId)
-    .orderBy('created_at')
-    .orderBy('schedule_id'),
+    .where(d.inTexts('schedule_id', p.scheduleIds)),
 )
 const statesOf = query<{ accountId: string; ids: readonly string[] }, { message_id: string; state: MessageState }>(
   ({ db, p, d }) =>
@@ -97,9 +116,16 @@ export const get = read('schedules.get', function* (args: OfSchedule): Transacti
   return row && (yield* withStates(args.accountId, [row]))[0]
 })
 
-/** All schedules of an account, oldest first. */
-export const list = read('schedules.list', function* (args: { accountId: string }): Transaction<ScheduleWithStates[]> {
-  return yield* withStates(args.accountId, yield* all(everySchedule, args))
+/** Which schedules an account has, oldest first, and how large they are. */
+export const list = read('schedules.list', function* (args: { accountId: string }): Transaction<ScheduleSize[]> {
+  return yield* all(sizes, args)
+})
+
+/** Some schedules in the order of their ids in the list; those that are gone are left out. */
+export const some = read('schedules.some', function* (args: OfSchedules): Transaction<ScheduleWithStates[]> {
+  const rows = new Map((yield* all(namedSchedules, args)).map((row) => [row.schedule_id, row]))
+  const found = args.scheduleIds.map((id) => rows.get(id)).filter((row) => row !== undefined)
+  return yield* withStates(args.accountId, found)
 })
 
 const removeOne = query<OfSchedule>(({ db, p }) =>

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Store } from '../../store/index.js'
+import { describeOnStore } from '../../store/testing/index.js'
+import { type QueueUnderTest, startQueue } from '../testing/harness.js'
+
+describeOnStore('sqlite', 'the list of schedules', (openStore) => {
+  let store: Store
+  let service: QueueUnderTest
+  let largestRead = 0
+  beforeAll(async () => {
+    const real = await openStore()
+    store = {
+      run: async (operation, args) => {
+        const result = await real.run(operation, args)
+        if (operation.name === 'schedules.some') largestRead = Math.max(largestRead, (result as unknown[]).length)
+        return result
+      },
+      describe: () => real.describe(),
+      close: () => real.close(),
+    }
+    service = await startQueue({ store })
+  })
+  afterAll(() => service.stop())
+
+  const call = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
+    fetch(service.url + path, { method, headers: { ...service.auth, ...headers }, ...(body && { body }) })
+  const list = async () =>
+    (await call('GET', '/v2/schedules')).json() as Promise<{ scheduleId: string; body: string }[]>
+  const make = (scheduleId: string, bytes: number) => {
+    const headers = { 'upstash-cron': '0 0 29 2 *', 'upstash-schedule-id': scheduleId }
+    return call('POST', '/v2/schedules/https://e.test/', headers, 'x'.repeat(bytes))
+  }
+
+  it('is one array, of which not more is in memory than fits', async () => {
+    expect(await list()).toEqual([])
+    const sizes = { a: 5 * 2 ** 20, b: 5 * 2 ** 20, c: 10, d: 9 * 2 ** 20 }
+    for (const [scheduleId, bytes] of Object.entries(sizes)) {
+      expect((await make(scheduleId, bytes)).status).toBe(200)
+    }
+    expect((await list()).map(({ scheduleId, body }) => [scheduleId, body.length])).toEqual(Object.entries(sizes))
+    expect(largestRead).toBe(2)
+    const answer = await call('GET', '/v2/schedules')
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+    await answer.body?.cancel()
+    for (const scheduleId of ['a', 'd']) await call('DELETE', `/v2/schedules/${scheduleId}`)
+    expect((await list()).map(({ scheduleId }) => scheduleId)).toEqual(['b', 'c'])
+    // Megabytes, several times, on a machine that may be busy.
+  }, 120_000)
+})
