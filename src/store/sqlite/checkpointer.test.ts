@@ -22,7 +22,7 @@ function database() {
 }
 
 /** A writer without a background: nothing has to wait. */
-const alone = (fold: () => void = () => {}): FoldingWriter => ({ hold: () => {}, fold })
+const alone = (fold: () => void = () => {}): FoldingWriter => ({ hold: (held) => held(), fold })
 
 it('tells how long a log is in its present life, also when the file remembers a longer one', () => {
   const { path, db, write } = database()
@@ -65,8 +65,9 @@ it('has a full log begin anew although something is added to it all the time', a
   const first = logLength(path)?.life
   let pages = 400
   const checkpointer = new Checkpointer(path, {
-    hold: () => {
+    hold: (held) => {
       pages = 1
+      held()
     },
     fold: () => {
       db.pragma('wal_checkpoint(PASSIVE)')

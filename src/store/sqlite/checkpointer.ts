@@ -26,8 +26,8 @@ type State =
 
 /** What is asked of the writer. */
 export interface FoldingWriter {
-  /** Operations of the background have to wait until `fold`. */
-  hold(): void
+  /** Operations of the background have to wait until `fold`; calls `held` when none of them is being worked on any more. */
+  hold(held: () => void): void
   /** Folds what is left, which is little now. */
   fold(): void
 }
@@ -78,8 +78,9 @@ export class Checkpointer {
 
   #empty(worker: Worker): void {
     this.#state = { kind: 'emptying', worker }
-    this.#writer.hold()
-    worker.postMessage('checkpoint')
+    this.#writer.hold(() => {
+      if (this.#state.kind === 'emptying') worker.postMessage('checkpoint')
+    })
   }
 
   #thread(): Worker {

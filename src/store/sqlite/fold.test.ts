@@ -22,7 +22,7 @@ const row = (name: string) => ({ rows: [{ name }] })
 it('keeps the background waiting until the log is folded, and nobody else', async () => {
   const { path, lane } = await openWriter()
   const before = logLength(path)?.life
-  lane.hold()
+  await new Promise<void>((held) => lane.hold(held))
   const order: string[] = []
   const background = ['b1', 'b2'].map(async (name) => {
     await lane.run(addInBackground, row(name))
@@ -40,7 +40,7 @@ it('keeps the background waiting until the log is folded, and nobody else', asyn
 
 it('finishes the background that waits for the log when it closes', async () => {
   const { lane } = await openWriter()
-  lane.hold()
+  await new Promise<void>((held) => lane.hold(held))
   const background = lane.run(addInBackground, row('b1'))
   const others = lane.run(list, {})
   await lane.close()

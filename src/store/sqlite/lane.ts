@@ -49,6 +49,7 @@ export class Lane {
   #plan: 'none' | 'soon' | Timer = 'none'
   /** Given to the thread, by the ids of the calls. */
   readonly #sent = new Map<number, Waiting>()
+  #held = (): void => {}
   #lastId = 0
 
   private constructor(worker: Worker, access: ThreadSettings['access'], onFailure: (error: Error) => void) {
@@ -106,8 +107,9 @@ export class Lane {
     await ended
   }
 
-  /** Has operations of the background wait until `fold`. */
-  hold(): void {
+  /** Has operations of the background wait until `fold`; `held` is called when the last one before is committed. */
+  hold(held: () => void): void {
+    this.#held = held
     if (this.#state.kind === 'open') this.#tell({ kind: 'hold' })
   }
 
@@ -174,6 +176,7 @@ export class Lane {
   }
 
   #receive(message: FromThread): void {
+    if (message.kind === 'held') this.#held()
     if (message.kind !== 'done') return
     for (const { id, outcome } of message.answers) {
       const waiting = this.#sent.get(id)

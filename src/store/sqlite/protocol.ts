@@ -34,9 +34,10 @@ export interface Answer {
   readonly outcome: Outcome
 }
 
-/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls. */
+/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls, and `held` to a `hold`. */
 export type FromThread =
   | { readonly kind: 'ready' }
+  | { readonly kind: 'held' }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'done'; readonly answers: readonly Answer[] }
 
@@ -44,8 +45,8 @@ export type FromThread =
 export const LARGEST_BATCH = 1_000
 
 /**
- * What a store thread is told. After `hold` no operation of the background begins; `fold` has the thread fold what is
- * left of the log, and lets them go on. `close` is the last message; what came before is finished first.
+ * What a store thread is told. After `hold` no operation of the background begins, and once the last one is committed the
+ * thread says so; `fold` has it fold what is left of the log, and lets them go on. `close` is the last message; what came before is finished first.
  */
 export type ToThread =
   | { readonly kind: 'run'; readonly calls: readonly Call[] }

@@ -51,16 +51,19 @@ function prepare(): FromThread {
 
 const urgent: Call[] = []
 const background: Call[] = []
-/** Whether the background may go on, has to wait until the log was folded, or waits for what is done next. */
-let folding: 'none' | 'awaited' | 'next' = 'none'
+/**
+ * Whether the background may go on. Else it has been told to wait, and who told it is to hear that it does; it waits; or
+ * what it waits for, the fold of the log, comes next.
+ */
+let folding: 'none' | 'asked' | 'awaited' | 'next' = 'none'
 let isClosing = false
 
 /** Works until nothing is left to do, in turns of both kinds. */
 function receive(first: ToThread): void {
   takeMessages(first)
-  while (urgent.length > 0 || folding === 'next' || isBackgroundDue()) {
+  while (urgent.length > 0 || folding === 'asked' || folding === 'next' || isBackgroundDue()) {
     if (!isBackgroundDue() || keepableMs() < PIECE_MS) run(urgent.splice(0))
-    if (folding === 'next') fold()
+    goOnFolding()
     if (settings.access === 'read') run(background.splice(0, 1))
     else if (isBackgroundDue()) runShared()
     takeMessages(nextMessage())
@@ -91,7 +94,7 @@ function take(message: ToThread): void {
       for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
       return
     case 'hold':
-      folding = 'awaited'
+      folding = 'asked'
       return
     case 'fold':
       folding = 'next'
@@ -103,6 +106,13 @@ function take(message: ToThread): void {
     default:
       unreachable(message)
   }
+}
+
+function goOnFolding(): void {
+  if (folding === 'asked') {
+    folding = 'awaited'
+    say({ kind: 'held' })
+  } else if (folding === 'next') fold()
 }
 
 /** What has come into the log since another connection has folded it: little, as long as the background waits. */
