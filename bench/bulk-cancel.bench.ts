@@ -18,8 +18,7 @@ import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { type BareTimes, cancelBare, copyStore, MATCHING, makeRuns } from './support/bulk-data.js'
 import { median } from './support/http-load.js'
 import { percentile } from './support/load.js'
-import { startPeer } from './support/peers.js'
-import { startPublishing } from './support/publish-pace.js'
+import { type Peer, startPeer } from './support/peers.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -33,6 +32,7 @@ const SIZES = given.runs.split(',').map(Number)
 const ROUNDS = Number(given.rounds)
 /** A million runs take a gigabyte and a minute to make ready; once is enough. */
 const ROUNDS_OF = (size: number): number => (size >= 1_000_000 ? 1 : ROUNDS)
+const WARM_UP_MS = 1_500
 const BASELINE_MS = 3_000
 /** A request body holds so many ids; more are sent in several requests, one after the other. */
 const IDS_A_REQUEST = 400_000
@@ -62,11 +62,10 @@ interface Service {
   readonly token: string
 }
 
-async function cancel({ url, token }: Service, bodies: readonly object[], expected: number): Promise<number> {
+async function cancel({ url, token }: Service, bodies: readonly string[], expected: number): Promise<number> {
   let cancelled = 0
-  const texts = bodies.map((body) => JSON.stringify(body))
   const started = performance.now()
-  for (const body of texts) {
+  for (const body of bodies) {
     const options = { method: 'DELETE', headers: { authorization: `Bearer ${token}` }, body }
     const answer = (await (await fetch(`${url}/v2/workflows/runs`, options)).json()) as { cancelled: number }
     cancelled += answer.cancelled
@@ -76,15 +75,25 @@ async function cancel({ url, token }: Service, bodies: readonly object[], expect
   return elapsedMs
 }
 
+/** How long the publications since the last time took. */
+async function publications({ child }: Peer<unknown>): Promise<number[]> {
+  child.send('latencies')
+  const [latencies] = await once(child, 'message')
+  return latencies
+}
+
 async function measure(dataDir: string, bodies: readonly object[], expected: number): Promise<Round> {
+  const texts = bodies.map((body) => JSON.stringify(body))
   const peer = await startPeer<Service>('bulk-server.ts', { DATA_DIR: dataDir })
   const { url, token } = peer.facts
-  const before = startPublishing(url, token)
+  const publisher = await startPeer('publisher.ts', { SERVICE_URL: url, SERVICE_TOKEN: token })
+  await pause(WARM_UP_MS)
+  await publications(publisher)
   await pause(BASELINE_MS)
-  const quiet = await before.stop()
-  const meanwhile = startPublishing(url, token)
-  const cancelMs = await cancel(peer.facts, bodies, expected)
-  const busy = await meanwhile.stop()
+  const quiet = await publications(publisher)
+  const cancelMs = await cancel(peer.facts, texts, expected)
+  const busy = await publications(publisher)
+  await publisher.stop()
   peer.child.send('memory')
   const [{ memoryBytes }] = await once(peer.child, 'message')
   await peer.stop()
@@ -155,7 +164,7 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number | undef
         ...row(median(list.map((round) => round.cancelMs))),
         'publish p50': `${ms(percentile(quiet, 0.5))} -> ${ms(percentile(busy, 0.5))}`,
         'publish p99': `${ms(before)} -> ${ms(meanwhile)} (x ${(meanwhile / before).toFixed(1)})`,
-        longest: ms(percentile(busy, 1)),
+        longest: `${ms(percentile(quiet, 1))} -> ${ms(percentile(busy, 1))}`,
         memory: `${Math.round(Math.max(...list.map((round) => round.memoryBytes)) / 2 ** 20)} MB`,
       },
     ]
