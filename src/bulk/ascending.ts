@@ -6,7 +6,7 @@ const { ascending } = operations.bulkSelect
 const RANGE = 16_384
 
 /** Lets everybody else go first. */
-function othersFirst(): Promise<void> {
+export function othersFirst(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 

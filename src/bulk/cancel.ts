@@ -6,7 +6,7 @@ import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from './fixed-set.js'
 import { fixSet } from './freeze.js'
 import { fixSent } from './freeze-named.js'
-import { cutLongList } from './long-list.js'
+import { type CutRequest, cutLongList } from './long-list.js'
 import { lookAt } from './look.js'
 import { parseSelector, type Selector } from './selector.js'
 
@@ -28,15 +28,25 @@ export async function cancelRuns(
   const question = target.indexOf('?')
   const query = question < 0 ? '' : target.slice(question + 1)
   const bytes = body instanceof Uint8Array ? body : new Uint8Array()
-  const sent = await understandSent(deps, caller, bytes, query)
+  const cut = await cutLongList(bytes, 'request')
+  const sent = cut && (await understandSent(deps, caller, cut, query))
   if (sent) return carryOut(deps, sent)
   const given = bytes.length === 0 ? undefined : parseJson(bytes)
   return carryOut(deps, understood(deps, caller, understandCancel(deps, given, query)))
 }
 
 /** A cancel of runs that is started like an action of any kind. */
-export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
-  const cancel = understood(deps, caller, understandCancel(deps, given, ''))
+export function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
+  return carryOutLater(deps, understood(deps, caller, understandCancel(deps, given, '')))
+}
+
+/** The same with a long list of ids that was cut out; `undefined` when the request has to be parsed as a whole. */
+export async function startCancelOf(deps: RouteDeps, caller: Caller, cut: CutRequest): Promise<Reply | undefined> {
+  const cancel = await understandSent(deps, caller, cut, '')
+  return cancel && carryOutLater(deps, cancel)
+}
+
+async function carryOutLater(deps: RouteDeps, cancel: Cancel): Promise<Reply> {
   if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
   return reply(200, await lookAt(deps.store, 'cancelRuns', await cancel.fix()))
 }
@@ -72,23 +82,22 @@ async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mod
 }
 
 /**
- * A request with a long list of ids, looked up without being parsed here; `undefined` when it has none, or anything about
- * it is not quite plain: then it is parsed as a whole, which says what is wrong. A fence needs the ids in memory.
+ * A request whose long list of ids is looked up without being parsed here; `undefined` when anything about it is not
+ * quite plain: then it is parsed as a whole, which says what is wrong. A fence needs the ids in memory.
  */
 async function understandSent(
   deps: RouteDeps,
   caller: Caller,
-  body: Uint8Array,
+  { rest, pieces }: CutRequest,
   query: string,
 ): Promise<Cancel | undefined> {
-  const cut = cutLongList(body)
-  const [first = new Uint8Array()] = cut?.pieces ?? []
+  const [first = new Uint8Array()] = pieces
   const firstIds = operations.bulkNamed.textsOf(first)?.slice(0, MOST_IDS_SHOWN)
-  if (!cut || !firstIds || new URLSearchParams(query).has('workflowRunIds')) return undefined
-  const parsed = parseSelector({ ...cut.rest, workflowRunIds: firstIds }, query)
+  if (!firstIds || new URLSearchParams(query).has('workflowRunIds')) return undefined
+  const parsed = parseSelector({ ...rest, workflowRunIds: firstIds }, query)
   if ('problem' in parsed || parsed.selector.fenceUntil !== undefined) return undefined
   const { selector } = parsed
-  const sent = await fixSent(deps.store, await boundsOf(deps, caller, selector), cut.pieces)
+  const sent = await fixSent(deps.store, await boundsOf(deps, caller, selector), pieces)
   if (!sent) return undefined
   return { caller, selector, records: selectorForRecords(selector.given, sent.given), fix: async () => sent.set }
 }

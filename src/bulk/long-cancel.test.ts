@@ -1,10 +1,12 @@
 import { beforeAll, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from './testing/harness.js'
 import { finishRun, startRuns, statesOf } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'
+const ACTIONS = '/v2/workflows/bulkActions'
 /** With these a request is long, and its list comes in several pieces. */
 const UNKNOWN = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
 
@@ -59,6 +61,32 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     expect(await service.cancel(account, write({ workflowRunIds, count: 2 }))).toEqual({ cancelled: 2 })
     const left = Array(3).fill('RUN_STARTED')
     expect(await statesOf(store, account, ids)).toEqual(['RUN_CANCELED', 'RUN_CANCELED', ...left])
+  })
+
+  it.each(WRITINGS)('is started like an action of any kind when it %s', async (_, write) => {
+    const account = newAccount()
+    const ids = await startRuns(store, account, 3)
+    const workflowRunIds = spread(ids)
+    const start = (request: object) => service.ask(account, 'POST', ACTIONS, write({ kind: 'cancelRuns', ...request }))
+    const look = await start({ selector: { workflowRunIds }, dryRun: true })
+    expect(look).toMatchObject({ status: 200, body: { matched: 3, sample: ids } })
+    const misplaced = await start({ selector: { workflowRunIds, dryRun: true } })
+    expect(misplaced).toMatchObject({ status: 400, body: { error: expect.stringContaining('`dryRun` is no filter') } })
+    const unknown = await start({ selector: { workflowRunIds }, resaon: 'a' })
+    expect(unknown).toMatchObject({ status: 400, body: { error: expect.stringContaining('resaon') } })
+    expect(await statesOf(store, account, ids)).toEqual(Array(3).fill('RUN_STARTED'))
+    const { status, body } = await start({ selector: { workflowRunIds }, reason: 'no longer needed' })
+    expect(status).toBe(202)
+    const ended = await waitFor(
+      async () => {
+        const shown = await service.ask(account, 'GET', `${ACTIONS}/${Object(body).actionId}`)
+        return Object(shown.body).state === 'finished' && shown.body
+      },
+      { what: 'the action to end', deadlineMs: 30_000 },
+    )
+    const outcomes = { cancelled: 3, alreadyFinished: 0, notFound: UNKNOWN.length, failed: 0 }
+    expect(ended).toMatchObject({ reason: 'no longer needed', outcomes })
+    expect(await statesOf(store, account, ids)).toEqual(Array(3).fill('RUN_CANCELED'))
   })
 
   it.each([

@@ -10,8 +10,8 @@ it.each([
   ['as JavaScript writes it', JSON.stringify({ report: true, workflowRunIds: ids, count: 7 })],
   ['as Python writes it', `{"report": true, "workflowRunIds": ${list.replaceAll(',', ', ')}, "count": 7}`],
   ['with a line each', JSON.stringify({ workflowRunIds: ids, report: true, count: 7 }, null, 2)],
-])('cuts a long list into pieces that are parsed one by one, %s', (_, text) => {
-  const cut = cutLongList(bytes(text))
+])('cuts a long list into pieces that are parsed one by one, %s', async (_, text) => {
+  const cut = await cutLongList(bytes(text), 'request')
   expect(cut?.rest).toEqual({ report: true, count: 7, workflowRunIds: [] })
   expect(cut?.pieces.length).toBeGreaterThan(2)
   expect(cut?.pieces.flatMap((piece) => textsOf(piece))).toEqual(ids)
@@ -27,8 +27,8 @@ it.each([
   ['has a list in the list', `{"workflowRunIds":[${list}]}`],
   ['is cut off', `{"workflowRunIds":${list}`],
   ['is no text', `{"reason":"\uDC00","workflowRunIds":${list}`],
-])('leaves a request alone that %s', (_, text) => {
-  expect(cutLongList(bytes(text))).toBeUndefined()
+])('leaves a request alone that %s', async (_, text) => {
+  expect(await cutLongList(bytes(text), 'request')).toBeUndefined()
 })
 
 it.each([
@@ -37,9 +37,18 @@ it.each([
   ['nothing behind a comma', `["${ids.join('","')}",]`],
   ['an id that is a comma', `["${ids.join('","')}",${Array(20_000).fill('","').join()}]`],
   ['an id with a bracket', `["a]","${ids.join('","')}"]`],
-])('cuts a list with %s so that a piece of it does not parse', (_, elements) => {
-  const cut = cutLongList(bytes(`{"workflowRunIds":${elements}}`))
+])('cuts a list with %s so that a piece of it does not parse', async (_, elements) => {
+  const cut = await cutLongList(bytes(`{"workflowRunIds":${elements}}`), 'request')
   const parsed = cut?.pieces.map(textsOf) ?? [undefined]
   const isWhole = JSON.stringify(parsed.flat()) === elements
   expect(parsed.includes(undefined) || isWhole).toBe(true)
+})
+
+it('cuts a list out of a selector, where that is its place', async () => {
+  const inSelector = bytes(`{"kind":"cancelRuns","selector":{"workflowRunIds":${list},"count":7}}`)
+  const cut = await cutLongList(inSelector, 'selector')
+  expect(cut?.rest).toEqual({ kind: 'cancelRuns', selector: { workflowRunIds: [], count: 7 } })
+  expect(cut?.pieces.flatMap((piece) => textsOf(piece))).toEqual(ids)
+  expect(await cutLongList(inSelector, 'request')).toBeUndefined()
+  expect(await cutLongList(bytes(`{"workflowRunIds":${list}}`), 'selector')).toBeUndefined()
 })

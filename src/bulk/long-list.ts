@@ -1,4 +1,5 @@
 import { parseJson } from '../http/index.js'
+import { othersFirst } from './ascending.js'
 
 /**
  * Cutting a long list of ids out of a JSON text without parsing it: to parse hundreds of thousands of texts at a stretch
@@ -23,13 +24,22 @@ const NAME = 'workflowRunIds'
 /** The end of an element that is not the last. */
 const SEPARATOR = Buffer.from('",')
 
-/** Cuts the list of ids out of a long request; `undefined` when the request is short, or is not quite as plain as usual. */
-export function cutLongList(json: Uint8Array): CutRequest | undefined {
+/** Where the list stands: in the request itself, or in its member `selector`. */
+export type Place = 'request' | 'selector'
+
+/**
+ * Cuts the list of ids out of a long request; `undefined` when the request is short, or is not quite as plain as usual.
+ * To go through tens of megabytes takes some milliseconds, and others have waited for their arrival already.
+ */
+export async function cutLongList(json: Uint8Array, place: Place): Promise<CutRequest | undefined> {
   if (json.length < LONG_BYTES) return undefined
+  await othersFirst()
   const text = Buffer.from(json.buffer, json.byteOffset, json.length)
   const bounds = boundsOf(text)
-  const rest = bounds && restOf(text, bounds)
-  return rest && { rest, pieces: piecesOf(text.subarray(bounds.start, bounds.end)) }
+  const rest = bounds && restOf(text, bounds, place)
+  if (!rest) return undefined
+  await othersFirst()
+  return { rest, pieces: piecesOf(text.subarray(bounds.start, bounds.end)) }
 }
 
 interface ListBounds {
@@ -48,16 +58,19 @@ function boundsOf(text: Buffer): ListBounds | undefined {
 }
 
 /** That the list is empty where it stood shows that it was the value of the member. */
-function restOf(text: Buffer, { start, end }: ListBounds): object | undefined {
+function restOf(text: Buffer, { start, end }: ListBounds, place: Place): object | undefined {
   try {
     const rest = parseJson(Buffer.concat([text.subarray(0, start), text.subarray(end)]))
-    const isMember = typeof rest === 'object' && rest !== null && NAME in rest && isEmptyList(rest[NAME])
-    return isMember ? rest : undefined
+    if (!isObject(rest)) return undefined
+    const holder = place === 'request' ? rest : rest.selector
+    return isObject(holder) && isEmptyList(holder[NAME]) ? rest : undefined
   } catch {
     return undefined
   }
 }
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
 /** Cuts behind elements; the comma itself is left out. */

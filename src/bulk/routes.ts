@@ -3,7 +3,7 @@ import { HomeportError } from '../contract/errors.js'
 import { type Call, type Caller, type Route, route } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { bulkAction, outcomeEntry, pageOf, storedOutcomes } from './answers.js'
-import { cancelRuns, startCancel } from './cancel.js'
+import { cancelRuns } from './cancel.js'
 import { controlRoutes } from './control-routes.js'
 import type { RouteDeps } from './creation.js'
 import { actionsCursor, itemCursor, readActionsCursor, readItemCursor } from './cursors.js'
@@ -26,7 +26,7 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
       return listOutcomes(deps, action, call.query)
     }),
     ...controlRoutes(deps),
-    ...startRoutes(deps, (caller, selector) => startCancel(deps, caller, selector)),
+    ...startRoutes(deps),
   ]
 }
 

@@ -4,15 +4,27 @@ import { unreachable } from '../base/index.js'
 import { startBulkAction } from '../contract/bulk.js'
 import { BULK_SELECTORS } from '../contract/bulk-selectors.js'
 import { HomeportError } from '../contract/errors.js'
-import { type Caller, type Checker, compileChecker, type Reply, type Route, reply, route } from '../http/index.js'
+import {
+  type Call,
+  type Caller,
+  type Checker,
+  compileChecker,
+  parseJson,
+  type Reply,
+  type Route,
+  reply,
+  route,
+} from '../http/index.js'
 import { readSelection, revisionOf } from '../queue/index.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../workflow/index.js'
 import { selectorForRecords } from './answers.js'
+import { startCancel, startCancelOf } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixMessages } from './freeze-messages.js'
+import { type CutRequest, cutLongList } from './long-list.js'
 import { lookAt } from './look.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
@@ -20,15 +32,42 @@ type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 type PlainKind = Exclude<BulkKindName, 'cancelRuns'>
 type Selector = Readonly<Record<string, unknown>>
 
-/** Starting an action of any kind. Canceling runs has a selector of its own, which `startCancel` understands. */
-export function startRoutes(deps: RouteDeps, startCancel: (caller: Caller, given: object) => Promise<Reply>): Route[] {
-  return [
-    route(startBulkAction, ({ caller, body, headers }) => {
-      const { kind, selector, ...others } = body
-      if (kind === 'cancelRuns') return startCancel(caller, { ...onlySelecting(selector), ...others })
-      return start(deps, caller, { ...body, kind }, headers)
-    }),
-  ]
+/** Starting an action of any kind. Canceling runs has a selector of its own, which the functions of `cancel.ts` understand. */
+export function startRoutes(deps: RouteDeps): Route[] {
+  return [route(startBulkAction, (call) => startAny(deps, call))]
+}
+
+type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
+
+async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
+  const bytes = body instanceof Uint8Array ? body : new Uint8Array()
+  const cut = await cutLongList(bytes, 'selector')
+  const started = cut && (await startCut(deps, caller, cut))
+  if (started) return started
+  const given = checked(bytes.length === 0 ? {} : (parseJson(bytes) ?? {}))
+  const { kind } = given
+  if (kind === 'cancelRuns') return startCancel(deps, caller, cancelOf(given))
+  return start(deps, caller, { ...given, kind }, headers)
+}
+
+/** A cancel of runs with a long list of ids; `undefined` when the request is no such thing. */
+async function startCut(deps: RouteDeps, caller: Caller, { rest, pieces }: CutRequest): Promise<Reply | undefined> {
+  const given = checked(rest)
+  return given.kind === 'cancelRuns' ? startCancelOf(deps, caller, { rest: cancelOf(given), pieces }) : undefined
+}
+
+const checkBody = compileChecker(startBulkAction.body.schema, 'body')
+
+/** @throws HomeportError when it is no request to start an action. */
+function checked(given: unknown): StartBody {
+  checkBody(given)
+  // The schema that was checked is that of this type.
+  return given as StartBody
+}
+
+/** The request that `DELETE /v2/workflows/runs` would take. */
+function cancelOf({ kind: _, selector, ...others }: StartBody): object {
+  return { ...onlySelecting(selector), ...others }
 }
 
 /** What is no filter stands beside the selector; said in both places, one of them would silently not count. */

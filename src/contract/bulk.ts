@@ -386,7 +386,16 @@ export const startBulkAction = endpoint({
   description:
     'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
   body: { kind: 'json', schema: StartBody },
+  checkedBy: 'handler',
+  parsedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
   otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
-  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'store_full', 'store_unavailable'],
+  errors: [
+    'invalid_request',
+    'invalid_json',
+    'setting_limit',
+    'destination_forbidden',
+    'store_full',
+    'store_unavailable',
+  ],
 })

@@ -1,10 +1,11 @@
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { atCleanup, freePort } from '../../../test/support/index.js'
-import { systemClock } from '../../base/index.js'
+import { systemClock, TargetGate } from '../../base/index.js'
 import { probeEngine } from '../../fleet/index.js'
 import { startBareEngine } from '../testing/bare-engine.js'
-import { connectTo, copyAll } from './copy.js'
+import { connectToEngine, connectToSource, copyAll } from './copy.js'
+import { parseSource } from './source.js'
 
 /** A string `v`, then a version that no engine has reached, then no checksum, which is not looked at. */
 const FROM_THE_FUTURE = Buffer.from('000176ffff0000000000000000', 'hex')
@@ -38,8 +39,8 @@ async function startFutureServer(): Promise<string> {
 
 test('a copy of a newer engine fails with that as its reason', async () => {
   const engine = await startBareEngine((await probeEngine()).binary, ['--requirepass', 'p'])
-  const source = await connectTo({ kind: 'url', url: await startFutureServer() })
-  const target = await connectTo({ kind: 'socket', path: engine.socketPath, password: 'p' })
+  const source = await connectToSource(parseSource(await startFutureServer()), new TargetGate('any'))
+  const target = await connectToEngine(engine.socketPath, 'p')
   const copy = { source, target, clock: systemClock, signal: new AbortController().signal, onCopied: () => {} }
   const failure = await copyAll(copy).catch((error: unknown) => error)
   for (const client of [source, target]) client.disconnect()
