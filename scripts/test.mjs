@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureBrowser } from './lib/browser.mjs'
 import { runChecks } from './lib/check.mjs'
+import { ensureBuilt } from './lib/compile.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
-import { run } from './lib/processes.mjs'
+import { run, together } from './lib/processes.mjs'
 import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
 import { failedFiles, tally, unsteady, withSecondRun } from './lib/tally.mjs'
@@ -68,10 +69,14 @@ function tell(error) {
 
 /** Sources that do not compile are a failed check, not a reason to keep silent about all the rest. */
 async function prepare() {
-  await setUp({ build: false })
-  await ensureBrowser().catch(tell)
-  const checks = await runChecks()
-  await setUp().catch(ignore)
+  let checks = []
+  const meanwhile = () =>
+    together(
+      () => ensureBrowser().catch(tell),
+      () => ensureBuilt().catch(ignore),
+      async () => (checks = await runChecks()),
+    )
+  await setUp({ build: false, meanwhile })
   return checks
 }
 

@@ -1,6 +1,6 @@
 /** Installs Debian packages without letting them start their services. */
 import { existsSync } from 'node:fs'
-import { findProgram, run } from './processes.mjs'
+import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 /**
@@ -32,19 +32,26 @@ export async function aptKnows(name) {
   return code === 0 && /Candidate: (?!\(none\)|\S*~bpo)/.test(output)
 }
 
-let isUpdated = false
+let updated
 
 /** Fetches the package lists, once. */
-export async function aptUpdate() {
-  if (isUpdated) return
+export function aptUpdate() {
+  updated ??= fetchLists()
+  return updated
+}
+
+async function fetchLists() {
   say('fetching the package lists')
   const { code, output } = await asRoot('apt-get', ['update'], { quiet: true })
   if (code !== 0) process.stderr.write(output)
-  isUpdated = true
 }
 
 /** Installs packages; their services are neither started now nor at the next boot. */
-export async function aptInstall(names, services = []) {
+export function aptInstall(names, services = []) {
+  return inTurn(() => install(names, services))
+}
+
+async function install(names, services) {
   await aptUpdate()
   const removeGuard = await putGuard()
   try {

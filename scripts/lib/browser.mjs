@@ -1,7 +1,7 @@
 /** Installs Chromium, which the tests of the console drive, when no browser of its kind is there. */
 import { existsSync } from 'node:fs'
 import { aptInstall, canUseApt } from './apt.mjs'
-import { findProgram, run } from './processes.mjs'
+import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
@@ -25,7 +25,7 @@ export function findBrowser() {
 export async function ensureBrowser() {
   if (findBrowser()) return
   if (canUseApt()) await installWithApt()
-  else if (findProgram('brew')) await run('brew', ['install', '--cask', 'chromium'])
+  else if (findProgram('brew')) await inTurn(() => run('brew', ['install', '--cask', 'chromium']))
   if (!findBrowser()) throw new SetupError(INSTRUCTION)
 }
 

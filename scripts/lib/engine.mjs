@@ -1,6 +1,6 @@
 /** Installs the engine, a Valkey or Redis server, when none is there. */
 import { aptInstall, aptKnows, aptUpdate, canUseApt } from './apt.mjs'
-import { findProgram, run } from './processes.mjs'
+import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const INSTRUCTION =
@@ -32,6 +32,6 @@ async function installWithApt() {
 
 async function installWithBrew() {
   say('no Valkey or Redis server found: installing valkey with brew')
-  const { code } = await run('brew', ['install', 'valkey'])
+  const { code } = await inTurn(() => run('brew', ['install', 'valkey']))
   if (code !== 0) throw new SetupError('brew could not install valkey; its output above says why.')
 }

@@ -3,11 +3,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { aptInstall, canUseApt } from './apt.mjs'
 import { inProject, ROOT } from './paths.mjs'
-import { findProgram, run } from './processes.mjs'
+import { findProgram, run, together } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const NATIVE_ADDON = inProject('node_modules/better-sqlite3/build/Release/better_sqlite3.node')
+/** What npm says about an installation, once it is complete. */
+const RECORD = 'node_modules/.package-lock.json'
 const BUILD_TOOLS = { python3: 'python3', make: 'make', 'g++': 'g++' }
+
+/** The driver is among these few, so that its compilation can begin before the many packages for developing are there. */
+const THOSE_OF_THE_SERVER = ['--omit=dev', '--ignore-scripts']
 
 const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : undefined)
 
@@ -17,7 +22,7 @@ const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'ut
  */
 export function packagesAreCurrent(root = ROOT) {
   const wanted = readLock(join(root, 'package-lock.json')) ?? {}
-  const found = readLock(join(root, 'node_modules/.package-lock.json'))
+  const found = readLock(join(root, RECORD))
   if (found === undefined) return false
   const same = ([path, entry]) =>
     found[path] === undefined ? entry.optional === true : found[path].version === entry.version
@@ -26,29 +31,49 @@ export function packagesAreCurrent(root = ROOT) {
     .every(same)
 }
 
-/** Brings `node_modules` up to date. Does nothing when it is. */
-export async function ensurePackages() {
-  if (packagesAreCurrent() && existsSync(NATIVE_ADDON)) return
+/**
+ * Brings `node_modules` up to date, and runs `meanwhile` as soon as all packages can be loaded. Compiling the SQLite
+ * driver keeps one core busy for a minute; unpacking the rest, and whatever needs no database, goes on beside it.
+ */
+export async function ensurePackages(meanwhile = async () => {}) {
+  if (packagesAreCurrent() && existsSync(NATIVE_ADDON)) return await meanwhile()
   say('installing the npm packages; the SQLite driver may be compiled, which takes a minute or two')
-  let result = await installPackages()
-  if (result.code !== 0 && (await addBuildTools())) result = await installPackages()
-  if (result.code !== 0) {
-    process.stderr.write(result.output)
-    throw new SetupError('npm could not install the packages; its output above says why. Then run the command again.')
-  }
-  say('npm packages are installed')
+  if (!packagesAreCurrent()) succeed(await npm('install', '--no-save', ...(isEmpty() ? THOSE_OF_THE_SERVER : [])))
+  await together(ensureDriver, async () => {
+    if (!packagesAreCurrent()) succeed(await npm('install', '--no-save'))
+    say('the npm packages are installed')
+    await meanwhile()
+  })
 }
 
-async function installPackages() {
+const isEmpty = () => !existsSync(inProject(RECORD))
+
+async function ensureDriver() {
+  if (existsSync(NATIVE_ADDON)) return
+  const compile = () => npm('rebuild', 'better-sqlite3')
+  let result = await compile()
+  if (!existsSync(NATIVE_ADDON) && (await addBuildTools())) result = await compile()
+  succeed(existsSync(NATIVE_ADDON) ? result : { ...result, code: 1 })
+  say('the SQLite driver is ready')
+}
+
+function succeed({ code, output }) {
+  if (code === 0) return
+  process.stderr.write(output)
+  throw new SetupError('npm could not install the packages; its output above says why. Then run the command again.')
+}
+
+/**
+ * `npm install --no-save` takes the versions of the lock file and leaves that file alone. `npm ci` would insist that the
+ * lock file names the optional packages of every platform, even of those that the registry in use does not carry.
+ */
+function npm(...args) {
   const env = { npm_config_nodedir: headersOfNode(), npm_config_fund: 'false', npm_config_audit: 'false' }
-  const options = { cwd: ROOT, env: Object.fromEntries(Object.entries(env).filter(([, value]) => value)), quiet: true }
-  // Takes the versions of the lock file and leaves that file alone. `npm ci` would insist that the lock file names the
-  // optional packages of every platform, even of those that the registry in use does not carry.
-  const install = ['install', '--no-save']
-  const installed = packagesAreCurrent() ? { code: 0, output: '' } : await run('npm', install, options)
-  if (installed.code !== 0 || existsSync(NATIVE_ADDON)) return installed
-  const rebuilt = await run('npm', ['rebuild', 'better-sqlite3'], options)
-  return existsSync(NATIVE_ADDON) ? rebuilt : { code: 1, output: installed.output + rebuilt.output }
+  return run('npm', args, {
+    cwd: ROOT,
+    env: Object.fromEntries(Object.entries(env).filter(([, value]) => value)),
+    quiet: true,
+  })
 }
 
 /** The headers that came with this Node, so that the compiler need not download them. */

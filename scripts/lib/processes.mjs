@@ -57,6 +57,22 @@ export function run(command, args, { cwd, env, quiet = false, input, isCleanup =
   })
 }
 
+/** Does all of these at the same time. A failure is thrown once all have ended, so that nothing goes on behind it. */
+export async function together(...tasks) {
+  const results = await Promise.allSettled(tasks.map((task) => task()))
+  const failed = results.find(({ status }) => status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+let turn = Promise.resolve()
+
+/** Does the task once those that came before have ended: programs that install others refuse to work twice at a time. */
+export function inTurn(task) {
+  const done = turn.then(task)
+  turn = done.catch(() => {})
+  return done
+}
+
 /** The first of these programs on PATH, as a full path, or `undefined`. */
 export function findProgram(...names) {
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean)

@@ -1,6 +1,7 @@
 import { ensureBuilt } from './compile.mjs'
 import { ensureEngine } from './engine.mjs'
 import { ensurePackages } from './packages.mjs'
+import { together } from './processes.mjs'
 import { SetupError } from './say.mjs'
 
 const OLDEST_NODE = [20, 19]
@@ -13,10 +14,11 @@ function checkNode() {
   throw new SetupError(`Homeport needs Node ${needed} or later, this is ${process.versions.node}. Install a newer one.`)
 }
 
-/** Everything that has to be there before the server can start. Does nothing, fast, when all of it is. */
-export async function setUp({ build = true } = {}) {
+/**
+ * Everything that has to be there before the server can start. Does nothing, fast, when all of it is. `meanwhile` needs
+ * the packages, but neither the SQLite driver nor the engine.
+ */
+export async function setUp({ build = true, meanwhile = async () => {} } = {}) {
   checkNode()
-  await ensurePackages()
-  await ensureEngine()
-  if (build) await ensureBuilt()
+  await ensurePackages(() => together(ensureEngine, meanwhile, build ? ensureBuilt : async () => {}))
 }

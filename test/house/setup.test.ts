@@ -10,6 +10,8 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 const LOCK = { packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { optional: true } } }
 const ADDON = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
 
+const RECORD = 'node_modules/.package-lock.json'
+
 /** What set-up calls around an installation; `test` says that the machine has no guard of its own. */
 const QUIET_PROGRAMS = { tee: 'cat > "$GUARD"', chmod: '', rm: '', test: 'exit 1', sudo: 'exec "$@"' }
 
@@ -35,14 +37,16 @@ function newMachine(programs: Readonly<Record<string, string>>) {
     script: join(root, 'scripts/setup.mjs'),
     log: () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []),
     installPackages: () => {
-      write('node_modules/.package-lock.json', JSON.stringify(LOCK))
+      write(RECORD, JSON.stringify(LOCK))
       write(ADDON, '')
     },
   }
 }
 
-const setUp = (machine: ReturnType<typeof newMachine>): Promise<CommandResult> =>
-  run(process.execPath, [machine.script, '--no-build'], { env: machine.env })
+const setUp = (machine: {
+  readonly script: string
+  readonly env: Readonly<Record<string, string>>
+}): Promise<CommandResult> => run(process.execPath, [machine.script, '--no-build'], { env: machine.env })
 
 const KNOWS_ONLY_REDIS = 'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: (none)";; esac'
 const HAS_VALKEY_IN_BACKPORTS =
@@ -122,30 +126,73 @@ it('says what to do where it cannot install an engine', async () => {
   )
 })
 
+/** An npm that installs what the lock file names, and compiles the driver when asked; `$ROOT` is the project. */
+const NPM = `case "$*" in
+  rebuild*) mkdir -p "$ROOT/$(dirname ${ADDON})"; : > "$ROOT/${ADDON}";;
+  *omit=dev*) mkdir -p "$ROOT/node_modules"; echo '{"packages":{"":{}}}' > "$ROOT/${RECORD}";;
+  *) cp "$ROOT/package-lock.json" "$ROOT/${RECORD}";;
+esac`
+const TOOLS = { mkdir: 'exec /bin/mkdir "$@"', cp: 'exec /bin/cp "$@"', dirname: 'exec /usr/bin/dirname "$@"' }
+
+/** A machine with an engine, where npm does this. */
+function newMachineWithNpm(npm: string, programs: Readonly<Record<string, string>> = {}) {
+  const machine = newMachine({ 'redis-server': '', npm, ...TOOLS, ...programs })
+  const calls = () => machine.log().filter((line) => line.startsWith('npm'))
+  return { ...machine, env: { ...machine.env, ROOT: machine.root }, calls }
+}
+
 it('installs the packages once, and again when the lock file changes', async () => {
-  const npm = `mkdir -p "$ROOT/$(dirname ${ADDON})"; cp "$ROOT/package-lock.json" "$ROOT/node_modules/.package-lock.json"
-    : > "$ROOT/${ADDON}"`
-  const real = { mkdir: 'exec /bin/mkdir "$@"', cp: 'exec /bin/cp "$@"', dirname: 'exec /usr/bin/dirname "$@"' }
-  const machine = newMachine({ 'redis-server': '', npm, ...real })
-  const env = { ...machine.env, ROOT: machine.root }
-  const setUpHere = () => run(process.execPath, [machine.script, '--no-build'], { env })
-  const installations = () => machine.log().filter((line) => line.startsWith('npm')).length
-  expect((await setUpHere()).stderr).toContain('installing the npm packages')
-  expect((await setUpHere()).stderr).toBe('')
-  expect(installations()).toBe(1)
+  const machine = newMachineWithNpm(NPM)
+  expect((await setUp(machine)).stderr).toContain('installing the npm packages')
+  expect((await setUp(machine)).stderr).toBe('')
+  expect(machine.calls()[0]).toBe('npm install --no-save --omit=dev --ignore-scripts')
+  expect(machine.calls().slice(1).sort()).toEqual(['npm install --no-save', 'npm rebuild better-sqlite3'])
   const changed = { packages: { ...LOCK.packages, 'node_modules/a': { version: '1.0.1' } } }
   writeFileSync(join(machine.root, 'package-lock.json'), JSON.stringify(changed))
-  expect((await setUpHere()).code).toBe(0)
-  expect(installations()).toBe(2)
+  expect((await setUp(machine)).code).toBe(0)
+  expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
 })
 
-it('adds the compiler when the packages need it, and tells when that does not help', async () => {
-  const machine = newMachine({ 'redis-server': '', npm: 'echo "gyp ERR"; exit 1', 'apt-get': INSTALLS })
+it('unpacks the other packages while the driver is compiled', async () => {
+  const waits = `case "$*" in rebuild*) for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do
+    [ -e "$ROOT/all" ] || /bin/sleep 0.1; done; done; [ -e "$ROOT/all" ] || exit 1;;
+    "install --no-save") : > "$ROOT/all";; esac
+    ${NPM}`
+  const { code, stderr } = await setUp(newMachineWithNpm(waits))
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the SQLite driver is ready') })
+})
+
+it('goes on with an installation that was interrupted', async () => {
+  const fails = `case "$*" in "install --no-save") [ -e "$ROOT/again" ] || exit 1;; esac
+    ${NPM}`
+  const machine = newMachineWithNpm(fails)
+  expect((await setUp(machine)).code).toBe(1)
+  writeFileSync(join(machine.root, 'again'), '')
+  expect((await setUp(machine)).code).toBe(0)
+  expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
+})
+
+it('adds the compiler when the driver needs it, and tells when that does not help', async () => {
+  const fails = `case "$*" in rebuild*) echo "gyp ERR"; exit 1;; esac
+    ${NPM}`
+  const machine = newMachineWithNpm(fails, { 'apt-get': INSTALLS })
   const { code, stderr } = await setUp(machine)
   expect(code).toBe(1)
   expect(stderr).toContain('installing python3, make, g++')
   expect(stderr).toContain('gyp ERR')
   expect(stderr).toContain('error: npm could not install the packages')
   expect(machine.log()).toContain('apt-get install -y --no-install-recommends python3 make g++')
-  expect(machine.log().filter((line) => line === 'npm install --no-save')).toHaveLength(2)
+  expect(machine.calls().filter((line) => line === 'npm rebuild better-sqlite3')).toHaveLength(2)
+})
+
+it('installs engine and compiler one after the other', async () => {
+  const alone = `case "$1" in install) /bin/mkdir "$ROOT/lock" || exit 1; /bin/sleep 0.3; /bin/rmdir "$ROOT/lock";; esac
+    ${INSTALLS}`
+  const fails = `case "$*" in rebuild*) exit 1;; esac
+    ${NPM}`
+  const machine = newMachine({ npm: fails, 'apt-get': alone, 'apt-cache': KNOWS_ONLY_REDIS, ...TOOLS })
+  const { stderr } = await setUp({ ...machine, env: { ...machine.env, ROOT: machine.root } })
+  expect(stderr).toContain('error: npm could not install the packages')
+  expect(stderr).not.toContain('apt-get could not install')
+  expect(machine.log().filter((line) => line.startsWith('apt-get install'))).toHaveLength(2)
 })
