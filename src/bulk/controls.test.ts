@@ -28,7 +28,7 @@ function stepped(real: Store) {
     if (name === 'bulk.cancelPart' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
   })
   const through = async () => {
-    await waitFor(() => waiting.length > 0, { what: 'a part to be under way', deadlineMs: 20_000 })
+    await waitFor(() => waiting.length > 0, { what: 'a part to be under way' })
     waiting.shift()?.()
   }
   const open = () => {

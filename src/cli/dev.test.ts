@@ -19,7 +19,6 @@ it('serves the token and the keys that clients in development mode expect, and d
   const ended = runCli(['dev', ...args, '--data-dir', dataDir, '--log-level', 'silent'], io)
   await waitFor(() => out.join('').includes('Homeport serves'), {
     what: `a server: ${out.join('')}`,
-    deadlineMs: 20_000,
   })
   const baseUrl = `http://127.0.0.1:${queuePort}`
   const keys = await fetch(`${baseUrl}/v2/keys`, { headers: { authorization: `Bearer ${TOKEN}` } })

@@ -270,7 +270,7 @@ async function make(change: Change, before: Before, place: number, fate: (id: st
 }
 
 describe('a server that is killed at any point of', () => {
-  it.each(Object.entries(CHANGES))('%s has made it wholly or not at all', { timeout: 30_000 }, async (name, change) => {
+  it.each(Object.entries(CHANGES))('%s has made it wholly or not at all', async (name, change) => {
     const outcomes: Outcome[] = []
     const points: CrashPoint[] = []
     let before: Before | undefined
@@ -288,7 +288,7 @@ describe('a server that is killed at any point of', () => {
     expect(outcomes.at(-1)).toBe('done')
   })
 
-  it('a creation has made it wholly or left nothing', { timeout: 30_000 }, async () => {
+  it('a creation has made it wholly or left nothing', async () => {
     const outcomes: Outcome[] = []
     for (let place = 1, point: CrashPoint | undefined = ''; point !== undefined; place++) {
       const known = new Set((await rows()).map(({ database_id }) => database_id))
@@ -312,7 +312,7 @@ describe('a server that is killed at any point of', () => {
 describe('an engine that is killed at any point of', () => {
   const changes = Object.entries(CHANGES).filter(([, { hasEngines }]) => hasEngines)
 
-  it.each(changes)('%s costs neither data nor truth', { timeout: 30_000 }, async (_, change) => {
+  it.each(changes)('%s costs neither data nor truth', async (_, change) => {
     let before: Before | undefined
     for (let place = 1, point: CrashPoint | undefined = ''; point !== undefined; place++) {
       before = await ready(change, before)

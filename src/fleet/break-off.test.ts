@@ -19,11 +19,11 @@ it('an engine that is broken off comes back with all that was answered, and noth
   const held = client.eval(ENDLESS, 0).then(String, String)
   const watcher = clientOf((await fleet.endpoints('db_loop'))[0])
   const busy = async (): Promise<boolean> => (await watcher.get('before').then(String, String)).includes('BUSY')
-  await waitFor(busy, { what: 'the script to hold the engine', deadlineMs: 20_000 })
+  await waitFor(busy, { what: 'the script to hold the engine' })
   fleet.breakOff('db_loop')
   await held
   const isBack = (): boolean => ![before, undefined].includes(pidOf(fleet, 'db_loop'))
-  await waitFor(isBack, { what: 'another engine', deadlineMs: 20_000 })
+  await waitFor(isBack, { what: 'another engine' })
   const next = clientOf((await fleet.endpoints('db_loop'))[0])
   expect(await next.mget('before', 'script')).toEqual(['kept', null])
 })

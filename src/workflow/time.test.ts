@@ -19,7 +19,7 @@ describe('runs and time', () => {
         const times = (await pendingOf(suite.store, runId)).map((message) => message.next_at)
         return times.length > 0 && times.every((time) => time > clock.now()) && Math.min(...times)
       },
-      { what: `run ${runId} to wait`, deadlineMs: 20_000 },
+      { what: `run ${runId} to wait` },
     )
   const advanceTo = (time: number) => clock.advance(time - clock.now())
 

@@ -110,7 +110,7 @@ describe('triggering runs without the workflow client', () => {
         })
       ).json()
     await expect
-      .poll(answer, { timeout: 20_000 })
+      .poll(answer)
       .toMatchObject({ runs: [{ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[{"a":1},"blue"]' }] })
   })
 

@@ -199,7 +199,7 @@ describe('commands about the database among others', () => {
     const answer = await fetch(`${database.rest_url}/pipeline`, pipeline)
     const results = ['OK', 'OK', 'OK', 'OK', [EVENTS, '$E']]
     expect(await answer.json()).toEqual(results.map((result) => ({ result })))
-    await waitFor(() => seen.length > 0, { what: 'the notification', deadlineMs: 15_000 })
+    await waitFor(() => seen.length > 0, { what: 'the notification' })
     expect(seen).toEqual(['second'])
   })
 

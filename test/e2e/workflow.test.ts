@@ -33,7 +33,7 @@ const when = (runId: string, what: string, condition: (run: SeenRun) => boolean)
       const run = await logOf(runId)
       return run && condition(run) && run
     },
-    { what: `run ${runId}: ${what}`, deadlineMs: 20_000 },
+    { what: `run ${runId}: ${what}` },
   )
 
 const ended = (runId: string) => when(runId, 'an end', ({ workflowState }) => workflowState !== 'RUN_STARTED')

@@ -22,7 +22,7 @@ function forgetPeak(): void {
 }
 
 async function receive(bytes: number, what: string): Promise<void> {
-  await waitFor(() => received >= bytes, { what, deadlineMs: 20_000 })
+  await waitFor(() => received >= bytes, { what })
   expect(received).toBe(bytes)
   received = 0
 }

@@ -129,7 +129,7 @@ function collectOutput(child: ChildProcess): () => string {
 /** Ends whatever a server left behind and complains about it: a leak is a failure of the test that caused it. */
 async function assertNothingLeft(dataDir: string): Promise<void> {
   const gone = () => processesMarked(dataDir).length === 0
-  await waitFor(gone, { what: 'the processes of the server to end', deadlineMs: 15_000 }).catch(() => {
+  await waitFor(gone, { what: 'the processes of the server to end' }).catch(() => {
     const left = processesMarked(dataDir)
     for (const { pid } of left) process.kill(pid, 'SIGKILL')
     const list = left.map(({ pid, command }) => `${pid} ${command}`).join('; ')

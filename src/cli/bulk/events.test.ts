@@ -81,5 +81,5 @@ it('lets the connection go when nobody wants to know more', async () => {
     begin(response).write(event('progress', action(1, 'paused')))
   })
   for await (const { state } of follow(api, 'bulk_1')) if (state === 'paused') break
-  await expect.poll(() => isOpen, { timeout: 15_000 }).toBe(false)
+  await expect.poll(() => isOpen).toBe(false)
 })

@@ -143,6 +143,6 @@ describe('the pending entries of a consumer', () => {
 
 /** Waits for the last of what a client gets. */
 async function expectEnd(client: RawClient, end: string): Promise<void> {
-  await expect.poll(() => client.received.endsWith(end) || client.received, { timeout: 15_000 }).toBe(true)
+  await expect.poll(() => client.received.endsWith(end) || client.received).toBe(true)
   client.received = ''
 }

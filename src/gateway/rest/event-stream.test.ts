@@ -58,11 +58,11 @@ it('says now and then that it still lives', async () => {
   const clock = new ManualClock()
   const quiet = await startRig({}, undefined, undefined, [], { clock })
   const stream = await open('/subscribe/quiet', quiet)
-  await waitFor(() => stream.text.includes('subscribe,quiet,1'), { what: 'the confirmation', deadlineMs: 15_000 })
+  await waitFor(() => stream.text.includes('subscribe,quiet,1'), { what: 'the confirmation' })
   clock.advance(30_000)
-  await waitFor(() => stream.text.endsWith('1\n\n:\n\n'), { what: 'a sign of life', deadlineMs: 15_000 })
+  await waitFor(() => stream.text.endsWith('1\n\n:\n\n'), { what: 'a sign of life' })
   clock.advance(30_000)
-  await waitFor(() => stream.text.endsWith('1\n\n:\n\n:\n\n'), { what: 'another one', deadlineMs: 15_000 })
+  await waitFor(() => stream.text.endsWith('1\n\n:\n\n:\n\n'), { what: 'another one' })
 })
 
 it('ends when the engine goes', async () => {

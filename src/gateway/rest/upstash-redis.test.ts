@@ -153,11 +153,10 @@ describe('@upstash/redis in detail', () => {
     const patterns = (count: number): Promise<unknown> =>
       waitFor(async () => (await redis.exec(['PUBSUB', 'NUMPAT'])) === count, {
         what: `${count} patterns`,
-        deadlineMs: 15_000,
       })
     await patterns(2)
     await Promise.all([redis.publish('a1', { n: 1 }), redis.publish('b1', { n: 2 }), redis.publish('c1', { n: 3 })])
-    await waitFor(() => messages.length === 2, { what: 'the messages', deadlineMs: 15_000 })
+    await waitFor(() => messages.length === 2, { what: 'the messages' })
     expect(messages.sort()).toEqual([
       ['a*', 'a1', { n: 1 }],
       ['b*', 'b1', { n: 2 }],

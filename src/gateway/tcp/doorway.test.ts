@@ -72,8 +72,8 @@ it('closes those of a server that wait when it closes, and leaves the others', a
     for (const socket of closing.taken) socket.destroy()
   })
   const [lost, kept] = [connectMany(closing.port), connectMany(staying.port)]
-  await waitFor(() => staying.taken.length === MANY, { what: 'the others to be taken', deadlineMs: 15_000 })
-  await waitFor(() => lost.every(({ closed }) => closed), { what: 'the rest to be closed', deadlineMs: 15_000 })
+  await waitFor(() => staying.taken.length === MANY, { what: 'the others to be taken' })
+  await waitFor(() => lost.every(({ closed }) => closed), { what: 'the rest to be closed' })
   expect(kept.some(({ closed }) => closed)).toBe(false)
   expect(closing.taken.length).toBeLessThan(MANY)
 })

@@ -32,7 +32,7 @@ describe('an engine that does not read', () => {
     await idle.send('SELECT 0\r\n').expect('+OK\r\n')
     rig.engine.signal('SIGCONT')
     const replies = '+OK\r\n'.repeat(COMMANDS)
-    await waitFor(() => raw.received.length >= replies.length, { what: 'every reply', deadlineMs: 25_000 })
+    await waitFor(() => raw.received.length >= replies.length, { what: 'every reply' })
     expect(raw.received).toBe(replies)
   })
 })
@@ -71,7 +71,7 @@ class Reader {
     this.#wanted = wanted
     this.socket.resume()
     const done = (): boolean => this.replies >= wanted || this.socket.closed
-    await waitFor(done, { what: `${wanted} replies`, deadlineMs: 20_000 })
+    await waitFor(done, { what: `${wanted} replies` })
   }
 
   #check(chunk: Buffer): void {
@@ -104,7 +104,7 @@ describe('a client that does not read', () => {
     const before = usedBytes()
     await reader.ask('a', 64)
     const isCut = (): boolean => rig.complaints.includes('a client that does not read its replies was disconnected')
-    await waitFor(isCut, { what: 'it to be disconnected', deadlineMs: 20_000 })
+    await waitFor(isCut, { what: 'it to be disconnected' })
     await other.send('PING\r\n').expect('+PONG\r\n')
     expect(usedBytes() - before).toBeLessThan(8 * MIB)
   })
@@ -118,7 +118,7 @@ describe('a client that does not read', () => {
     const before = usedBytes()
     await reader.ask('a', 200)
     // A first window of replies is more than the system takes.
-    await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'it to be slow', deadlineMs: 20_000 })
+    await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'it to be slow' })
     for (let wanted = 40; wanted < 200; wanted += 40) {
       await reader.readUntil(wanted)
       await other.send('PING\r\n').expect('+PONG\r\n')

@@ -50,7 +50,7 @@ it('ten thousand attempts in bursts: others are served, the limit holds, nothing
     for (const socket of sockets) socket.destroy()
     await waitFor(() => meter.connections === 1, { what: 'the others to be forgotten' })
   }
-  await waitFor(() => openSockets() === before.sockets, { what: 'every socket to be closed' })
+  await waitFor(() => openSockets() <= before.sockets, { what: 'every socket to be closed' })
   expect(meter.connectionsTotal + refused).toBeLessThanOrEqual(ATTEMPTS + 1)
   expect(meter.connectionsTotal).toBeGreaterThan(ATTEMPTS / 4)
   expect(refused).toBeGreaterThan(ATTEMPTS / 4)

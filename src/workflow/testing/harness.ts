@@ -81,7 +81,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         const run = await log(runId)
         return run && condition(run) ? run : undefined
       },
-      { what: `run ${runId}: ${what}`, deadlineMs: 20_000 },
+      { what: `run ${runId}: ${what}` },
     )
   return {
     ...service,
