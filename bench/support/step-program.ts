@@ -52,7 +52,10 @@ export async function startStepProgram(connections: number): Promise<StepProgram
 
   const send = async ({ port, token }: StepService, method: 'POST' | 'DELETE', path: string, body: string) => {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-    const answer = await request(`http://127.0.0.1:${port}${path}`, { dispatcher, method, headers, body })
+    // Otherwise undici closes the connection after each DELETE with a body, and every run would pay for a new one.
+    const keptAlive = { reset: false }
+    const target = `http://127.0.0.1:${port}${path}`
+    const answer = await request(target, { dispatcher, method, headers, body, ...keptAlive })
     const text = await answer.body.text()
     if (answer.statusCode >= 300) throw new Error(`${method} ${path}: ${answer.statusCode} ${text}`)
   }
