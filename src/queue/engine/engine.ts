@@ -169,7 +169,7 @@ export class Engine implements Service {
   #planPump(): void {
     if (this.#pumpPlanned || this.#phase !== 'running') return
     this.#pumpPlanned = true
-    queueMicrotask(() => {
+    setImmediate(() => {
       this.#pumpPlanned = false
       if (this.#phase === 'running') this.#pump()
     })
