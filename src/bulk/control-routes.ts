@@ -1,5 +1,5 @@
 import { newId } from '../base/index.js'
-import * as contract from '../contract/bulk.js'
+import * as contract from '../contract/bulk-control.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Caller, type Route, route } from '../http/index.js'
 import { operations } from '../store/index.js'

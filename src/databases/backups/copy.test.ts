@@ -39,7 +39,7 @@ async function startFutureServer(): Promise<string> {
 
 test('a copy of a newer engine fails with that as its reason', async () => {
   const engine = await startBareEngine((await probeEngine()).binary, ['--requirepass', 'p'])
-  const source = await connectToSource(parseSource(await startFutureServer()), new TargetGate('any'))
+  const source = await connectToSource(parseSource(await startFutureServer()), new TargetGate('everything'))
   const target = await connectToEngine(engine.socketPath, 'p')
   const copy = { source, target, clock: systemClock, signal: new AbortController().signal, onCopied: () => {} }
   const failure = await copyAll(copy).catch((error: unknown) => error)

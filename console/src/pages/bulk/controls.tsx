@@ -1,15 +1,14 @@
 import { Button, Group, NumberInput } from '@mantine/core'
 import { IconPlayerPause, IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react'
 import { useState } from 'react'
+import { getBulkAction, listBulkOutcomes } from '../../../../src/contract/bulk.js'
 import {
   abortBulkAction,
   changeBulkAction,
-  getBulkAction,
   liftBulkFence,
-  listBulkOutcomes,
   pauseBulkAction,
   resumeBulkAction,
-} from '../../../../src/contract/bulk.js'
+} from '../../../../src/contract/bulk-control.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
 import { queries, useCanWrite } from '../../api/session.js'
