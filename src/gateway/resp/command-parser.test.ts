@@ -70,6 +70,16 @@ describe('the command parser', () => {
     expect(parse(cut(bytes, [...bytes.keys()]))).toEqual(wanted)
   })
 
+  it('writes nothing behind the bytes that it is given', () => {
+    const parser = new CommandParser()
+    const memory = Buffer.from('*1\r\n$4\r\nPIxxxxxx')
+    parser.push(memory, 10)
+    expect(parser.next()).toBe('more')
+    parser.push(Buffer.from('NG\r\n'))
+    expect(parser.next()).toBe('frame')
+    expect([words(parser), memory.toString('latin1', 10)]).toEqual([['PING'], 'xxxxxx'])
+  })
+
   it('keeps nothing of a command above the limit', () => {
     const parser = new CommandParser()
     parser.limits = LIMITS

@@ -4,6 +4,7 @@ import { encodeCommand } from './encode.js'
 import { HeaderReader, INCOMPLETE, INVALID } from './header-reader.js'
 import { splitInline } from './inline.js'
 import { copied, isLent } from './lent-memory.js'
+import { PlainCommand } from './plain-command.js'
 
 /**
  * - `frame`: one whole command; see `frameBuffer` and its neighbours.
@@ -59,6 +60,8 @@ export class CommandParser {
 
   #buffer: Buffer = EMPTY
   #end = 0
+  /** Up to here `#buffer` may be written to. */
+  #room = 0
   /** What came behind `#buffer`. */
   readonly #chunks = new ChunkQueue()
   /** First byte of the command in work; what lies before it is forgotten. */
@@ -75,6 +78,7 @@ export class CommandParser {
   #repeat = false
   /** What `next` answered last. */
   #outcome: ParseOutcome = 'more'
+  readonly #plain = new PlainCommand()
   readonly #header = new HeaderReader()
 
   /** Bytes that wait for the rest of their command or for `next` to be called. */
@@ -82,10 +86,10 @@ export class CommandParser {
     return this.#end - this.#begin + this.#chunks.bytes
   }
 
-  /** Takes the next bytes of the client; they must not change before `release` is called, nor afterwards unless lent. */
-  push(chunk: Buffer): void {
-    if (this.#begin === this.#end && this.#chunks.bytes === 0) this.#replace(chunk)
-    else this.#chunks.push(chunk)
+  /** Takes the next `length` bytes; they must not change before `release` is called, nor afterwards unless lent. */
+  push(memory: Buffer, length = memory.length): void {
+    if (this.#begin === this.#end && this.#chunks.bytes === 0) this.#replace(memory, length)
+    else this.#chunks.push(memory.subarray(0, length))
   }
 
   /** Finds the next command in what was pushed so far. */
@@ -103,6 +107,7 @@ export class CommandParser {
 
   #parse(): ParseOutcome {
     if (this.#argumentsLeft === BETWEEN_COMMANDS) {
+      if (this.#plain.isAt(this.#buffer, this.#at, this.#end, this.limits)) return this.#takePlain()
       const begun = this.#beginCommand()
       if (begun !== 'begun') return begun
     }
@@ -139,14 +144,14 @@ export class CommandParser {
       return
     }
     this.frameBuffer = EMPTY
-    this.#replace(EMPTY)
+    this.#replace(EMPTY, 0)
   }
 
   #own(): void {
     this.#chunks.own()
     if (!isLent(this.#buffer)) return
     if (this.#repeat && this.frameBuffer === this.#buffer) this.#ownFrame()
-    else if (this.#begin === this.#end) this.#replace(EMPTY)
+    else if (this.#begin === this.#end) this.#replace(EMPTY, 0)
     else this.#grow(0)
   }
 
@@ -155,6 +160,7 @@ export class CommandParser {
     const shift = this.frameStart
     this.#buffer = copied(this.#buffer.subarray(shift, this.#end))
     this.#end -= shift
+    this.#room = this.#end
     this.#moveBack(shift)
     this.frameBuffer = this.#buffer
     this.frameStart = 0
@@ -163,10 +169,11 @@ export class CommandParser {
     this.nameEnd -= shift
   }
 
-  #replace(chunk: Buffer): void {
+  #replace(memory: Buffer, length: number): void {
     const shift = this.#begin
-    this.#buffer = chunk
-    this.#end = chunk.length
+    this.#buffer = memory
+    this.#room = length
+    this.#end = length
     this.#moveBack(shift)
   }
 
@@ -174,7 +181,7 @@ export class CommandParser {
   #takeChunk(): void {
     const chunk = this.#chunks.first
     const taken = this.#begin === this.#end ? chunk.length : Math.min(chunk.length, this.#neededBytes())
-    if (this.#begin === this.#end) this.#replace(chunk)
+    if (this.#begin === this.#end) this.#replace(chunk, chunk.length)
     else this.#gather(chunk, taken)
     this.#chunks.take(taken)
   }
@@ -185,9 +192,8 @@ export class CommandParser {
     return this.#argumentsLeft > 0 || this.#buffer[this.#at] === STAR ? HEADER_STEP_BYTES : INLINE_STEP_BYTES
   }
 
-  /** A buffer of the socket ends at `#end`, one made by `#grow` may have room behind it. */
   #gather(chunk: Buffer, bytes: number): void {
-    if (this.#end + bytes > this.#buffer.length) this.#grow(bytes)
+    if (this.#end + bytes > this.#room) this.#grow(bytes)
     chunk.copy(this.#buffer, this.#end, 0, bytes)
     this.#end += bytes
   }
@@ -201,6 +207,7 @@ export class CommandParser {
     const grown = Buffer.allocUnsafeSlow(inLastArgument ? Math.min(known, doubled) : doubled)
     this.#buffer.copy(grown, 0, this.#begin, this.#end)
     this.#buffer = grown
+    this.#room = grown.length
     this.#end -= this.#begin
     this.#moveBack(this.#begin)
   }
@@ -210,6 +217,19 @@ export class CommandParser {
     this.#at -= shift
     this.#nameFrom -= shift
     this.#nameTo -= shift
+  }
+
+  #takePlain(): 'frame' {
+    const { end, argumentCount, nameStart, nameEnd } = this.#plain
+    this.argumentCount = argumentCount
+    this.frameBuffer = this.#buffer
+    this.frameStart = this.#at
+    this.frameEnd = end
+    this.nameStart = nameStart
+    this.nameEnd = nameEnd
+    this.#begin = end
+    this.#at = end
+    return 'frame'
   }
 
   #beginCommand(): 'begun' | ParseOutcome {

@@ -159,10 +159,10 @@ export class DatabaseListener {
     }
     this.#serve(inlet)
     const { receive } = inlet
-    inlet.receive = (bytes) => {
+    inlet.receive = (memory, length) => {
       inlet.receive = receive
-      if (beginsTls(bytes[0])) this.#onMisplacedTls(socket)
-      else receive(bytes)
+      if (beginsTls(memory[0])) this.#onMisplacedTls(socket)
+      else receive(memory, length)
     }
   }
 

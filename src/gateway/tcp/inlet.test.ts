@@ -11,7 +11,8 @@ let received: { readonly text: string; readonly lent: boolean }[]
 
 const take = (inlet: Inlet): void => {
   inlets.push(inlet)
-  inlet.receive = (bytes) => received.push({ text: bytes.toString(), lent: isLent(bytes) })
+  inlet.receive = (memory, length) =>
+    received.push({ text: memory.toString('latin1', 0, length), lent: isLent(memory) })
   inlet.socket.on('error', () => {})
   atCleanup(() => void inlet.socket.destroy())
 }

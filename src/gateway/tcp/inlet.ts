@@ -2,8 +2,11 @@ import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { handleOf, isObject } from './server-handle.js'
 
-/** What takes the bytes of a client; they may be lent (`lent-memory.ts`). */
-export type Receiver = (bytes: Buffer) => void
+/**
+ * What takes the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). A view of them
+ * would cost as much as all that is done with most of them.
+ */
+export type Receiver = (memory: Buffer, length: number) => void
 
 const KEEP_ALIVE_DELAY_MS = 300_000
 
@@ -15,20 +18,20 @@ export class Inlet {
   receive: Receiver = () => {}
 
   private constructor(open: (receive: Receiver) => Socket, handle?: ConnectionHandle) {
-    this.socket = open((bytes) => this.receive(bytes))
+    this.socket = open((memory, length) => this.receive(memory, length))
     this.handle = handle
   }
 
   /** Of a connection that reads into memory of its own. */
   static of(socket: Socket): Inlet {
-    return new Inlet((receive) => socket.on('data', receive))
+    return new Inlet((receive) => socket.on('data', (chunk: Buffer) => receive(chunk, chunk.length)))
   }
 
   /** Of a connection that reads into the common block. */
   static ofHandle(handle: ConnectionHandle): Inlet {
     return new Inlet((receive) => {
-      const callback = (bytes: number): boolean => {
-        receive(COMMON_BLOCK.subarray(0, bytes))
+      const callback = (length: number): boolean => {
+        receive(COMMON_BLOCK, length)
         return true
       }
       const options = { handle, allowHalfOpen: true, onread: { buffer: COMMON_BLOCK, callback } }

@@ -83,7 +83,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     this.#latency = new LatencySample(services.guard.meter)
     this.#router = new CommandRouter(this)
     this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => this.#endStranger())
-    inlet.receive = (chunk) => this.#onData(chunk)
+    inlet.receive = (memory, length) => this.#onData(memory, length)
     socket.on('end', () => this.#onInputEnd())
     socket.on('error', (error) => services.logger.debug({ error }, 'a client connection failed'))
     socket.on('close', () => this.#onClose())
@@ -193,9 +193,9 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     this.#socket.destroy()
   }
 
-  #onData(chunk: Buffer): void {
-    this.services.guard.meter.bytesIn += chunk.length
-    this.parser.push(chunk)
+  #onData(memory: Buffer, length: number): void {
+    this.services.guard.meter.bytesIn += length
+    this.parser.push(memory, length)
     if (this.#flow.isOpen) this.#takeCommands()
     else if (this.parser.heldBytes > HELD_INPUT_BYTES) this.#socket.pause()
     this.parser.release()

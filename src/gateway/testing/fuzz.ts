@@ -46,7 +46,7 @@ class Reading {
   /** @returns whether there may be more. */
   takeChunk(chunk: Buffer): boolean {
     const { parser } = this
-    parser.push(chunk)
+    this.push(chunk)
     for (let outcome = parser.next(); outcome !== 'more'; outcome = parser.next()) {
       this.note(outcome)
       if (outcome === 'broken') return false
@@ -55,6 +55,10 @@ class Reading {
     // An inline command may be longer than a request, but not longer than its own bound.
     if (parser.heldBytes > LIMITS.maxRequestBytes + 65_536) throw new Error(`${parser.heldBytes} bytes are held back`)
     return true
+  }
+
+  push(chunk: Buffer): void {
+    this.parser.push(chunk)
   }
 
   note(outcome: ParseOutcome): void {
@@ -70,6 +74,8 @@ class Reading {
 }
 
 const END = Buffer.alloc(0)
+/** Of the memory behind a piece, which is not the parser's to write to. */
+const BYTES_BEHIND = 4096
 
 /** The same with memory that is written to again after each piece, where commands are streamed or taken twice. */
 class LentReading extends Reading {
@@ -86,16 +92,19 @@ class LentReading extends Reading {
   }
 
   override takeChunk(chunk: Buffer): boolean {
-    chunk.copy(COMMON_BLOCK)
-    const lent = COMMON_BLOCK.subarray(0, chunk.length)
-    const goesOn = chunk !== END && this.#random() < 0.2 ? this.#hold(lent) : super.takeChunk(lent)
-    COMMON_BLOCK.fill('*', 0, chunk.length)
+    const goesOn = chunk !== END && this.#random() < 0.2 ? this.#hold(chunk) : super.takeChunk(chunk)
+    COMMON_BLOCK.fill('*', 0, chunk.length + BYTES_BEHIND)
     return goesOn
   }
 
+  override push(chunk: Buffer): void {
+    chunk.copy(COMMON_BLOCK)
+    this.parser.push(COMMON_BLOCK, chunk.length)
+  }
+
   /** As when the client has to wait. */
-  #hold(lent: Buffer): true {
-    this.parser.push(lent)
+  #hold(chunk: Buffer): true {
+    this.push(chunk)
     this.parser.release()
     return true
   }
