@@ -13,8 +13,11 @@
  *
  *   npm run bench gateway
  *
- * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds, and
- * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `storm`) leaves the rest out.
+ * The load has a core to itself (`support/cores.ts`), every round of TCP a warm-up, and the order turns with each round.
+ *
+ * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds,
+ * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `storm`) leaves the rest out, `HOMEPORT_BENCH_SHAPES` leaves out shapes of TCP
+ * other than these (`50/1/64,50/16/64`), and `HOMEPORT_BENCH_CORES=shared` lets the load and the servers share all cores.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,13 +27,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '../test/support/index.js'
+import { setApart } from './support/cores.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { median, postRequest, runHttpLoad } from './support/http-load.js'
 import { type Peer, startPeer } from './support/peers.js'
 import { processUs } from './support/process-time.js'
 
-const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 3)
-const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 60_000)
+const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 7)
+const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 40_000)
 const REST_REQUESTS = Math.round(REQUESTS / 3)
 const STORM_ATTEMPTS = Math.round(REQUESTS / 2)
 const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1, '50/16/64': 0.7 }
@@ -38,15 +42,18 @@ const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1,
 /** What a client sends at once comes to the bare relay whole up to this size; it would mix up the pieces of more. */
 const RELAYED_BYTES = 16_384
 
+const cores = setApart()
+
 interface Shape {
   readonly clients: number
   readonly pipeline: number
   readonly bytes: number
 }
 
-const SHAPES: readonly Shape[] = [64, 10_240].flatMap((bytes) =>
-  [1, 16].flatMap((pipeline) => [1, 50, 500].map((clients) => ({ clients, pipeline, bytes }))),
-)
+const WANTED = process.env.HOMEPORT_BENCH_SHAPES?.split(',')
+const SHAPES = [64, 10_240]
+  .flatMap((bytes) => [1, 16].flatMap((pipeline) => [1, 50, 500].map((clients) => ({ clients, pipeline, bytes }))))
+  .filter((shape) => WANTED?.includes(nameOf(shape)) ?? true)
 
 async function outputOf(program: string, args: readonly string[]): Promise<string> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -95,23 +102,38 @@ async function tcpRound({ port, password, pid }: TcpPeer, shape: Shape, { rates,
   spentUs.push((processUs(pid) - before) / (2 * requestsOf(shape)))
 }
 
-/** The median of what one peer does in comparison to another in the same round. */
+/** What one peer does in comparison to another in the same round, by round. */
+function ratiosOf(one: TcpFigures, other: TcpFigures): readonly number[] {
+  return one.rates.map((rate, round) => rate / (other.rates[round] ?? Number.NaN))
+}
+
 function ratioOf(one: TcpFigures, other: TcpFigures): number {
-  return +median(one.rates.map((rate, round) => rate / (other.rates[round] ?? Number.NaN))).toFixed(2)
+  return +median(ratiosOf(one, other)).toFixed(2)
+}
+
+function rangeOf(one: TcpFigures, other: TcpFigures): string {
+  const ratios = ratiosOf(one, other)
+  return `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
 }
 
 async function tcpRow(gateway: TcpPeer, relay: TcpPeer, engine: TcpPeer, shape: Shape): Promise<object> {
   const [own, floor, direct]: [TcpFigures, TcpFigures, TcpFigures] = [noFigures(), noFigures(), noFigures()]
   const relays = shape.pipeline * shape.bytes <= RELAYED_BYTES
+  const turns: readonly (readonly [TcpPeer, TcpFigures])[] = [
+    [gateway, own],
+    ...(relays ? [[relay, floor] as const] : []),
+    [engine, direct],
+  ]
+  // Each is warm before it is measured, and none has always the same one before it.
+  for (const [peer] of turns) await tcpRound(peer, shape, noFigures())
   for (let round = 0; round < ROUNDS; round++) {
-    await tcpRound(gateway, shape, own)
-    if (relays) await tcpRound(relay, shape, floor)
-    await tcpRound(engine, shape, direct)
+    for (const [peer, figures] of round % 2 === 0 ? turns : turns.toReversed()) await tcpRound(peer, shape, figures)
   }
   return {
     gateway: Math.round(median(own.rates)),
     engine: Math.round(median(direct.rates)),
     ratio: ratioOf(own, direct),
+    'of rounds': rangeOf(own, direct),
     goal: GOALS[nameOf(shape)] ?? '',
     'relay ratio': relays ? ratioOf(floor, direct) : '',
     'gateway us': +median(own.spentUs).toFixed(2),
@@ -128,7 +150,11 @@ function nameOf({ clients, pipeline, bytes }: Shape): string {
 }
 
 async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
-  const floor = await startPeer<{ port: number }>('tcp-floor.ts', { BENCH_ENGINE_SOCKET: facts.socketPath })
+  const floor = await startPeer<{ port: number }>(
+    'tcp-floor.ts',
+    { BENCH_ENGINE_SOCKET: facts.socketPath },
+    cores.launcher,
+  )
   const gateway = { port: facts.gatewayPort, password: facts.gatewayPassword, pid }
   const relay = { port: floor.facts.port, password: facts.enginePassword, pid: floor.child.pid ?? 0 }
   // Its time is not shown, so it does not matter whose is taken.
@@ -160,8 +186,9 @@ async function startWebdis(facts: GatewayFacts): Promise<{ readonly port: number
   }
   const engine = { redis_host: '127.0.0.1', redis_port: facts.enginePort, redis_auth: facts.enginePassword }
   writeFileSync(file, JSON.stringify({ ...settings, ...engine, logfile: join(directory, 'log') }))
-  const child = spawn('webdis', [file], { stdio: 'ignore' })
-  const failed = once(child, 'error').then(() => 'missing' as const)
+  const [program = 'webdis', ...args] = [...cores.launcher, 'webdis', file]
+  const child = spawn(program, args, { stdio: 'ignore' })
+  const failed = Promise.race([once(child, 'error'), once(child, 'exit')]).then(() => 'missing' as const)
   const stop = (): void => {
     child.kill()
     rmSync(directory, { recursive: true, force: true })
@@ -187,10 +214,8 @@ async function listens(port: number): Promise<'listening' | 'silent'> {
 }
 
 async function benchRest(facts: GatewayFacts): Promise<void> {
-  const floor = await startPeer<{ port: number }>('rest-floor.ts', {
-    BENCH_ENGINE_SOCKET: facts.socketPath,
-    BENCH_ENGINE_PASSWORD: facts.enginePassword,
-  })
+  const env = { BENCH_ENGINE_SOCKET: facts.socketPath, BENCH_ENGINE_PASSWORD: facts.enginePassword }
+  const floor = await startPeer<{ port: number }>('rest-floor.ts', env, cores.launcher)
   const webdis = await startWebdis(facts)
   const headers = { authorization: `Bearer ${facts.token}`, 'content-type': 'application/json' }
   const set = postRequest('/set/bench', headers, 'v'.repeat(64))
@@ -252,7 +277,8 @@ async function stormFrom({ child }: Peer<string>, port: number): Promise<number>
   return Number(rate)
 }
 
-const server = await startPeer<GatewayFacts>('gateway-server.ts')
+const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, cores.launcher)
+console.log(cores.words)
 const pid = server.child.pid ?? 0
 const only = process.env.HOMEPORT_BENCH_ONLY
 if (only !== 'rest' && only !== 'storm') await benchTcp(server.facts, pid)

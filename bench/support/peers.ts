@@ -15,14 +15,20 @@ export interface Peer<Facts> {
   stop(): Promise<void>
 }
 
-/** Starts a module of `bench/support` as a server and waits until it is ready. */
+/**
+ * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with its arguments
+ * that starts another one.
+ */
 export async function startPeer<Facts>(
   module: string,
   env: Readonly<Record<string, string>> = {},
+  launcher: readonly string[] = [],
 ): Promise<Peer<Facts>> {
+  const [execPath = process.execPath, ...execArgv] = [...launcher, process.execPath, ...process.execArgv]
   const child = fork(fileURLToPath(new URL(`./${module}`, import.meta.url)), {
     env: { ...process.env, ...env },
-    execArgv: process.execArgv,
+    execPath,
+    execArgv,
   })
   const exited = once(child, 'exit')
   const [facts] = await Promise.race([
