@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { openPostgresStore } from './postgres/store.js'
+import { closeToOthers } from './sqlite/private-file.js'
 import { openSqliteStore } from './sqlite/store.js'
 import type { Store } from './types.js'
 
@@ -23,7 +24,8 @@ export interface StoreSettings {
  * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  if (settings.location === 'sqlite')
-    return openSqliteStore(join(settings.dataDir, 'homeport.sqlite'), settings.modules ?? [], settings.onFailure)
-  return openPostgresStore(settings.location, settings.onFailure)
+  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, settings.onFailure)
+  const path = join(settings.dataDir, 'homeport.sqlite')
+  closeToOthers(path)
+  return openSqliteStore(path, settings.modules ?? [], settings.onFailure)
 }
