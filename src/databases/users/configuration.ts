@@ -45,12 +45,25 @@ function wrongArity(command: string): HomeportError {
   return new HomeportError('command_malformed', { problem })
 }
 
-/** Only `*` and `?` have a meaning; that is what clients ask settings with. */
+/**
+ * Only `*` and `?` have a meaning; that is what clients ask settings with. A star takes as little as it can, and only the
+ * last one that was met is ever let take more: no pattern costs more than the product of both lengths.
+ */
 function globMatches(pattern: string, text: string): boolean {
-  const source = pattern
-    .slice(0, 256)
-    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-    .replace(/\*+/g, '.*')
-    .replaceAll('?', '.')
-  return new RegExp(`^${source}$`).test(text)
+  let [at, star, starEnd] = [0, -1, 0]
+  for (let read = 0; read < text.length; ) {
+    if (pattern[at] === '*') {
+      star = at++
+      starEnd = read
+    } else if (pattern[at] === '?' || pattern[at] === text[read]) {
+      at++
+      read++
+    } else {
+      if (star < 0) return false
+      at = star + 1
+      read = ++starEnd
+    }
+  }
+  while (pattern[at] === '*') at++
+  return at === pattern.length
 }
