@@ -22,14 +22,21 @@ const COMMAND_NAMES: ReadonlySet<string> = new Set(
 )
 /** Printable and without what the engine's own files of users give a meaning. */
 const PATTERN = /^[\x21-\x7e]{0,1024}$/
-const LONGEST_RULES = 16 * 1024
+const LONGEST_PATTERNS = 16 * 1024
+/** Rules of one SETUSER: each is held against all that were set before it. */
+const MOST_RULES = 1_000
+/** Every login of a user is held against all of them. */
+const MOST_PASSWORDS = 64
 
 /** Applies the rules of one SETUSER in order. @throws HomeportError with the engine's wording where it has one. */
 export function applyRules(user: StoredUser, rules: readonly string[], on: RuleSurroundings): StoredUser {
-  let changed = user
-  for (const rule of rules) changed = applyRule(changed, rule, on)
+  if (rules.length > MOST_RULES) throw refusal('', `it takes at most ${MOST_RULES} rules at a time`)
+  const changed = rules.reduce((so, rule) => applyRule(so, rule, on), user)
   const length = [...changed.keys, ...changed.channels].join(' ').length
-  if (length > LONGEST_RULES) throw refusal('~', `the patterns of a user may have ${LONGEST_RULES} characters together`)
+  if (length > LONGEST_PATTERNS) {
+    throw refusal('~', `the patterns of a user may have ${LONGEST_PATTERNS} characters together`)
+  }
+  if (changed.passwords.length > MOST_PASSWORDS) throw refusal('>', `a user has at most ${MOST_PASSWORDS} passwords`)
   return changed
 }
 
