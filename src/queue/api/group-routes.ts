@@ -67,13 +67,14 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
   return [
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
+      // Before anything is compared: each endpoint is held against all others.
+      if (body.endpoints.length > MOST_ENDPOINTS) throw tooManyEndpoints(String(body.endpoints.length))
       const endpoints = body.endpoints.map(endpointOf)
       endpoints.forEach(checkEndpoint)
       for (const { url } of endpoints) refuseForbidden(url, targets)
       const args = { accountId, name, endpoints, most: MOST_ENDPOINTS, now: clock.now() }
       if ((await store.run(operations.urlGroups.addEndpoints, args)) === 'added') return {}
-      const limit = `${MOST_ENDPOINTS} endpoints in a URL group`
-      throw new HomeportError('setting_limit', { setting: 'endpoints', found: `${endpoints.length} more`, limit })
+      throw tooManyEndpoints(`${endpoints.length} more`)
     }),
     route(removeUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body: { endpoints } }) => {
       const args = { accountId, name, endpoints, now: clock.now() }
@@ -82,6 +83,11 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
       return {}
     }),
   ]
+}
+
+function tooManyEndpoints(found: string): HomeportError {
+  const limit = `${MOST_ENDPOINTS} endpoints in a URL group`
+  return new HomeportError('setting_limit', { setting: 'endpoints', found, limit })
 }
 
 /** URL groups. */

@@ -54,6 +54,17 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     })
   })
 
+  it('refuses more endpoints than a group holds before it compares them, and takes any number out', async () => {
+    const endpoints = Array.from({ length: 200_000 }, (_, index) => ({ url: `https://e.test/${index}` }))
+    const refused = await scene.ask('POST', '/v2/topics/full/endpoints', { endpoints })
+    expect(refused).toMatchObject({ status: 412 })
+    const path = '/v2/topics/full/endpoints'
+    expect(await scene.ask('POST', path, { endpoints: endpoints.slice(0, 1_000) })).toMatchObject({ status: 200 })
+    expect(await scene.ask('POST', path, { endpoints: endpoints.slice(1_000, 1_001) })).toMatchObject({ status: 412 })
+    expect(await scene.ask('DELETE', path, { endpoints })).toMatchObject({ status: 200 })
+    await expect(scene.client.urlGroups.get('full')).rejects.toThrow(/no URL group/)
+  })
+
   it('applies the default headers of a group to what does not say otherwise', async () => {
     await scene.client.urlGroups.addEndpoints({ name: 'd', endpoints: [{ url: 'https://d.test/' }] })
     const headers = { 'Upstash-Retries': '7', 'Upstash-Delay': ['1h'] }

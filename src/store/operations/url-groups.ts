@@ -116,7 +116,11 @@ export const removeEndpoints = write(
   function* (args: OfGroup & { endpoints: readonly EndpointRef[]; now: number }): Transaction<boolean> {
     const group = yield* first(lockGroup, args)
     if (!group) return false
-    const left = endpointsOf(group).filter((one) => !args.endpoints.some((ref) => isSame(one, ref)))
+    const names = new Set(args.endpoints.map(({ name }) => name))
+    const urls = new Set(args.endpoints.map(({ url }) => url))
+    const left = endpointsOf(group).filter(
+      ({ name, url }) => (name === undefined || !names.has(name)) && !urls.has(url),
+    )
     if (left.length === 0) yield* change(drop, args)
     else yield* change(setEndpoints, { ...args, endpoints: JSON.stringify(left) })
     return true
