@@ -203,6 +203,24 @@ describe('invoking another workflow', () => {
     expect(await resultOf(workflowRunId)).toEqual({ isCanceled: false, isFailed: true })
   })
 
+  it('fails when the id that it invokes a run under is taken by a run of somebody else', async () => {
+    const app = await suite.host({
+      '/child': { route: async (context) => context.run('one', () => 1) },
+      '/parent': {
+        route: async (context) => {
+          const workflow = { workflowId: 'child', routeFunction: async () => 1, options: {} } as never
+          return context.invoke('ask', { workflow, body: 1, workflowRunId: 'taken' })
+        },
+      },
+    })
+    const taken = await suite.service.client.trigger({ url: `${app.url}/child`, workflowRunId: 'taken' })
+    await suite.service.ended(taken.workflowRunId)
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parent`, retries: 0 })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    expect(JSON.stringify(run.steps)).toContain('is taken by a run that was not invoked by this step')
+  })
+
   it('learns that it was canceled', async () => {
     const { workflowRunId, childRun } = await family(async (context) => context.sleep('long', '1h'))
     const child = await waitFor(childRun, { what: 'the child' })

@@ -1,3 +1,4 @@
+import { HomeportError } from '../../contract/errors.js'
 import { all, change, first, only, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { RunContact, RunState } from '../schema/runs.js'
@@ -171,7 +172,9 @@ class Submitting {
   *accept(submission: Submission): Transaction<Submitted> {
     if (submission.kind === 'append') return yield* this.#grow(submission)
     const run = this.#known.get(submission.run.run_id)
-    if (!run) return yield* this.#start(submission.run, submission.first, parentOf(submission))
+    const parent = parentOf(submission)
+    if (!run) return yield* this.#start(submission.run, submission.first, parent)
+    if (parent) return yield* this.#invokedBefore(submission.run, parent)
     if (submission.kind === 'start' || run.contact === 'known' || run.state !== 'RUN_STARTED') return yield* exists(run)
     return yield* this.#confirm(run, submission.first)
   }
@@ -186,13 +189,14 @@ class Submitting {
 
   *#start(run: NewRun, first_: NewElement, parent: ParentLink | undefined): Transaction<Submitted> {
     const { accountId, at } = this.#args
-    const parentSeq = parent ? (this.#known.get(parent.runId)?.seq ?? null) : null
-    const messageId = parent && parentSeq !== null ? yield* invocationFor(parentSeq, parent) : undefined
+    const parentSeq = parent ? this.#seqOf(parent) : null
+    const messageId = parent && (yield* invocationFor(this.#seqOf(parent), parent))
     if (messageId !== undefined) return { kind: 'repeated', messageId }
     const link = parent ? JSON.stringify(parent) : null
     const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
     const inserted = yield* first(insertRun, row)
     // Another transaction, running beside this one, has just made a run with this id.
+    if (!inserted && parent) return yield* this.#invokedBefore(run, parent)
     if (!inserted) return yield* exists(yield* only(lockRun, { accountId, runId: run.run_id }))
     this.#known.set(run.run_id, {
       ...run,
@@ -203,6 +207,21 @@ class Submitting {
     })
     this.#append(inserted.seq, first_)
     return { kind: 'started', runId: run.run_id, createdAt: at }
+  }
+
+  /**
+   * A run with this id is there. Only when it was invoked for this very step will it ever tell of its end: waiting for
+   * anybody else's would be for ever.
+   */
+  *#invokedBefore({ run_id: runId }: NewRun, parent: ParentLink): Transaction<Submitted> {
+    const messageId = yield* invocationFor(this.#seqOf(parent), parent)
+    if (messageId === undefined) throw new HomeportError('step_refused', { problem: takenId(runId) })
+    return { kind: 'repeated', messageId }
+  }
+
+  /** `refusal` has made sure that it is there. */
+  #seqOf({ runId }: ParentLink): number {
+    return this.#known.get(runId)?.seq ?? 0
   }
 
   /** What the trigger said stays, payload included; the first element is now delivered by a message of its own. */
@@ -226,6 +245,9 @@ class Submitting {
     this.appending.push({ accountId: this.#args.accountId, runSeq, element })
   }
 }
+
+const takenId = (runId: string): string =>
+  `The run id "${runId}" is taken by a run that was not invoked by this step, whose end would never be told to it. Invoke the workflow under another id, or without one.`
 
 function runNeededBy(submission: Submission): string | undefined {
   if (submission.kind === 'append') return submission.runId
