@@ -87,8 +87,10 @@ function failingList({ delivery: { list }, beginning, message }: Following): Uin
 
 /** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
 function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
-  // Written by this room when it accepted the step.
-  return element.kind === 'step' && element.meta !== null ? (JSON.parse(element.meta) as RunMeta) : beginning.meta
+  if (element.kind !== 'step') return beginning.meta
+  // Written by this room when it accepted the step; what ends a wait has no settings there.
+  const own = JSON.parse(element.meta ?? '{}') as Partial<RunMeta>
+  return own.delivery ? { ...own, delivery: own.delivery } : beginning.meta
 }
 
 function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {

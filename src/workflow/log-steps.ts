@@ -1,4 +1,4 @@
-import { type HeaderMap, type MessageConfig, redacted, redactHeaders } from '../queue/index.js'
+import { type MessageConfig, redacted } from '../queue/index.js'
 import type {
   ElementRow,
   InvokedRun,
@@ -20,6 +20,16 @@ import {
 } from './log-attempts.js'
 import { callHeader, isPlan, linkOf, parseText, type Sent, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
 import type { RunMeta } from './settings.js'
+import {
+  callFields,
+  callRequest,
+  deliveryFields,
+  invokedFields,
+  invokeFields,
+  sleepFields,
+  waitFields,
+  waitTimes,
+} from './step-fields.js'
 
 /** How a step stands, as run logs show it (reference workflow 4.14). */
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
@@ -143,8 +153,7 @@ function initGroup({ elements, trimTo }: RunMaterial): GroupView {
     concurrent: 1,
     state: 'STEP_SUCCESS',
     createdAt: init?.created_at ?? 0,
-    retries: delivery?.max_retries,
-    headers: redactHeaders(JSON.parse(delivery?.headers ?? '{}') as HeaderMap, redact),
+    ...(init && deliveryFields({ elements }, init)),
   }
   return { type: 'sequential', steps: [step] }
 }
@@ -157,8 +166,10 @@ function stepView(run: RunMaterial, { element, step }: Sent): StepView {
     messageId: element.message_id,
     createdAt: element.created_at,
     state: isAsleep(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
+    ...deliveryFields(run, element),
     ...(out !== undefined && { out: trim(String(out), run.trimTo) }),
     ...sleepFields(step),
+    ...waitFields(element, step),
     ...callFields(run, step),
     ...invokeFields(run, element.message_id),
   }
@@ -168,34 +179,6 @@ function stepView(run: RunMaterial, { element, step }: Sent): StepView {
 function isAsleep({ pending, now }: RunMaterial, element: ElementRow): boolean {
   const message = pending.find(({ message_id }) => message_id === element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
-}
-
-function sleepFields({ sleepUntil }: Sent['step']): object {
-  return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
-}
-
-function callFields(run: RunMaterial, step: Sent['step']): object {
-  if (step.stepType !== 'Call') return {}
-  const request = run.elements.find((element) => element.kind === 'toCallback' && stepIdOfCall(element) === step.stepId)
-  const result = asObject(parseText(String(step.out)))
-  return {
-    ...(request && callRequest(run, request)),
-    ...(result && {
-      callResponseStatus: result.status,
-      callResponseBody: trim(String(result.body ?? ''), run.trimTo),
-      callResponseHeaders: result.header,
-    }),
-  }
-}
-
-function callRequest(run: RunMaterial, element: ElementRow): object {
-  const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
-  return {
-    callUrl: delivery.url,
-    callMethod: delivery.method,
-    callHeaders: parseText(String(delivery.headers ?? '{}')),
-    callBody: trim(new TextDecoder().decode(element.body), run.trimTo),
-  }
 }
 
 /** Steps that have begun without an element of their own in the list: calls under way, and waits. */
@@ -218,6 +201,7 @@ function openCalls(run: RunMaterial): StepView[] {
       concurrent: Number(callHeader(element, 'concurrent') ?? 1),
       createdAt: element.created_at,
       state: openState(run, element.message_id),
+      ...deliveryFields(run, element),
       ...callRequest(run, element),
     }))
 }
@@ -233,7 +217,7 @@ function openWaits(run: RunMaterial): StepView[] {
       createdAt: wait.created_at,
       state: 'STEP_PROGRESS',
       waitEventId: wait.event_id,
-      waitTimeoutDeadline: wait.deadline,
+      ...waitTimes(wait.created_at, wait.deadline),
       waitTimeout: false,
     }
   })
@@ -252,18 +236,9 @@ function openInvocations(run: RunMaterial): StepView[] {
         messageId,
         createdAt: child.created_at,
         state: run.state === 'RUN_STARTED' ? 'STEP_PROGRESS' : 'STEP_CANCELED',
-        ...invokedFields(child),
+        ...invokedFields(run, child),
       }
     })
-}
-
-function invokeFields(run: RunMaterial, messageId: string): object {
-  const child = run.invoked.find((invoked) => linkOf(invoked).messageId === messageId)
-  return child ? invokedFields(child) : {}
-}
-
-function invokedFields({ run_id, url, created_at }: InvokedRun): object {
-  return { invokedWorkflowRunId: run_id, invokedWorkflowUrl: url, invokedWorkflowCreatedAt: created_at }
 }
 
 function openState({ state, pending }: RunMaterial, messageId: string): StepState {
@@ -278,7 +253,9 @@ function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined
   const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))
   if (run.state === 'RUN_CANCELED') {
-    return [{ messageId: run.elements.at(-1)?.message_id, state: 'STEP_CANCELED', ...(errors && { errors }) }]
+    const last = run.elements.at(-1)
+    const { retries } = last ? deliveryFields(run, last) : {}
+    return [{ messageId: last?.message_id, state: 'STEP_CANCELED', retries, ...(errors && { errors }) }]
   }
   if (run.state !== 'RUN_STARTED') return []
   return run.pending

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { operations } from '../store/index.js'
+import type { SeenRun } from './testing/harness.js'
 import { pendingOf } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
@@ -70,8 +71,45 @@ describe('run logs', () => {
     await suite.service.ended(workflowRunId)
     const text = JSON.stringify(await get(`/v2/workflows/logs?workflowRunId=${workflowRunId}`))
     expect(text).not.toContain('the secret')
-    expect(text.match(/REDACTED:[0-9a-f]{64}/g)).toHaveLength(2)
+    // The payload once, and the header with each of two steps.
+    expect(text.match(/REDACTED:[0-9a-f]{64}/g)).toHaveLength(3)
     expect(app.delivered[0]?.headers['x-secret']).toBe('the secret header')
+  })
+
+  it('tell of each step how it was delivered, how long a wait may take, and what was given to an invoked run', async () => {
+    const app = await suite.host({
+      '/child': { route: async (context) => context.run('one', () => 1) },
+      '/parent': {
+        route: async (context) => {
+          await context.waitForEvent('given up', 'nobody', { timeout: '1s' })
+          const workflow = { workflowId: 'child', routeFunction: async () => 1, options: {} } as never
+          await context.invoke('ask', { workflow, body: { a: 1 }, headers: { 'x-child': 'yes' } })
+          await context.waitForEvent('told', 'somebody', { timeout: '90s' })
+        },
+      },
+    })
+    const { client, when, ended } = suite.service
+    const settings = { retries: 2, retryDelay: '50', headers: { 'x-mine': 'yes' } }
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, ...settings })
+    const stepOf = (run: SeenRun, name: string) =>
+      run.steps.flatMap((group) => group.steps).find(({ stepName }) => stepName === name)
+    const waiting = await when(workflowRunId, 'the second wait', (run) => stepOf(run, 'told') !== undefined)
+    const open = { waitEventId: 'somebody', waitTimeoutDuration: '90s', waitTimeout: false }
+    expect(stepOf(waiting, 'told')).toMatchObject({ ...open, state: 'STEP_PROGRESS' })
+    await client.notify({ eventId: 'somebody', eventData: 'hi' })
+    const run = await ended(workflowRunId)
+    const delivered = { retries: 2, retryDelay: '50', headers: { 'X-Mine': ['yes'] } }
+    expect(stepOf(run, 'init')).toMatchObject(delivered)
+    const over = { waitTimeoutDuration: '1s', waitTimeoutDeadline: expect.any(Number), waitTimeout: true }
+    expect(stepOf(run, 'given up')).toMatchObject({ ...delivered, ...over, waitEventId: 'nobody' })
+    const { waitTimeoutDeadline } = stepOf(waiting, 'told') ?? {}
+    expect(stepOf(run, 'told')).toMatchObject({ ...delivered, ...open, waitTimeoutDeadline, state: 'STEP_SUCCESS' })
+    expect(stepOf(run, 'ask')).toMatchObject({
+      ...delivered,
+      invokedWorkflowUrl: `${app.url}/child`,
+      invokedWorkflowRunBody: '{"a":1}',
+      invokedWorkflowRunHeaders: { 'X-Child': ['yes'] },
+    })
   })
 
   it('are cut to the length that was asked for', async () => {

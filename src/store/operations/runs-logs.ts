@@ -13,10 +13,13 @@ export type PendingStep = Pick<
 >
 
 /** A run that another one has invoked. */
-export type InvokedRun = Pick<
-  RunRow,
-  'seq' | 'run_id' | 'url' | 'state' | 'created_at' | 'parent_seq' | 'parent' | 'labels'
->
+export interface InvokedRun
+  extends Pick<RunRow, 'seq' | 'run_id' | 'url' | 'state' | 'created_at' | 'parent_seq' | 'parent' | 'labels'> {
+  /** The beginning of its payload; NULL of an empty one in SQLite. */
+  readonly payload: Uint8Array | null
+  /** Its settings, JSON of `ElementMeta`. */
+  readonly meta: string | null
+}
 
 /** How a flow-control key stands. */
 export interface FlowKeyState {
@@ -113,14 +116,18 @@ const waitsOf = query<OfRuns, WaitRow>(({ db, p, d }) =>
   db.selectFrom('run_waits').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('seq'),
 )
 const MOST_INVOKED = 1_000
+/** Of the payload of an invoked run this much is shown with the step that invoked it. */
+const PAYLOAD_BYTES = 4_096
 
 const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
   db
     .selectFrom('runs')
-    .select(['seq', 'run_id', 'url', 'state', 'created_at', 'parent_seq', 'parent', 'labels'])
+    .innerJoin('steps', (join) => join.onRef('steps.run_seq', '=', 'runs.seq').on('steps.position', '=', sql.lit(0)))
+    .select(['runs.seq', 'run_id', 'url', 'state', 'runs.created_at', 'parent_seq', 'parent', 'labels', 'steps.meta'])
+    .select(sql<Uint8Array | null>`substr(steps.body, 1, ${sql.lit(PAYLOAD_BYTES)})`.as('payload'))
     .where('parent_seq', 'is not', null)
     .where(d.inNumbers('parent_seq', p.seqs))
-    .orderBy('seq')
+    .orderBy('runs.seq')
     .limit(MOST_INVOKED),
 )
 const flowKeysOf = query<{ accountId: string; keys: readonly string[] }, FlowKeyState>(({ db, p, d }) =>

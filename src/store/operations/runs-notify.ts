@@ -2,7 +2,7 @@ import { all, first, insertAll, read, type Transaction, write } from '../operati
 import { query } from '../query.js'
 import { PENDING_COLUMNS, type PendingRow } from './messages.js'
 import { type Appending, insertElements } from './runs-append.js'
-import { answeredStep, type WaitRecord, type WaitRow } from './runs-wait.js'
+import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
 
 /** An event for those who wait for it. */
 export interface NotifyArgs {
@@ -130,7 +130,8 @@ function* release(
 }
 
 function stepOf(wait: WaitRow, body: Uint8Array, at: number): Appending {
-  const element = { kind: 'step' as const, messageId: wait.message_id, body, meta: null, dueAt: at }
+  const meta = metaOfWait(wait.created_at, wait.deadline)
+  const element = { kind: 'step' as const, messageId: wait.message_id, body, meta, dueAt: at }
   return { accountId: wait.account_id, runSeq: wait.run_seq, element }
 }
 

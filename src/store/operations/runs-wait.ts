@@ -94,8 +94,14 @@ function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
 function noticed(args: WaitArgs, runSeq: number, data: Uint8Array): Appending {
   const { accountId, messageId, record, eventId, at } = args
   const body = answeredStep(record, eventId, data)
-  const element = { kind: 'step' as const, messageId, body, meta: null, dueAt: at }
+  const meta = metaOfWait(at, args.deadline)
+  const element = { kind: 'step' as const, messageId, body, meta, dueAt: at }
   return { accountId, runSeq, element: withDelivery(element, record) }
+}
+
+/** What the element that ends a wait keeps of it for the logs, JSON: when it began and when it would have been given up. */
+export function metaOfWait(since: number, until: number): string {
+  return JSON.stringify({ wait: { since, until } })
 }
 
 function withDelivery<Element extends object>(element: Element, { delivery }: WaitRecord) {
