@@ -1,7 +1,7 @@
 import { Client } from '@upstash/workflow'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type App, startApp } from '../../src/workflow/testing/harness.js'
-import { type RunningHomeport, startHomeport } from '../support/index.js'
+import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
 
@@ -142,6 +142,9 @@ it('a failed run shows why, and is resumed where it failed', async () => {
 it('failed runs are restarted together', async () => {
   const { page } = browser
   await client.trigger([1, 2].map(() => ({ url: `${app.url}/broken`, retries: 0, label: 'both' })))
+  await waitFor(async () => (await client.dlq.list({ filter: { label: 'both' } })).messages.length === 2, {
+    what: 'both to have failed',
+  })
   await browser.open('/runs/dead-letters?label=both', 'Failed runs')
   await page.getByRole('link', { name: 'Restart many…' }).click()
   await page.getByText('2 failed runs match').waitFor()

@@ -27,7 +27,7 @@ export interface StartOptions extends Partial<Place> {
   /** Further flags of `homeport start`. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Default 30,000. */
+  /** Default 60,000. */
   readonly deadlineMs?: number
 }
 
@@ -158,7 +158,7 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
     await kill('SIGTERM')
     await assertNothingLeft(place.dataDir)
   })
-  return await whenHealthy({ child, place, logs, kill, deadlineMs: options.deadlineMs ?? 30_000 })
+  return await whenHealthy({ child, place, logs, kill, deadlineMs: options.deadlineMs ?? 60_000 })
 }
 
 interface Started {

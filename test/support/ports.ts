@@ -2,11 +2,28 @@ import { createServer } from 'node:net'
 
 /**
  * The helper hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
- * a test takes a port between the look and the use. Each worker process starts at a place of its own.
+ * a test takes a port between the look and the use. A server that is killed and started again leaves its ports free
+ * meanwhile: each run begins at a place of its own, and each worker of a run keeps to a stretch of its own.
  */
 const LOWEST = 10_000
-const HIGHEST = 32_000
-let next = LOWEST + ((process.pid * 131) % (HIGHEST - LOWEST))
+const COUNT = 22_000
+const OF_A_WORKER = 2_200
+
+/** Workers are numbered from 1 on, and are children of the process that runs the tests. */
+const worker = Number(process.env.VITEST_POOL_ID ?? 0)
+const stretch = worker === 0 ? COUNT : OF_A_WORKER
+const offset = (worker === 0 ? process.pid : process.ppid) * 7_919 + worker * OF_A_WORKER
+let used = 0
+
+/** The next ports in a row of this process's stretch, from its beginning again once it is used up. */
+function nextPorts(count: number): number[] {
+  for (;;) {
+    if (used + count > stretch) used = 0
+    const ports = Array.from({ length: count }, (_, index) => LOWEST + ((offset + used + index) % COUNT))
+    used += count
+    if ((ports.at(-1) ?? 0) >= (ports[0] ?? 0)) return ports
+  }
+}
 
 /** Whether this port of 127.0.0.1 can be listened on now. */
 export function isPortFree(port: number): Promise<boolean> {
@@ -25,11 +42,9 @@ export async function freePort(): Promise<number> {
 /** `count` free ports in a row; both ends belong to the range. */
 export async function freePortRange(count: number): Promise<{ readonly from: number; readonly to: number }> {
   for (let tries = 0; tries < 1000; tries++) {
-    if (next + count > HIGHEST) next = LOWEST
-    const from = next
-    next += count
-    const free = await Promise.all(Array.from({ length: count }, (_, i) => isPortFree(from + i)))
-    if (free.every(Boolean)) return { from, to: from + count - 1 }
+    const ports = nextPorts(count)
+    const free = await Promise.all(ports.map(isPortFree))
+    if (free.every(Boolean)) return { from: ports[0] ?? 0, to: ports.at(-1) ?? 0 }
   }
-  throw new Error(`no ${count} free ports in a row between ${LOWEST} and ${HIGHEST}`)
+  throw new Error(`no ${count} free ports in a row between ${LOWEST} and ${LOWEST + COUNT}`)
 }

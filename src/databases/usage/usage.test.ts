@@ -360,10 +360,11 @@ describe('the series of a database', () => {
     const news = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
     const hours = 3
     const now = clock.now() + 40 * DAY_MS
-    for (let back = 40 * (24 / hours); back > 0; back--) {
-      const start = now - (now % 60_000) - back * hours * HOUR_MS
-      await at.store.run(operations.usage.add, { start, news })
-    }
+    const starts = Array.from(
+      { length: 40 * (24 / hours) },
+      (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
+    )
+    await Promise.all(starts.reverse().map((start) => at.store.run(operations.usage.add, { start, news })))
     const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {
@@ -381,7 +382,7 @@ describe('the series of a database', () => {
     ])
     const isBounded = (): boolean =>
       rows().length === 3 && rows().every(([tier, count]) => count <= (most.get(tier) ?? 0))
-    await waitFor(isBounded, { what: 'the series to be bounded' })
+    await waitFor(isBounded, { what: 'the series to be bounded', deadlineMs: 90_000, everyMs: 50 })
     await work.stop()
     clock.advance(40 * DAY_MS)
     const { throughput, command_counts } = await statsOf(record, '30d')
