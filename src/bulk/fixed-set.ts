@@ -44,7 +44,7 @@ export class Packing {
 
   /** @param seqs follow those before. */
   add(seqs: readonly number[]): void {
-    const all = [...this.#rest, ...seqs]
+    const all = this.#rest.concat(seqs)
     const full = all.length - (all.length % CHUNK_ITEMS)
     this.#chunks.push(...operations.bulkSelect.packChunks(all.slice(0, full), CHUNK_ITEMS))
     this.#rest = all.slice(full)

@@ -31,18 +31,22 @@ export function outcomeOf(byte: number | undefined): ItemOutcome {
   return OUTCOMES[byte ?? 0] ?? 'pending'
 }
 
+/** A difference below 2^53 takes at most so many bytes. */
+const LONGEST_BYTES = 8
+
 /** Packs ascending whole numbers below 2^53. */
 export function packSeqs(seqs: readonly number[]): Uint8Array {
-  const bytes: number[] = []
+  const bytes = new Uint8Array(seqs.length * LONGEST_BYTES)
+  let length = 0
   let previous = 0
   for (const seq of seqs) {
     let rest = seq - previous
     // Division instead of shifts: differences may exceed 32 bits.
-    for (; rest > LOW_BITS; rest = Math.floor(rest / MORE)) bytes.push((rest % MORE) | MORE)
-    bytes.push(rest)
+    for (; rest > LOW_BITS; rest = Math.floor(rest / MORE)) bytes[length++] = (rest % MORE) | MORE
+    bytes[length++] = rest
     previous = seq
   }
-  return Uint8Array.from(bytes)
+  return bytes.slice(0, length)
 }
 
 /** Takes packed numbers apart again. */
