@@ -6,6 +6,7 @@
  * - `IdleMemory` gives the memory of a busy time back once it is over.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
+ * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
  * - `parseDuration` and `formatDuration` read and write times as people do, `ipMatcher` reads networks, and `nearest`
  *   guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
@@ -21,6 +22,7 @@ export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { nearest } from './nearest.js'
+export { othersFirst } from './others-first.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
 export { unreachable } from './unreachable.js'

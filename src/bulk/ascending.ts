@@ -1,14 +1,10 @@
+import { othersFirst } from '../base/index.js'
 import { operations } from '../store/index.js'
 
 const { ascending } = operations.bulkSelect
 
 /** Numbers of runs that lie so near to each other are sorted together: some ten thousand take a few milliseconds. */
 const RANGE = 16_384
-
-/** Lets everybody else go first. */
-export function othersFirst(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
 
 /** Numbers that come in any order, and more than once. However many they are, nobody waits for all of them to be sorted. */
 export class Ascending {

@@ -1,5 +1,5 @@
+import { othersFirst } from '../base/index.js'
 import { parseJson } from '../http/index.js'
-import { othersFirst } from './ascending.js'
 
 /**
  * Cutting a long list of ids out of a JSON text without parsing it: to parse hundreds of thousands of texts at a stretch

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { setImmediate as othersFirst } from 'node:timers/promises'
+import { othersFirst } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
