@@ -1,7 +1,7 @@
 import { ChunkQueue } from './chunk-queue.js'
 import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
 import { encodeCommand } from './encode.js'
-import { HeaderReader, INCOMPLETE, INVALID } from './header-reader.js'
+import { HeaderReader, INCOMPLETE, INVALID, printable } from './header-reader.js'
 import { splitInline } from './inline.js'
 import { copied, isLent } from './lent-memory.js'
 import { PlainCommand } from './plain-command.js'
@@ -78,8 +78,6 @@ export class CommandParser {
   #repeat = false
   /** What `next` answered last. */
   #outcome: ParseOutcome = 'more'
-  readonly #plain = new PlainCommand()
-  readonly #header = new HeaderReader()
 
   /** Bytes that wait for the rest of their command or for `next` to be called. */
   get heldBytes(): number {
@@ -107,7 +105,7 @@ export class CommandParser {
 
   #parse(): ParseOutcome {
     if (this.#argumentsLeft === BETWEEN_COMMANDS) {
-      if (this.#plain.isAt(this.#buffer, this.#at, this.#end, this.limits)) return this.#takePlain()
+      if (plain.isAt(this.#buffer, this.#at, this.#end, this.limits)) return this.#takePlain()
       const begun = this.#beginCommand()
       if (begun !== 'begun') return begun
     }
@@ -220,7 +218,7 @@ export class CommandParser {
   }
 
   #takePlain(): 'frame' {
-    const { end, argumentCount, nameStart, nameEnd } = this.#plain
+    const { end, argumentCount, nameStart, nameEnd } = plain
     this.argumentCount = argumentCount
     this.frameBuffer = this.#buffer
     this.frameStart = this.#at
@@ -349,8 +347,8 @@ export class CommandParser {
 
   /** Reads the header at `#at` and moves behind it, or leaves `#at` where it is. */
   #readHeader(): number {
-    const value = this.#header.read(this.#buffer, this.#at, this.#end)
-    if (value >= 0) this.#at = this.#header.end
+    const value = header.read(this.#buffer, this.#at, this.#end)
+    if (value >= 0) this.#at = header.end
     return value
   }
 
@@ -393,7 +391,6 @@ export class CommandParser {
 }
 
 const EMPTY = Buffer.alloc(0)
-
-function printable(byte: number): string {
-  return byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`
-}
+/** What they know is used at once, so all parsers have the same, which stay in the processor's cache. */
+const plain = new PlainCommand()
+const header = new HeaderReader()

@@ -45,3 +45,8 @@ export class HeaderReader {
 function isCanonical(buffer: Buffer, start: number, end: number): boolean {
   return end > start && end - start <= MOST_DIGITS && (buffer[start] !== ZERO || end - start === 1)
 }
+
+/** A byte as it is shown in an error about a header. */
+export function printable(byte: number): string {
+  return byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`
+}

@@ -1,20 +1,6 @@
 import { keep } from '../resp/lent-memory.js'
-
-/** What Node makes for a write. Only where the system does not take all bytes at once, it is used and called back. */
-interface WriteRequest {
-  /** `status` is 0, or an error of the system as a negative number. */
-  oncomplete: (status: number) => void
-  /** Keeps the bytes alive for the system. */
-  buffer: Buffer
-}
-
-/** What Node keeps of streams. */
-interface StreamInternals {
-  readonly WriteWrap: new () => WriteRequest
-  readonly streamBaseState: Int32Array
-  /** Where the state says whether the last write left bytes for later. */
-  readonly kLastWriteWasAsync: number
-}
+import { isObject } from './server-handle.js'
+import { type StreamInternals, streamInternals, type WriteRequest } from './stream-internals.js'
 
 /** A connection of the operating system, as Node has it inside of a socket. */
 interface WritableHandle {
@@ -22,9 +8,8 @@ interface WritableHandle {
   writeBuffer(request: WriteRequest, bytes: Buffer): number
 }
 
-const internals = findInternals()
 /** Serves every write that the system takes at once. */
-let request = internals && new internals.WriteWrap()
+let request = streamInternals && new streamInternals.WriteWrap()
 
 /**
  * Writes to a connection below its socket, whose queue, callbacks and ticks cost a tenth of all that a reply costs and
@@ -47,7 +32,7 @@ export class DirectWriter {
 
   /** For the handle of a socket; `settled` is told when bytes that were queued are gone, or the error of the system. */
   static of(handle: unknown, settled: (status: number) => void): DirectWriter | undefined {
-    return internals && isWritable(handle) ? new DirectWriter(handle, internals, settled) : undefined
+    return streamInternals && isWritable(handle) ? new DirectWriter(handle, streamInternals, settled) : undefined
   }
 
   /** Bytes of the last write that the system has not taken yet, at most. */
@@ -76,25 +61,6 @@ export class DirectWriter {
   }
 }
 
-function findInternals(): StreamInternals | undefined {
-  if (!('binding' in process) || typeof process.binding !== 'function') return undefined
-  const found: unknown = process.binding('stream_wrap')
-  return isInternals(found) ? found : undefined
-}
-
-function isInternals(value: unknown): value is StreamInternals {
-  return (
-    isObject(value) &&
-    typeof value.WriteWrap === 'function' &&
-    value.streamBaseState instanceof Int32Array &&
-    typeof value.kLastWriteWasAsync === 'number'
-  )
-}
-
 function isWritable(value: unknown): value is WritableHandle {
   return isObject(value) && typeof value.writeBuffer === 'function'
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

@@ -1,5 +1,6 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
+import { readDirectly } from './direct-reader.js'
 import { handleOf, isObject } from './server-handle.js'
 
 /**
@@ -29,7 +30,7 @@ export class Inlet {
 
   /** Of a connection that reads into the common block. */
   static ofHandle(handle: ConnectionHandle): Inlet {
-    return new Inlet((receive) => {
+    const inlet = new Inlet((receive) => {
       const callback = (length: number): boolean => {
         receive(COMMON_BLOCK, length)
         return true
@@ -37,6 +38,8 @@ export class Inlet {
       const options = { handle, allowHalfOpen: true, onread: { buffer: COMMON_BLOCK, callback } }
       return new Socket(options as SocketConstructorOpts)
     }, handle)
+    readDirectly(handle, (length) => inlet.receive(COMMON_BLOCK, length))
+    return inlet
   }
 
   /** The client has logged in: it gets what is not worth the system calls for a stranger. */
