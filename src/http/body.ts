@@ -1,24 +1,30 @@
 import type { IncomingMessage } from 'node:http'
-import { othersFirst } from '../base/index.js'
+import { othersFirst, systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
 /** So much is copied at a stretch, in about a millisecond. */
 const TURN_BYTES = 1_048_576
 
+/** How much of a body is read, and how long it may take to come. */
+export interface BodyLimits {
+  readonly bytes: number
+  readonly ms: number
+}
+
 /**
  * Reads the whole body of a request, into bytes of its own.
  * @throws HomeportError `body_too_large` as soon as that is known; the rest is still to be read or thrown away.
- * `invalid_request` when the connection ends before the body does.
+ * `invalid_request` when the connection or the time ends before the body does.
  */
-export function readBody(request: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Uint8Array> {
   const declaredBytes = Number(request.headers['content-length'] ?? 0)
   return new Promise((resolve, reject) => {
-    if (declaredBytes > limitBytes) return reject(new HomeportError('body_too_large', { limitBytes }))
+    if (declaredBytes > limits.bytes) return reject(new HomeportError('body_too_large', { limitBytes: limits.bytes }))
     process.nextTick(() => {
       const body = takeWhole(request, declaredBytes)
       if (body) resolve(body)
-      else gather(request, limitBytes).then(resolve, reject)
+      else gather(request, limits).then(resolve, reject)
     })
   })
 }
@@ -37,24 +43,28 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
 }
 
 /** Reads a body that comes in pieces, or that tells its end by itself. */
-function gather(request: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
+function gather(request: IncomingMessage, { bytes: limitBytes, ms }: BodyLimits): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let receivedBytes = 0
-    const refuse = (): void => {
+    const refuse = (error: HomeportError): void => {
+      timer.cancel()
       request.off('data', take)
-      reject(new HomeportError('body_too_large', { limitBytes }))
+      reject(error)
     }
     const take = (chunk: Buffer): void => {
       receivedBytes += chunk.byteLength
-      if (receivedBytes > limitBytes) refuse()
+      if (receivedBytes > limitBytes) refuse(new HomeportError('body_too_large', { limitBytes }))
       else chunks.push(chunk)
     }
+    // Somebody who sends a byte now and then must not hold what has come for ever.
+    const timer = systemClock.after(ms, () => refuse(tooSlow(ms)))
     request.on('data', take)
     request.once('end', () => {
+      timer.cancel()
       resolve(receivedBytes > TURN_BYTES ? joinedInTurns(chunks, receivedBytes) : joined(chunks, receivedBytes))
     })
-    request.once('error', () => reject(cutOff()))
+    request.once('error', () => refuse(cutOff()))
   })
 }
 
@@ -86,6 +96,9 @@ async function joinedInTurns(chunks: readonly Buffer[], bytes: number): Promise<
   }
   return whole
 }
+
+const tooSlow = (ms: number): HomeportError =>
+  new HomeportError('invalid_request', { problem: `The body was not complete within ${ms / 1000} s.` })
 
 const cutOff = (): HomeportError =>
   new HomeportError('invalid_request', { problem: 'The connection was closed before the body was complete.' })

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Endpoint } from '../contract/endpoint.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 import { type Arrival, arrivalOf } from './arrival.js'
-import { readBody } from './body.js'
+import { type BodyLimits, readBody } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
 import { discardBody } from './discard-body.js'
 import { parseJson } from './json.js'
@@ -34,8 +34,8 @@ export interface PipelineSettings {
   /** The parameter that takes the raw rest of the target, if the path ends in one. */
   readonly restName: string | undefined
   readonly recognition: Recognition
-  /** Larger bodies are refused with 413. */
-  readonly bodyLimitBytes: number
+  /** Larger bodies are refused with 413, slower ones with 400. */
+  readonly bodyLimits: BodyLimits
 }
 
 /** Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer. */
@@ -117,10 +117,11 @@ export class Pipeline {
     if (this.#endpoint.method === 'GET') return undefined
     if (this.#endpoint.body.kind === 'stream') return request
     try {
-      return await readBody(request, this.#settings.bodyLimitBytes)
+      return await readBody(request, this.#settings.bodyLimits)
     } catch (error) {
-      // Whoever still sends would not get to read the answer.
-      if (!(await discardBody(request))) response.header('connection', 'close')
+      // Whoever still sends would not get to read the answer; who is too slow or gone is not waited for.
+      const isAtEnd = isError(error, 'body_too_large') && (await discardBody(request))
+      if (!isAtEnd) response.header('connection', 'close')
       throw error
     }
   }

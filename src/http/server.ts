@@ -23,6 +23,7 @@ const LONGEST_PARAMETER = 2_048
 const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
+const BODY_TIMEOUT_MS = 300_000
 /** Methods whose requests carry a body. */
 const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -35,6 +36,8 @@ export interface HttpSettings {
   readonly port: number
   /** Larger bodies are refused with 413. */
   readonly bodyLimitBytes: number
+  /** How long a body may take to come, but for those that are streamed on. Default 300,000. */
+  readonly bodyTimeoutMs?: number
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
   /** Lets the cookie of the console stand for credentials; absent: cookies mean nothing here. */
@@ -145,7 +148,8 @@ export class HttpServer implements Service {
   #mount({ route, path, bodyLimitBytes }: Mounted): void {
     const { authenticator, sessions } = this.#settings
     const recognition = { authenticator, sessions }
-    const pipeline = new Pipeline({ route, restName: path.rest?.name, recognition, bodyLimitBytes })
+    const bodyLimits = { bytes: bodyLimitBytes, ms: this.#settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS }
+    const pipeline = new Pipeline({ route, restName: path.rest?.name, recognition, bodyLimits })
     this.#app.route({
       method: route.endpoint.method,
       url: path.routerPath,

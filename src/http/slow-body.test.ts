@@ -1,0 +1,37 @@
+import { connect } from 'node:net'
+import Type from 'typebox'
+import { expect, it } from 'vitest'
+import { endpoint } from '../contract/endpoint.js'
+import { HttpServer, route } from './index.js'
+
+const take = endpoint({
+  ...{ id: 'take', service: 'queue', path: '/v2/take', summary: 'Take', description: 'Takes a body.', errors: [] },
+  ...{ method: 'POST', auth: 'none', access: 'write', body: { kind: 'raw' } },
+  success: { status: 200, description: 'taken', body: Type.Any() },
+} as const)
+
+it('does not wait for ever for the rest of a body, also of somebody who has shown no credentials', async () => {
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    routes: [route(take, async () => ({}))],
+    publicUrl: 'http://localhost:8702',
+    onInternalError: () => {},
+  })
+  await server.start()
+  try {
+    const answer = await new Promise<string>((resolve, reject) => {
+      let text = ''
+      const socket = connect(server.port, '127.0.0.1', () => {
+        socket.write('POST /v2/take HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly a part')
+      })
+      socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+      socket.on('error', reject)
+      socket.on('close', () => resolve(text))
+    })
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toContain('The body was not complete within 0.02 s.')
+  } finally {
+    await server.stop()
+  }
+})
