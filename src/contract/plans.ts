@@ -28,6 +28,9 @@ export const RESOURCE_SIZES = ['S', 'M', 'L', 'XL', 'XXL', '3XL'] as const
 const limit = (description: string) => Type.Integer({ minimum: 1, maximum: NO_LIMIT, description })
 const dollars = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_000, description })
 
+/** The durations of a plan divided by this are milliseconds. */
+export const NS_PER_MS = 1_000_000
+
 /** One row of the plan table. Sizes are bytes, durations nanoseconds, prices US dollars. */
 export const PlanSchema = Type.Object(
   {
@@ -59,7 +62,7 @@ export type Plan = Static<typeof PlanSchema>
 /** The plans that a server offers. */
 export type PlanTable = Readonly<Record<PlanName, Plan>>
 
-const SECOND_NS = 1_000_000_000
+const SECOND_NS = 1_000 * NS_PER_MS
 const MINUTE_NS = 60 * SECOND_NS
 
 const COMMON = {

@@ -2,6 +2,7 @@ import { type Service, TargetGate } from '../base/index.js'
 import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases.js'
 import type { AwakeRecord } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
+import { NS_PER_MS } from '../contract/plans.js'
 import type { EngineEndpoint, EngineSpec } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
@@ -18,8 +19,6 @@ import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
-
-const NS_PER_MS = 1_000_000
 
 /** The databases of all accounts. */
 export interface Databases extends Service {

@@ -1,7 +1,7 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto'
-import type { Plan, PlanTable } from '../contract/plans.js'
+import { NS_PER_MS, type Plan, type PlanTable } from '../contract/plans.js'
 import type { operations } from '../store/index.js'
-import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import { allowedIpsOf, dataBoundOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
@@ -44,8 +44,6 @@ export interface ServedDatabase {
   readonly scriptTimeoutMs: number
   readonly scriptMsPerMinute: number
 }
-
-const NS_PER_MS = 1_000_000
 
 /** What decides how databases are served. */
 export interface ServingSettings {
@@ -242,7 +240,7 @@ function limitsOf(plan: Plan): Limits {
     maxRequestBytes: plan.db_max_request_size,
     maxClients: plan.db_max_clients,
     maxEntryBytes: plan.db_max_entry_size,
-    maxDataBytes: Math.min(plan.db_memory_threshold, plan.db_disk_threshold),
+    maxDataBytes: dataBoundOf(plan),
     maxCommandsPerSecond: plan.db_max_commands_per_second,
     maxRequestsPerMonth: plan.db_request_limit,
     maxBytesPerMonth: plan.max_bandwidth_per_month,

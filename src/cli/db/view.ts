@@ -1,12 +1,11 @@
 import type { BackupRecord } from '../../contract/backups.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
+import { NS_PER_MS } from '../../contract/plans.js'
 import { accessOf } from '../find-database.js'
 import type { Io } from '../io.js'
 import { toneOfState } from '../terminal/colors.js'
 import { bytes, figure, momentOfSeconds } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
-
-const NS_PER_MS = 1_000_000
 
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },
