@@ -55,8 +55,8 @@ export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
 const UNREADABLE: readonly (readonly [said: RegExp, ofData: string, ofSnapshot: string])[] = [
   [
     /Can't handle RDB format version/,
-    'its data was written by a newer engine than is installed',
-    'it was written by a newer engine than is installed',
+    'its data was written by a newer engine, or one of another kind, than is installed',
+    'it was written by a newer engine, or one of another kind, than is installed',
   ],
   [
     /Wrong signature trying to load DB/,

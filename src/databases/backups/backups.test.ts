@@ -270,6 +270,33 @@ describe('a restore', () => {
   })
 })
 
+describe('a backup that another engine has written', () => {
+  it('is refused where the installed one cannot read it, and the data stays', async () => {
+    let isNew = true
+    const at = await house({
+      checkSnapshot: async (fleet, file) => {
+        const facts = await fleet.checkSnapshot(file)
+        if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
+        return facts
+      },
+    })
+    const record = await create(at)
+    await command(at, record, 'SET', 'k', 'newer')
+    expect(await backUp(at, record)).toEqual(OK)
+    isNew = false
+    const [backup] = await listed(at, record)
+    await command(at, record, 'SET', 'k', 'v')
+    const { status, body } = await restore(at, record, backup?.backup_id)
+    expect([status, body.error]).toEqual([400, expect.stringContaining('it was written by a newer engine')])
+    expect(await command(at, record, 'GET', 'k')).toBe('v')
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+  })
+
+  /** A file begins with its maker and the version of its format. */
+  const ofNewerEngine = (file: string): string =>
+    file.replace(/^([A-Z]+)(\d+)/, (_, maker, version) => maker + '9'.repeat(version.length))
+})
+
 describe('daily backups', () => {
   it('are made every day, kept for a day, and stop when they are switched off', async () => {
     const clock = new ManualClock()

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, type ReadStream } from 'node:fs'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { codeOf } from '../../base/index.js'
@@ -18,6 +18,8 @@ import { HomeportError } from '../../contract/errors.js'
 import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
+/** The length of what a file begins with: `REDIS0012`, `VALKEY080`. */
+const FORMAT_BYTES = 9
 
 /** A backup by its names. */
 export interface BackupName {
@@ -59,6 +61,17 @@ export class BackupFiles {
       throw new HomeportError('backup_not_found', { backupId: backup.backup_id }, { cause })
     }
     return stream
+  }
+
+  /** Which engines can read a backup: the maker and version of the format that it is written in. */
+  async format(backup: BackupName): Promise<string> {
+    const file = await open(this.path(backup))
+    try {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(FORMAT_BYTES), 0, FORMAT_BYTES, 0)
+      return buffer.toString('latin1', 0, bytesRead)
+    } finally {
+      await file.close()
+    }
   }
 
   /** Reads the file of a backup through. */

@@ -13,10 +13,10 @@ type BackupRow = operations.backups.BackupRow
  * Replaces the data of a database by that of a backup. The database is `restoring` from the beginning to the end.
  *
  * ```
- *   preparing: safety backup, file compared and staged ──commit──▶ replacing: engines stop, files change, engines start
- *        │ any failure, or a crash                                    │ a failure, or a crash
- *        ▼                                                            ▼
- *   nothing has happened                                            the same again, until it is done
+ *   preparing: file compared, safety backup, file staged ──commit──▶ replacing: engines stop, files change, engines start
+ *        │ any failure, or a crash                                      │ a failure, or a crash
+ *        ▼                                                              ▼
+ *   nothing has happened                                              the same again, until it is done
  * ```
  *
  * The commit is the moment at which the data changes hands: before it the old data is untouched, after it the new data
@@ -80,6 +80,7 @@ export class Restoring {
     }
     await store.run(operations.backups.add, { backup: safety })
     await this.#making.make(safety)
+    await this.#proveReadable(backup, safety)
     await files.stage(backup, database_id)
   }
 
@@ -90,6 +91,16 @@ export class Restoring {
     })
     if (facts.sha256 === backup.sha256) return
     throw new HomeportError('snapshot_unusable', { reason: 'its file has changed since it was made' })
+  }
+
+  /**
+   * The backup may be older than the engine that is installed now, which may be another one: what is not written as this
+   * one writes has to show that it loads, while the old data is still there.
+   */
+  async #proveReadable(backup: BackupRow, safety: operations.backups.NewBackup): Promise<void> {
+    const { files, fleet } = this.#parts
+    const [format, own] = await Promise.all([files.format(backup), files.format(safety)])
+    if (format !== own) await fleet.checkSnapshot(files.path(backup))
   }
 
   /** Clients get to the engine only after the store knows that the new data is in place. */
