@@ -25,7 +25,9 @@ export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
         <Content title={step.stepType === 'Initial' ? 'Payload' : 'Result'} value={resultOf(step)} />
         <Headers title="Headers of the request" headers={step.callHeaders} />
         <Headers title="Headers of the answer" headers={step.callResponseHeaders} />
-        <Headers title="Headers of the trigger" headers={step.headers} />
+        <Content title="Payload of the invoked run" value={step.invokedWorkflowRunBody} />
+        <Headers title="Headers of the invoked run" headers={step.invokedWorkflowRunHeaders} />
+        {step.stepType === 'Initial' ? <Headers title="Headers of the trigger" headers={step.headers} /> : null}
       </SimpleGrid>
       <Attempts step={step} />
     </Stack>
@@ -55,8 +57,11 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
           </TextLink>
         )}
       </Optional>
+      <Optional name="Waits at most">{step.waitTimeoutDuration}</Optional>
       <Optional name="Gives up">
-        {step.waitTimeoutDeadline === undefined ? undefined : <When atMs={step.waitTimeoutDeadline} />}
+        {step.waitTimeoutDeadline === undefined || state !== 'STEP_PROGRESS' ? undefined : (
+          <When atMs={step.waitTimeoutDeadline} />
+        )}
       </Optional>
       <Optional name="Given up">{step.waitTimeout === true ? 'yes, the event did not come' : undefined}</Optional>
       <Optional name="Invoked run">

@@ -1,14 +1,14 @@
 import { newId } from '../../../base/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
-import type { RunRow } from '../../../store/operations/runs.js'
+import type { Revival, RunRow } from '../../../store/operations/runs.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
-import { revivalOf } from '../../revival.js'
+import { type RevivalKind, revivalOf } from '../../revival.js'
 import type { Random } from './random.js'
 
-const CHUNK_ITEMS = 4
+const CHUNK_ITEMS = 8
 /** What an action does to a run, and which runs it can be done to. */
-const KINDS = ['cancelRuns', 'deleteDeadRuns', 'resumeRuns'] as const satisfies readonly BulkKindName[]
+const KINDS = ['cancelRuns', 'deleteDeadRuns', 'resumeRuns', 'restartRuns'] as const satisfies readonly BulkKindName[]
 type Kind = (typeof KINDS)[number]
 
 interface Part {
@@ -25,6 +25,8 @@ interface Action {
   readonly set: readonly number[]
   readonly parts: Part[]
   succeeded: number
+  /** Items that a fence has kept from starting. */
+  fenced: number
 }
 
 /** What actions see and change of the world. */
@@ -36,8 +38,8 @@ export interface BulkWorld {
   rows(): Promise<readonly RunRow[]>
   /** Runs have just been canceled. */
   canceled(runs: readonly RunRow[]): void
-  /** A dead run lives on as another one. */
-  resumed(dead: RunRow, runId: string): void
+  /** A dead run lives on as another one: where it stood, or from its payload under a message of its own. */
+  revived(dead: RunRow, revival: Revival): void
   offer(rows: readonly PendingRow[]): void
 }
 
@@ -57,7 +59,9 @@ export class BulkActions {
   /** Fixes a set of runs in any state and stores an action over it. */
   async start(): Promise<void> {
     const { random, store, accountId } = this.#world
-    const set = (await this.#world.rows()).filter(() => random.chance(0.2)).map(({ seq }) => seq)
+    // Dead letters are few, and most of what an action does is done to them.
+    const chosen = (await this.#world.rows()).filter(({ dlq_id }) => random.chance(dlq_id === null ? 0.2 : 0.9))
+    const set = chosen.map(({ seq }) => seq)
     set.sort((a, b) => a - b)
     const kind = KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
     const at = this.#world.now()
@@ -67,7 +71,7 @@ export class BulkActions {
     const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
     const { seq } = await store.run(operations.bulk.createAction, args)
     const parts = chunks.flatMap(({ items }, chunk) => halves(chunk, items))
-    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, succeeded: 0 })
+    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, succeeded: 0, fenced: 0 })
   }
 
   /** Works on the next part of some action; sometimes again on the same, as after an answer that got lost. */
@@ -76,8 +80,8 @@ export class BulkActions {
     const action = random.pick(this.#going)
     if (!action) return
     const part = action.parts.shift()
-    if (part) await this.#decide(action, part)
-    if (part && random.chance(0.1)) await this.#decide(action, part)
+    if (part) await this.#decide(action, part, 'first')
+    if (part && random.chance(0.1)) await this.#decide(action, part, 'again')
     if (action.parts.length === 0) await this.#check(action, 'finished')
   }
 
@@ -86,12 +90,25 @@ export class BulkActions {
     const { random, store, accountId } = this.#world
     const action = random.pick(this.#going)
     if (!action || action.parts.length === 0) return
+    await store.run(operations.bulk.abort, { accountId, ...this.#controlling(action) })
+    await this.#expectNothing(action, 'aborted')
+    await this.#check(action, 'aborted')
+  }
+
+  /** Holds some action up for a while. */
+  async pause(): Promise<void> {
+    const { random, store, accountId } = this.#world
+    const action = random.pick(this.#going)
+    if (!action || action.parts.length === 0) return
+    await store.run(operations.bulk.pause, { accountId, ...this.#controlling(action) })
+    await this.#expectNothing(action, 'paused')
+    await store.run(operations.bulk.resume, { accountId, ...this.#controlling(action) })
+  }
+
+  #controlling({ actionId }: Action) {
     const at = this.#world.now()
     const by = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', logId: newId('log_', at) }
-    await store.run(operations.bulk.abort, { accountId, actionId: action.actionId, by, reason: null, at })
-    const [part] = action.parts
-    if (part) await this.#expectNothing(action, part)
-    await this.#check(action, 'aborted')
+    return { actionId, by, reason: null, at }
   }
 
   /** Works on everything that is left. */
@@ -99,11 +116,13 @@ export class BulkActions {
     while (this.#going.length > 0) await this.work()
   }
 
-  async #decide(action: Action, part: Part): Promise<void> {
+  async #decide(action: Action, part: Part, time: 'first' | 'again'): Promise<void> {
     const items = action.set.slice(part.chunk * CHUNK_ITEMS + part.from, part.chunk * CHUNK_ITEMS + part.to)
     const before = (await this.#world.rows()).filter(({ seq }) => items.includes(seq))
-    const possible = before.filter((run) => isPossible(action.kind, run))
+    const fenced = before.filter((run) => isFenced(action.kind, run))
+    const possible = before.filter((run) => isPossible(action.kind, run) && !fenced.includes(run))
     const { action: row, offers } = await this.#run(action, part)
+    this.#checkFenced(action, row, time === 'first' ? fenced.length : 0)
     const succeeded = row.succeeded - action.succeeded
     if (succeeded !== possible.length) {
       throw new Error(`a part of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
@@ -113,9 +132,22 @@ export class BulkActions {
     this.#world.offer(offers)
   }
 
-  async #expectNothing(action: Action, part: Part): Promise<void> {
-    const { succeeded } = await this.#run(action, part)
-    if (succeeded.length > 0) throw new Error(`${action.actionId} went on after it was aborted`)
+  /** What a fence refuses is counted as failed, once, and stays where it is. */
+  #checkFenced(action: Action, row: operations.bulk.DecidedPart['action'], expected: number): void {
+    const refused = row.failed - action.fenced
+    if (refused !== expected) {
+      throw new Error(`a part of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
+    }
+    action.fenced = row.failed
+  }
+
+  async #expectNothing(action: Action, state: string): Promise<void> {
+    const [part] = action.parts
+    const before = action.succeeded
+    const decided = part && (await this.#run(action, part))
+    if (decided && (decided.succeeded.length > 0 || decided.action.succeeded > before)) {
+      throw new Error(`${action.actionId} went on after it was ${state}`)
+    }
   }
 
   #run(action: Action, part: Part): Promise<operations.bulk.DecidedPart> {
@@ -127,19 +159,23 @@ export class BulkActions {
       case 'deleteDeadRuns':
         return store.run(operations.bulk.deleteDeadRunsPart, args)
       case 'resumeRuns':
-        return this.#resume(args)
+        return this.#revive('resume', args)
+      case 'restartRuns':
+        return this.#revive('restart', args)
     }
   }
 
-  async #resume(args: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+  async #revive(kind: RevivalKind, args: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
     const { store, accountId } = this.#world
     const dead = await store.run(operations.bulk.revivablePart, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
-    const revivals = dead.map((run) => revivalOf('resume', run, overrides, args.at))
-    const decided = await store.run(operations.bulk.reviveRunsPart, { ...args, revivals, dueAt: args.at })
+    const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
+    const fenced = dead.filter(isBehindFence).map(({ seq }) => seq)
+    const decided = await store.run(operations.bulk.reviveRunsPart, { ...args, revivals, fenced, dueAt: args.at })
     const done = new Set(decided.succeeded)
-    for (const [index, run] of dead.entries()) {
-      if (done.has(run.seq)) this.#world.resumed(run, revivals[index]?.run.run_id ?? '')
+    for (const revival of revivals.filter(({ seq }) => done.has(seq))) {
+      const before = dead.find(({ seq }) => seq === revival.seq)
+      if (before) this.#world.revived(before, revival)
     }
     return decided
   }
@@ -159,6 +195,14 @@ export class BulkActions {
 
 function isPossible(kind: Kind, run: RunRow): boolean {
   return kind === 'cancelRuns' ? run.state === 'RUN_STARTED' : run.dlq_id !== null
+}
+
+/** In every world a fence stands before half of the runs. */
+const isBehindFence = ({ seq }: Pick<RunRow, 'seq'>): boolean => seq % 2 === 0
+
+function isFenced(kind: Kind, run: RunRow): boolean {
+  const starts = kind === 'resumeRuns' || kind === 'restartRuns'
+  return starts && run.dlq_id !== null && isBehindFence(run)
 }
 
 /** Parts do not have to be whole chunks. */

@@ -1,4 +1,4 @@
-import type { ElementRow, RunRow } from '../../../store/operations/runs.js'
+import type { ElementRow, PastAttempt, RunRow } from '../../../store/operations/runs.js'
 import type { RunState } from '../../../store/schema/runs.js'
 import { firstResults, type ListedStep } from './program.js'
 
@@ -79,6 +79,28 @@ function checkPrefix(
   const steps = elements.filter(({ kind }) => kind === 'step').map(({ message_id }) => message_id)
   const same = list.every((id, index) => id === steps[index])
   if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
+}
+
+/** How often deliveries have failed that were then made again, by message. */
+export type Failures = ReadonlyMap<string, number>
+
+/**
+ * What had failed before a delivery came through, or was ended with its run, stays in the log. That of the delivery which
+ * failed the run stands in the record of the failure, and so does that of the failure function.
+ */
+export function checkAttempts(
+  { run_id: runId, failure }: RunRow,
+  failures: Failures,
+  elements: readonly ElementRow[],
+  past: readonly PastAttempt[],
+): void {
+  const { messageId: fatal } = JSON.parse(failure ?? '{}') as { messageId?: string }
+  const reports = new Set(elements.filter(({ kind }) => kind === 'failureCall').map(({ message_id }) => message_id))
+  for (const [messageId, times] of failures) {
+    if (messageId === fatal || reports.has(messageId)) continue
+    const kept = past.filter(({ message_id }) => message_id === messageId).length
+    if (kept !== times) throw new Error(`${runId} remembers ${kept} of ${times} failures of ${messageId}`)
+  }
 }
 
 /** What the program returned is made of the first result of each step. */

@@ -4,7 +4,7 @@ import type { AttemptOutcome, Outbound, PendingMessage, Publisher, Settled } fro
 import { toPending } from '../../../queue/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
-import type { RunRow } from '../../../store/operations/runs.js'
+import type { Revival, RunRow } from '../../../store/operations/runs.js'
 import type { RunState } from '../../../store/schema/runs.js'
 import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
@@ -13,7 +13,7 @@ import { runLogs } from '../../log-runs.js'
 import { RecentLists } from '../../recent-lists.js'
 import { revivalOf } from '../../revival.js'
 import { BulkActions } from './bulk-actions.js'
-import { checkRun, type KnownRun } from './checks.js'
+import { checkAttempts, checkRun, type KnownRun } from './checks.js'
 import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
 import { randomProgram } from './program.js'
 import { type Random, seeded } from './random.js'
@@ -44,6 +44,8 @@ export class World {
   #memory = new Map<number, PendingMessage>()
   #inFlight = new Map<number, Flight>()
   #dead = 0
+  /** By `runs.seq`, then by message. */
+  readonly #failures = new Map<number, Map<string, number>>()
   /** Failure callbacks that were given up and not asked for again. */
   readonly #givenUp = new Set<string>()
 
@@ -64,7 +66,7 @@ export class World {
       now: () => clock.now(),
       rows: () => this.#rows(),
       canceled: (runs) => this.#canceled(runs),
-      resumed: (dead, runId) => this.#livesOn(dead.run_id, runId),
+      revived: (dead, revival) => this.#takenUp(dead, revival),
     })
   }
 
@@ -73,15 +75,24 @@ export class World {
     for (let move = 0; move < moves; move++) await this.#move()
   }
 
-  /** Lets everything come to its end, without further mishaps, and checks all of it. */
+  /**
+   * Lets everything come to its end, without further mishaps, and checks all of it. Runs that have died are taken up in
+   * bulk before, because there are never as many of them again.
+   */
   async finish(): Promise<void> {
+    await this.#rest()
+    for (let actions = 0; actions < 3; actions++) await this.#bulk.start()
+    await this.#rest()
+    await this.#checkReasons()
+    for (const [runId, known] of await this.#allRuns()) await this.#check(runId, known)
+  }
+
+  async #rest(): Promise<void> {
     await this.#bulk.finish()
     for (let round = 0; this.#memory.size + this.#inFlight.size > 0; round++) {
       if (round > MOST_ROUNDS) throw new Error('the world does not come to rest')
       await this.#goOn()
     }
-    await this.#checkReasons()
-    for (const [runId, known] of await this.#allRuns()) await this.#check(runId, known)
   }
 
   #witness() {
@@ -130,17 +141,21 @@ export class World {
   async #move(): Promise<void> {
     const dice = this.#random.below(100)
     if (dice < 12) return this.#trigger()
-    if (dice < 80) return this.#goOn({ mishaps: true })
-    if (dice < 85) return this.#cancel()
-    if (dice < 90) return this.#notify()
-    if (dice < 92) return this.#revive()
-    if (dice < 93) return this.#changeCallback()
-    if (dice < 95) return this.#crash()
-    if (dice < 96) return this.#bulk.start()
-    if (dice < 98) return this.#bulk.work()
-    if (dice < 99 && this.#random.chance(0.5)) return this.#bulk.abort()
+    if (dice < 74) return this.#goOn({ mishaps: true })
+    if (dice < 79) return this.#cancel()
+    if (dice < 84) return this.#notify()
+    if (dice < 85) return this.#revive()
+    if (dice < 87) return this.#changeCallback()
+    if (dice < 89) return this.#crash()
+    if (dice < 92) return this.#bulk.start()
+    if (dice < 96) return this.#bulk.work()
+    if (dice < 99) return this.#controlBulk()
     if (this.#inFlight.size === 0) return this.#checkReasons()
     return undefined
+  }
+
+  #controlBulk(): Promise<void> {
+    return this.#random.chance(0.3) ? this.#bulk.abort() : this.#bulk.pause()
   }
 
   /** Now and then under the id of another run, which starts nothing. */
@@ -200,13 +215,20 @@ export class World {
   }
 
   async #follow({ again, offers, dropGroups = [] }: Settled): Promise<void> {
-    if (again) this.#memory.set(again.seq, again)
+    if (again) this.#failedOnce(again)
     for (const group of dropGroups) this.#drop(group)
     this.#offer(offers)
     for (const run of await this.#rows(dropGroups)) {
       this.#moveTo(run.run_id, run.state)
       this.#dead++
     }
+  }
+
+  #failedOnce(message: PendingMessage): void {
+    this.#memory.set(message.seq, message)
+    const ofRun = this.#failures.get(message.groupKey ?? 0) ?? new Map<string, number>()
+    ofRun.set(message.messageId, (ofRun.get(message.messageId) ?? 0) + 1)
+    this.#failures.set(message.groupKey ?? 0, ofRun)
   }
 
   #drop(group: number): void {
@@ -264,6 +286,12 @@ export class World {
     this.#offer(result.offers)
   }
 
+  #takenUp(dead: Pick<RunRow, 'run_id'>, revival: Revival): void {
+    const { run_id: runId } = revival.run
+    if (revival.kind === 'restart') this.#known(runId).accepted.add(revival.messageId)
+    else this.#livesOn(dead.run_id, runId)
+  }
+
   /** What was acknowledged for a dead run holds for the one that takes its place. */
   #livesOn(deadId: string, runId: string): void {
     const [before, known] = [this.#known(deadId), this.#known(runId)]
@@ -292,8 +320,7 @@ export class World {
     const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
     const revival = revivalOf(this.#random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
     const result = await this.#store.run(operations.runs.revive, { accountId, revivals: [revival], dueAt: at, at })
-    if (revival.kind === 'restart') this.#known(revival.run.run_id).accepted.add(revival.messageId)
-    else this.#livesOn(dead.run_id, revival.run.run_id)
+    this.#takenUp(dead, revival)
     this.#offer(result.offers)
   }
 
@@ -347,6 +374,7 @@ export class World {
     if (!run || run.state === 'RUN_STARTED') throw new Error(`${runId} has never ended`)
     if (run.state !== known.state) throw new Error(`${runId} is ${run.state}; it became ${known.state}`)
     checkRun(run, known, page.elements)
+    checkAttempts(run, this.#failures.get(run.seq) ?? new Map(), page.elements, page.pastAttempts)
   }
 }
 
