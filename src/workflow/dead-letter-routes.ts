@@ -47,7 +47,7 @@ function readingRoutes({ store }: DeadLetterDeps): Route[] {
   return [
     route(listDeadRuns, ({ caller, query }) => letters.list(caller, query)),
     route(getDeadRun, async ({ caller, params: { dlqId } }) => {
-      const { runs } = await store.run(operations.runs.deadRuns, onlyLetter(caller.accountId, dlqId))
+      const { runs } = await store.run(operations.runs.listDead, onlyLetter(caller.accountId, dlqId))
       const [run] = runs
       if (!run) throw new HomeportError('dead_letter_not_found', { dlqId })
       return deadLetterOf(run)

@@ -119,6 +119,32 @@ describe('dead letters of runs', () => {
     expect(await api('GET', '?labeel=x')).toMatchObject({ status: 400 })
   })
 
+  it('shows payloads and headers but what is to be redacted, and no more of them at once than fit', async () => {
+    const app = await suite.host({ '/large': async () => new Response('no workflow', { status: 200 }) })
+    const { client, ended } = suite.service
+    const settings = {
+      url: `${app.url}/large`,
+      label: 'large',
+      retries: 0,
+      headers: { 'x-mine': 'yes', 'x-secret': 's' },
+    }
+    const redact = { header: ['x-secret'] }
+    for (const body of ['small', 'l'.repeat(9 * 2 ** 20), 'small']) {
+      await ended((await client.trigger({ ...settings, body, redact })).workflowRunId)
+    }
+    const filter = { label: 'large' }
+    const first = await client.dlq.list({ filter })
+    expect(first.messages.map(({ body }) => body)).toEqual(['small'])
+    const redacted = [expect.stringMatching(/^REDACTED:/)]
+    expect(first.messages[0]?.header).toMatchObject({ 'X-Mine': ['yes'], 'X-Secret': redacted })
+    const second = await client.dlq.list({ filter, cursor: first.cursor ?? '' })
+    expect(second.messages.map(({ body }) => body.length)).toEqual([9 * 2 ** 20])
+    const third = await client.dlq.list({ filter, cursor: second.cursor ?? '' })
+    expect(third.messages.map(({ body }) => body)).toEqual(['small'])
+    expect(third.cursor).toBeUndefined()
+    expect((await client.dlq.delete({ filter })).deleted).toBe(3)
+  }, 60_000)
+
   it('resumes, restarts and deletes in bulk by filter, and refuses a misspelt filter before anything is done', async () => {
     const app = await host({ '/bulk': { route: async (context) => context.run('bad', fragile().step) } })
     const url = `${app.url}/bulk`

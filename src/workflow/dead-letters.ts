@@ -1,9 +1,17 @@
 import type { Caller } from '../http/index.js'
-import type { DeadLetterSource, DeadLetterView } from '../queue/index.js'
+import {
+  bodyMembers,
+  type DeadLetterSource,
+  type DeadLetterView,
+  type HeaderMap,
+  type MessageConfig,
+  redactHeaders,
+} from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
-import type { RunRow } from '../store/operations/runs.js'
+import type { DeadLetterRow, RunRow } from '../store/operations/runs.js'
 import { cursorOf, type DeadQuery, selectorOf } from './dead-letter-filter.js'
 import { type FailureRecord, failureOf, labelsOf } from './log-runs.js'
+import type { RunMeta } from './settings.js'
 
 /** A page of failed runs. */
 export interface DeadLetterPage {
@@ -23,7 +31,7 @@ export class RunDeadLetters implements DeadLetterSource {
   async list({ accountId }: Caller, query: DeadQuery): Promise<DeadLetterPage> {
     const selector = selectorOf(accountId, query)
     if (!selector) return { messages: [] }
-    const page = await this.#store.run(operations.runs.deadRuns, selector)
+    const page = await this.#store.run(operations.runs.listDead, selector)
     return { messages: page.runs.map(deadLetterOf), ...cursorOf(page) }
   }
 }
@@ -38,15 +46,20 @@ export interface RunDeadLetter extends DeadLetterView {
 }
 
 /** Shows a failed run. */
-export function deadLetterOf(run: RunRow): RunDeadLetter {
+export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
   const failure = failureOf(run)
   const { status = 0, headers = {}, body = '', messageId = '', maxRetries = 0, callback } = failure ?? {}
   const labels = labelsOf(run)
+  // Written by this room when it accepted the trigger.
+  const { delivery } = JSON.parse(run.meta ?? '{}') as Partial<RunMeta>
+  const config = JSON.parse(delivery?.config ?? '{}') as MessageConfig
+  const header = redactHeaders(JSON.parse(delivery?.headers ?? '{}') as HeaderMap, config.redact)
   return {
     messageId,
     url: run.url,
     method: 'POST',
-    header: {},
+    header: Object.fromEntries(Object.entries(header).map(([name, values]) => [name, [...values]])),
+    ...bodyMembers(run.payload, config),
     maxRetries,
     notBefore: run.created_at,
     createdAt: run.created_at,

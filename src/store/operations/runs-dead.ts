@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../dialect.js'
 import { all, change, read, type Transaction, write } from '../operation.js'
-import { type Query, query } from '../query.js'
+import { type Building, type Query, query } from '../query.js'
 import type { FailureState } from '../schema/runs.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
 import { deliverElements } from './runs-append.js'
@@ -86,31 +86,58 @@ function matching(order: DeadRunOrder, shape: readonly ConditionName[], access: 
 }
 
 function build(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
-  const forward = order === 'earliestFirst'
-  return query<Params, RunRow>(({ db, p, d }) => {
-    let runs = db
-      .selectFrom('runs')
-      .selectAll()
-      .where('dlq_id', 'is not', null)
-      .where('account_id', '=', p.accountId)
-      .where(sql<boolean>`(finished_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
-    for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
-    const direction = forward ? 'asc' : 'desc'
-    const page = runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
-    return access === 'locking' ? d.forUpdate(page) : page
+  return query<Params, RunRow>((building) => {
+    const page = pageOf(order, shape, building).selectAll()
+    return access === 'locking' ? building.d.forUpdate(page) : page
   })
+}
+
+function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d }: Building<Params>) {
+  const forward = order === 'earliestFirst'
+  let runs = db
+    .selectFrom('runs')
+    .where('dlq_id', 'is not', null)
+    .where('account_id', '=', p.accountId)
+    .where(sql<boolean>`(finished_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
+  for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
+  const direction = forward ? 'asc' : 'desc'
+  return runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
+}
+
+/** What tells where a dead letter stands; the records of failures may be large. */
+type PlaceRow = Pick<RunRow, 'seq' | 'finished_at'>
+
+const placesByShape = new Map<string, Query<Params, PlaceRow>>()
+
+function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Params, PlaceRow> {
+  const key = `${order}:${shape.join()}`
+  const known =
+    placesByShape.get(key) ??
+    query<Params, PlaceRow>((building) => pageOf(order, shape, building).select(['seq', 'finished_at']))
+  placesByShape.set(key, known)
+  return known
+}
+
+function asked({ accountId, filter, order, limit, after }: DeadRunSelector) {
+  const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
+  const { at: afterAt, seq: afterSeq } = after ?? start
+  const labels = filter.labels?.map((label) => `|${label}|`)
+  const params = { ...filter, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
+  return { params, shape: NAMES.filter((name) => filter[name] !== undefined) }
 }
 
 /** Selects one more than a page holds, to know whether there is another page. */
 export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
-  const { accountId, filter, order, limit } = selector
-  const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
-  const { at: afterAt, seq: afterSeq } = selector.after ?? start
-  const labels = filter.labels?.map((label) => `|${label}|`)
-  const params = { ...filter, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
-  const shape = NAMES.filter((name) => filter[name] !== undefined)
-  const rows = yield* all(matching(order, shape, access), params)
-  return { runs: rows.slice(0, limit), more: rows.length > limit }
+  const { params, shape } = asked(selector)
+  const rows = yield* all(matching(selector.order, shape, access), params)
+  return { runs: rows.slice(0, selector.limit), more: rows.length > selector.limit }
+}
+
+/** The places of a page of dead letters, in its order. */
+export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: PlaceRow[]; more: boolean }> {
+  const { params, shape } = asked(selector)
+  const rows = yield* all(places(selector.order, shape), params)
+  return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }
 
 /** A page of dead letters. */
@@ -146,10 +173,10 @@ export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelect
   seqs: number[]
   next: DeadRunPlace | undefined
 }> {
-  const { runs, more } = yield* selectDead(selector, 'reading')
-  const last = runs.at(-1)
+  const { places, more } = yield* selectPlaces(selector)
+  const last = places.at(-1)
   const next = more && last ? { at: last.finished_at ?? 0, seq: last.seq } : undefined
-  return { seqs: runs.map((run) => run.seq), next }
+  return { seqs: places.map(({ seq }) => seq), next }
 })
 
 /** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */

@@ -15,6 +15,7 @@ export {
   type OneDeadRun,
   retryCallback,
 } from './runs-dead.js'
+export { type DeadLetterRow, listDead } from './runs-dead-list.js'
 export { type FinishRunArgs, type FinishRunResult, finishRun } from './runs-finish.js'
 export {
   type CancelOfRuns,
