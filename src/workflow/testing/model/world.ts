@@ -1,6 +1,6 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
-import type { AttemptOutcome, Outbound, PendingMessage, Publisher, Settled } from '../../../queue/index.js'
+import type { AttemptOutcome, Outbound, PendingMessage, Settled } from '../../../queue/index.js'
 import { toPending } from '../../../queue/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
@@ -17,6 +17,7 @@ import { checkAttempts, checkRun, type KnownRun } from './checks.js'
 import { answer, type EndpointDeps, triggerItem } from './endpoint.js'
 import { randomProgram } from './program.js'
 import { type Random, seeded } from './random.js'
+import { publisherOf, withoutPatience } from './stage.js'
 
 interface Flight {
   readonly message: PendingMessage
@@ -376,25 +377,4 @@ export class World {
     checkRun(run, known, page.elements)
     checkAttempts(run, this.#failures.get(run.seq) ?? new Map(), page.elements, page.pastAttempts)
   }
-}
-
-/** One thing happens after the other here: what waits for company would wait in vain. */
-function withoutPatience(store: Store): Store {
-  return {
-    run: (operation, args) => store.run({ ...operation, patienceMs: 0 }, args),
-    describe: () => store.describe(),
-    close: () => store.close(),
-  }
-}
-
-function publisherOf(accountId: string): Publisher {
-  const caller = {
-    accountId,
-    email: 'model@example.com',
-    accountType: 'paid',
-    source: 'QUEUE_TOKEN',
-    access: 'write',
-    ip: '::1',
-  } as const
-  return { caller, ip: '::1' }
 }
