@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 const shared = {
@@ -21,8 +22,9 @@ const WITHOUT_BUILD = ['test/house/**/*.test.ts', 'test/support/**/*.test.ts']
 /** Two projects, so that only the tests which talk to `dist/` pay for building it. */
 export default defineConfig({
   test: {
-    // One more than most machines have cores to spare: many tests wait for a server, a browser or a disk.
-    maxWorkers: 3,
+    // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
+    // are stretches of ports (`test/support/ports.ts`).
+    maxWorkers: Math.min(8, Math.max(4, availableParallelism())),
     projects: [
       {
         test: {

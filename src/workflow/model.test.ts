@@ -17,7 +17,7 @@ async function play(store: Store, seed: number, moves: number): Promise<void> {
 }
 
 describeOnEveryStore('worlds of runs, played at random', (openStoreHere, { kind }) => {
-  const seeds = kind === 'sqlite' ? 6 : 2
+  const seeds = kind === 'sqlite' ? 4 : 2
 
   it('keep every promise', async () => {
     const store = await openStoreHere()

@@ -12,8 +12,8 @@
  * Every `openStore()` opens a new, empty store; it costs two threads or a database, so a suite that can share one
  * opens it in `beforeAll` and gives each test an account of its own. `openStore(place)` opens the same store again:
  * `place = await newPlace()`, open, close, open. Whatever is still open after the suite is closed, and the places are
- * deleted. The PostgreSQL server starts when the first suite of a run asks for it and ends with the run, even when the
- * run is killed.
+ * deleted. A new PostgreSQL database is a copy of one that has the whole schema already; only `newPlace()` holds nothing
+ * yet. The server starts when the first suite of a run asks for it and ends with the run, even when the run is killed.
  */
 import { basename } from 'node:path'
 import { afterAll, describe, inject } from 'vitest'
@@ -57,14 +57,15 @@ export function describeOnStore(kind: StoreKind, name: string, suite: Suite, mod
   describe(`${name} on ${kind}`, () => {
     const open: Store[] = []
     const databases: string[] = []
-    const newPlace = async (): Promise<StorePlace> => {
+    const makePlace = async (schema: 'empty' | 'migrated'): Promise<StorePlace> => {
       if (kind === 'sqlite') return { location: 'sqlite', dataDir: tempDir() }
-      const location = await askBroker('POST', '/')
+      const location = await askBroker('POST', `/${schema}`)
       databases.push(location)
       return { location, dataDir: '' }
     }
+    const newPlace = () => makePlace('empty')
     const openHere: OpenStore = async (place, onFailure = () => undefined) => {
-      const store = await openStore({ ...(place ?? (await newPlace())), modules, onFailure })
+      const store = await openStore({ ...(place ?? (await makePlace('migrated'))), modules, onFailure })
       open.push(store)
       return store
     }
