@@ -43,7 +43,7 @@ async function open(): Promise<ServerCertificate> {
   return source
 }
 
-const textOf = (fields: object): string => ('err' in fields ? String(fields.err) : '')
+const textOf = (fields: object): string => ('error' in fields ? String(fields.error) : '')
 
 describe('a certificate of the operator', () => {
   it('is read again when its files are replaced', async () => {
