@@ -30,8 +30,8 @@ if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
 /** So long operations of the background share a transaction while nobody else comes. */
 const LONGEST_TURN_MS = 8
-/** An operation of the background takes about so long. */
-const PIECE_MS = 3
+/** A commit that takes so long costs others as much as an operation of the background. */
+const SLOW_COMMIT_MS = 2
 let engine: SqliteEngine | undefined
 
 /** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
@@ -62,7 +62,7 @@ let isClosing = false
 function receive(first: ToThread): void {
   takeMessages(first)
   while (urgent.length > 0 || folding === 'asked' || folding === 'next' || isBackgroundDue()) {
-    if (!isBackgroundDue() || keepableMs() < PIECE_MS) run(urgent.splice(0))
+    if (!isCommitShared()) run(urgent.splice(0))
     goOnFolding()
     if (settings.access === 'read') run(background.splice(0, 1))
     else if (isBackgroundDue()) runShared()
@@ -72,11 +72,11 @@ function receive(first: ToThread): void {
 }
 
 /**
- * So long others may be kept for the background that goes into the same commit: on a disk whose commits take long, one
- * more for each of both would keep everybody longer. On a fast disk nobody is kept.
+ * Whether an operation of the background goes into the commit of those who wait: on a slow disk, one more for each of
+ * both would keep everybody longer.
  */
-function keepableMs(): number {
-  return settings.access === 'write' ? Math.min(2 * open().commitMs, LONGEST_TURN_MS) : 0
+function isCommitShared(): boolean {
+  return settings.access === 'write' && isBackgroundDue() && open().commitMs >= SLOW_COMMIT_MS
 }
 
 function isBackgroundDue(): boolean {
@@ -141,17 +141,12 @@ function runShared(): void {
  */
 function* turnsOfBackground(): Generator<Turn> {
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
-  const began = performance.now()
+  const until = performance.now() + LONGEST_TURN_MS
   do {
     yield { kind: 'bare', calls: background.splice(0, 1) }
     takeMessages(nextMessage())
-  } while (isBackgroundDue() && performance.now() - began < allowedMs())
+  } while (isBackgroundDue() && urgent.length === 0 && performance.now() < until)
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
-}
-
-/** When another operation of the background may still begin in a turn; where others wait, it has to end in time. */
-function allowedMs(): number {
-  return urgent.length === 0 ? LONGEST_TURN_MS : keepableMs() - PIECE_MS
 }
 
 function answerCalls(calls: readonly Call[], outcomes: readonly Outcome[]): void {
