@@ -11,7 +11,7 @@ it('puts a body of megabytes together as it was sent', async () => {
   const sent = Buffer.alloc(5_000_001, 'a number of letters that is no power of two')
   const received = new Promise<Uint8Array>((resolve, reject) => {
     server.once('request', (request: IncomingMessage, response) => {
-      readBody(request, sent.byteLength)
+      readBody(request, { bytes: sent.byteLength, ms: 60_000 })
         .then(resolve, reject)
         .finally(() => response.end())
     })
