@@ -165,7 +165,10 @@ export class Engine implements Service {
     })
   }
 
-  /** Many offers and outcomes of one tick are worth one look. */
+  /**
+   * Many offers and outcomes of one tick are worth one look, at its end: by then those who wait for answers have them, and
+   * take them in while requests are built.
+   */
   #planPump(): void {
     if (this.#pumpPlanned || this.#phase !== 'running') return
     this.#pumpPlanned = true
