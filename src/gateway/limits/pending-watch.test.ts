@@ -29,6 +29,11 @@ const pendingOf = async (rig: Rig): Promise<number> => {
   return Number((body as { result: [number] }).result[0])
 }
 
+const idsOf = async (rig: Rig, consumer: string, count: number): Promise<string[]> => {
+  const { body } = await run(rig, 'XPENDING', 'stream', 'group', '-', '+', count, consumer)
+  return (body as { result: [string][] }).result.map(([id]) => id)
+}
+
 const refusal = (pending: number, requested: number, key = 'stream'): string =>
   `ERR XReadGroup is cancelled. Pending Entries List limit per consumer is about to be reached. Limit: ${LIMIT}, ` +
   `Current PEL size: ${pending}, Requested Read: ${requested}, Key: ${key}, Group: group, Consumer: worker.`
@@ -121,13 +126,26 @@ describe('the pending entries of a consumer', () => {
     })
   })
 
-  it('are looked up again after a claim', async () => {
-    const rig = await withStream(1_001)
-    expect((await read(rig, 500)).status).toBe(200)
+  it('are not passed by claims either, of which only what others have counts', async () => {
+    const rig = await withStream(1_400)
+    expect((await read(rig, 900)).status).toBe(200)
     const other = ['XREADGROUP', 'GROUP', 'group', 'second', 'COUNT', 500, 'STREAMS', 'stream', '>']
     expect((await run(rig, ...other)).status).toBe(200)
-    expect((await run(rig, 'XAUTOCLAIM', 'stream', 'group', 'worker', 0, 0, 'COUNT', 1_000)).status).toBe(200)
-    expect(await read(rig, 1)).toEqual({ status: 400, body: { error: refusal(1_000, 1) } })
+    const autoclaim = (count: number): Promise<Answer> =>
+      run(rig, 'XAUTOCLAIM', 'stream', 'group', 'worker', 0, 0, 'COUNT', count, 'JUSTID')
+    const text = refusal(900, 1_001).replace('XReadGroup', 'XAutoClaim')
+    expect(await autoclaim(1_001)).toEqual({ status: 400, body: { error: text } })
+    expect((await autoclaim(1_000)).status).toBe(200)
+    expect(await read(rig, 1)).toEqual({ status: 200, body: { result: null } })
+    const ids = await idsOf(rig, 'worker', 1_000)
+    const claimed = [...ids.slice(0, 100), ...(await idsOf(rig, 'second', 1))]
+    expect((await run(rig, 'XCLAIM', 'stream', 'group', 'worker', 0, ...ids.slice(0, 100))).status).toBe(200)
+    const refused = refusal(1_000, 101).replace('XReadGroup', 'XClaim')
+    expect(await run(rig, 'XCLAIM', 'stream', 'group', 'worker', 0, ...claimed)).toEqual({
+      status: 400,
+      body: { error: refused },
+    })
+    expect((await idsOf(rig, 'worker', 2_000)).length).toBe(LIMIT)
   })
 
   it('cost no question while a consumer stays far from the limit', async () => {

@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors.js'
 import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
 import type { AskEngine } from './engine-questions.js'
+import { addedBy, type GroupClaim, groupClaimOf } from './group-claim.js'
 
 /** Most entries that one consumer of a group may have been given and not acknowledged, on every plan (reference redis 2.2). */
 const MAX_PENDING_ENTRIES = 1_000
@@ -33,11 +34,11 @@ interface GroupRead extends Consumer {
 /**
  * Keeps what a consumer has pending within `MAX_PENDING_ENTRIES`, without asking the engine for every XREADGROUP.
  *
- * A read cannot add more than it asks for. So of each consumer an upper bound is remembered, and only a read that might
- * take it over the limit waits until the engine has been asked what is pending in truth and how much there is to read.
- * Claims by others make the bound worthless and are followed by such a question.
+ * A read or a claim cannot add more than it asks for. So of each consumer an upper bound is remembered, and only what might
+ * take it over the limit waits until the engine has been asked what is pending in truth, and how much there is to read, or
+ * how many of the claimed entries others have.
  *
- * What stays possible: a consumer may pass the limit by one claim or one script.
+ * What stays possible: a consumer may pass the limit by one script.
  */
 export class PendingWatch {
   readonly #bounds = new Map<string, number>()
@@ -52,18 +53,21 @@ export class PendingWatch {
     ask: AskEngine,
     batch: ReadBatch = new Map(),
   ): HomeportError | undefined | Promise<HomeportError | undefined> {
-    const [name = '', key, group, consumer] = args
-    if (name.toString().toUpperCase() !== 'XREADGROUP') {
-      if (key !== undefined && group !== undefined && consumer !== undefined) {
-        this.#bounds.delete(nameOf({ key, group, consumer }))
-      }
-      return undefined
-    }
+    if (args[0]?.toString().toUpperCase() !== 'XREADGROUP') return this.#inspectClaim(groupClaimOf(args), ask, batch)
     const doubtful = groupReadsOf(args).filter((read) => !this.#passes(read, batch))
     return doubtful.length === 0 ? undefined : this.#decideAll(doubtful, ask, batch)
   }
 
-  #passes(read: GroupRead, batch: ReadBatch): boolean {
+  #inspectClaim(
+    claim: GroupClaim | undefined,
+    ask: AskEngine,
+    batch: ReadBatch,
+  ): undefined | Promise<HomeportError | undefined> {
+    if (!claim || this.#passes(claim, batch)) return undefined
+    return this.#decideClaim(claim, ask, batch).catch(lostOrThrow)
+  }
+
+  #passes(read: Consumer & { readonly count: number }, batch: ReadBatch): boolean {
     const name = nameOf(read)
     const bound = this.#bounds.get(name)
     if (bound === undefined || bound + read.count > MAX_PENDING_ENTRIES) return false
@@ -72,14 +76,21 @@ export class PendingWatch {
     return true
   }
 
-  async #decideAll(reads: readonly GroupRead[], ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
-    try {
-      const verdicts = await Promise.all(reads.map((read) => this.#decide(read, ask, batch)))
-      return verdicts.find((verdict) => verdict !== undefined)
-    } catch (lost) {
-      if (lost instanceof HomeportError) return lost
-      throw lost
-    }
+  #decideAll(reads: readonly GroupRead[], ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
+    const verdicts = Promise.all(reads.map((read) => this.#decide(read, ask, batch)))
+    return verdicts.then((all) => all.find((verdict) => verdict !== undefined)).catch(lostOrThrow)
+  }
+
+  async #decideClaim(claim: GroupClaim, ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
+    const { key, group, consumer, count } = claim
+    const name = nameOf(claim)
+    const promised = batch.get(name) ?? 0
+    const pending = pendingOf(await ask(encodeCommand(['XINFO', 'CONSUMERS', key, group])), consumer) + promised
+    const added = pending + count <= MAX_PENDING_ENTRIES ? count : await addedBy(claim, ask)
+    if (pending + added > MAX_PENDING_ENTRIES) return tooMany(claim, pending, added)
+    this.#remember(name, pending + added)
+    batch.set(name, promised + added)
+    return undefined
   }
 
   async #decide(read: GroupRead, ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
@@ -113,9 +124,14 @@ export class PendingWatch {
   }
 }
 
-function tooMany(read: GroupRead, pendingEntries: number, added: number): HomeportError {
+function lostOrThrow(error: unknown): HomeportError {
+  if (error instanceof HomeportError) return error
+  throw error
+}
+
+function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: number): HomeportError {
   return new HomeportError('pending_entries', {
-    ...{ limit: MAX_PENDING_ENTRIES, pendingEntries },
+    ...{ command: 'name' in read ? read.name : 'XREADGROUP', limit: MAX_PENDING_ENTRIES, pendingEntries },
     requested: Number.isFinite(read.count) ? read.count : added,
     ...{ key: shown(read.key), group: shown(read.group), consumer: shown(read.consumer) },
   })
