@@ -3,8 +3,10 @@
  * an engine would say it: `[least, most]`.
  */
 const ARITIES: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  AUTH: [2, Infinity],
   READONLY: [1, 1],
   READWRITE: [1, 1],
+  RESET: [1, 1],
   SELECT: [2, 2],
   'CLIENT|CAPA': [3, Infinity],
   'CLIENT|GETNAME': [2, 2],

@@ -8,6 +8,8 @@ const CR = 13
 export type Place =
   /** A reply of ours stands before that element; what it answers is done when the transaction has been. */
   | { readonly kind: 'own'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
+  /** The same in place of that element. */
+  | { readonly kind: 'instead'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
   /** That element is changed. */
   | { readonly kind: 'changed'; readonly at: number; readonly change: (element: Buffer) => Buffer }
 
@@ -23,8 +25,9 @@ export async function fillTransactionReply(reply: Buffer, places: readonly Place
   for (const place of places) {
     for (const element of elements.slice(next, place.at)) filled.push(element)
     next = place.at
-    if (place.kind === 'own') filled.push(await place.answer())
-    else filled.push(...elements.slice(next, ++next).map(place.change))
+    if (place.kind !== 'changed') filled.push(await place.answer())
+    else filled.push(...elements.slice(next, next + 1).map(place.change))
+    if (place.kind !== 'own') next++
   }
   return encodeArray([...filled, ...elements.slice(next)])
 }

@@ -102,6 +102,11 @@ export class EngineLink {
     this.#gate = this.#newGate()
   }
 
+  /** What replies are held against, unless somebody streams. */
+  get replyLimits(): ReplyLimits {
+    return this.#options.replyLimits ?? NO_REPLY_LIMITS
+  }
+
   get isClosed(): boolean {
     return this.#state.kind === 'closed'
   }
@@ -321,7 +326,7 @@ export class EngineLink {
   }
 
   #newGate(): ReplyGate {
-    return new ReplyGate(this.#pending, this.#options.replyLimits ?? NO_REPLY_LIMITS)
+    return new ReplyGate(this.#pending, this.replyLimits)
   }
 
   #onEnd(socket: Socket, cause: Error | undefined): void {

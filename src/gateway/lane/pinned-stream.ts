@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { encodeTextCommand } from '../resp/encode.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
+import { ExecWatch, type FillReply } from './exec-watch.js'
+import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 
 /** A command that no engine knows. Its reply is an error with our nonce in it, in every state of a connection. */
 const MARK = 'HOMEPORT.MARK'
@@ -10,6 +12,8 @@ export const POISON = encodeTextCommand([MARK])
 
 /** In the lines of MONITOR, the path of the socket that a command came through. */
 const MONITOR_SOURCE = /^(\+\d+\.\d+ \[\d+ )unix:[^\]]*\]/
+/** What a line of MONITOR begins with; no other simple string of an engine does. */
+const MONITOR_LINE = /^\+\d+\.\d+ \[/
 
 /** What may be done to whole frames on their way to the client. */
 export type FrameFilter = (frame: Buffer) => Buffer
@@ -37,6 +41,7 @@ const LONGEST_CONFIRMATION_HEAD_BYTES = 32
 const REMAINING = /:(\d+)\r\n$/
 const LONGEST_REMAINING_BYTES = 24
 
+const PUSH = 0x3e
 /** What an engine sends on its own accord, or in confirmation, to a client that speaks RESP2. */
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
@@ -59,8 +64,12 @@ export class PinnedStream {
   #marks: Mark[] = []
   /** What the next reply goes through that is a text or an error. */
   #textFilter: FrameFilter | undefined
-  /** The version of the protocol of a client that wants no replies. */
-  #mutedFor: 2 | 3 | undefined
+  readonly #protocol: 2 | 3
+  /** Whether the client wants no replies, or not the next one. */
+  #replies: 'on' | 'off' | 'skip' = 'on'
+  readonly #exec = new ExecWatch()
+  /** Frames behind a reply that is being filled. */
+  #late: Buffer[] | undefined
   /** Channels and patterns, as the last confirmation told; shard channels are counted by themselves. */
   #channels = 0
   #shardChannels = 0
@@ -68,8 +77,10 @@ export class PinnedStream {
   /** The beginning of the present frame has been passed on already, so its rest is too. */
   #passing = false
 
-  constructor(ends: PinnedEnds) {
+  /** The client speaks `protocol`. */
+  constructor(ends: PinnedEnds, protocol: 2 | 3) {
     this.#ends = ends
+    this.#protocol = protocol
   }
 
   /** Whether something was subscribed when `subscriptions` last resolved. */
@@ -82,12 +93,34 @@ export class PinnedStream {
     this.#filter = filter
   }
 
-  /**
-   * From the next frame on, only what is no reply is passed on, to a client that speaks this version of the protocol;
-   * with `undefined` everything.
-   */
-  muteReplies(protocol: 2 | 3 | undefined): void {
-    this.#mutedFor = protocol
+  /** From the next frame on, only what is no reply is passed on, or everything. */
+  muteReplies(muted: boolean): void {
+    this.#replies = muted ? 'off' : 'on'
+  }
+
+  /** The next reply is left out, unless all are. `false`: it is not, after all. */
+  skipReply(skipped: boolean): void {
+    if (this.#replies !== 'off') this.#replies = skipped ? 'skip' : 'on'
+  }
+
+  /** The command that is sent next is MULTI. The reply to its EXEC goes through `fill`, and what follows waits for it. */
+  openTransaction(fill: FillReply): void {
+    this.#mark(() => this.#exec.begin(fill))
+  }
+
+  /** The same for a transaction that is open already, while nothing is owed. */
+  resumeTransaction(fill: FillReply): void {
+    this.#exec.resume(fill)
+  }
+
+  /** Resolves when the reply to EXEC, which was the last command, has been filled and passed on. */
+  executed(): Promise<void> {
+    return new Promise((resolve) =>
+      this.#mark(() => {
+        this.#exec.end()
+        resolve()
+      }),
+    )
   }
 
   /** Puts a reply of ours behind the replies of everything sent so far. Discards an open transaction. */
@@ -116,6 +149,22 @@ export class PinnedStream {
     this.#ends.toEngine(Buffer.from(encodeTextCommand([MARK, nonce])))
   }
 
+  /** What holds replies against `limits` before they come here. A subscriber that speaks RESP2 gets nothing but messages. */
+  behind(limits: ReplyLimits): ReplyGate {
+    const getsReplies = (): boolean => this.#protocol === 3 || !this.isSubscribed
+    const taker = {
+      isEmpty: false,
+      headCount: Number.POSITIVE_INFINITY,
+      deliver: (chunk: Buffer, start: number, end: number) => this.push(chunk.subarray(start, end)),
+    }
+    return new ReplyGate(taker, {
+      reword: limits.reword,
+      get maxReplyBytes() {
+        return getsReplies() ? limits.maxReplyBytes : Number.POSITIVE_INFINITY
+      },
+    })
+  }
+
   /** Takes what the engine sent. @throws ReplyFormatError */
   push(chunk: Buffer): void {
     let from = 0
@@ -137,6 +186,10 @@ export class PinnedStream {
   }
 
   #emit(frame: Buffer): void {
+    if (this.#late) {
+      this.#late.push(frame)
+      return
+    }
     const mark = this.#marks[0]
     if (mark && frame[0] === 0x2d && frame.includes(mark.nonce)) {
       this.#marks.shift()
@@ -144,17 +197,37 @@ export class PinnedStream {
       return
     }
     this.#noteSubscriptions(frame)
-    this.#pass(this.#filtered(frame))
+    const fill = this.#exec.isWatching && this.#mayBeReply(frame) ? this.#exec.see(frame) : undefined
+    if (fill) void this.#fill(frame, fill)
+    else this.#pass(this.#filtered(frame))
+  }
+
+  /** What comes meanwhile has to wait. */
+  async #fill(reply: Buffer, fill: FillReply): Promise<void> {
+    this.#late = []
+    this.#pass(await fill(reply))
+    const late = this.#late
+    this.#late = undefined
+    for (const frame of late) this.#emit(frame)
   }
 
   /** Whether frames have to be whole. */
   get #inspects(): boolean {
     const filters = this.#filter !== undefined || this.#textFilter !== undefined
-    return filters || this.#mutedFor !== undefined || this.#marks.length > 0
+    const waits = this.#marks.length > 0 || this.#exec.isWatching || this.#late !== undefined
+    return filters || waits || this.#replies !== 'on'
   }
 
   #pass(frame: Buffer): void {
-    if (this.#mutedFor === undefined || isUnasked(frame, this.#mutedFor)) this.#ends.toClient(frame)
+    if (this.#replies === 'on' || isUnasked(frame, this.#protocol)) this.#ends.toClient(frame)
+    else if (this.#replies === 'skip' && this.#mayBeReply(frame)) this.#replies = 'on'
+    else if (this.#replies === 'skip') this.#ends.toClient(frame)
+  }
+
+  /** Inside of a transaction in RESP2 nothing is subscribed, so there everything is a reply that is no line of MONITOR. */
+  #mayBeReply(frame: Buffer): boolean {
+    if (this.#protocol === 3 && frame[0] === PUSH) return false
+    return !MONITOR_LINE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
   }
 
   #filtered(frame: Buffer): Buffer {
@@ -176,5 +249,5 @@ export class PinnedStream {
 }
 
 function isUnasked(frame: Buffer, protocol: 2 | 3): boolean {
-  return protocol === 3 ? frame[0] === 0x3e : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+  return protocol === 3 ? frame[0] === PUSH : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
 }

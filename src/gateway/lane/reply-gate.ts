@@ -19,9 +19,13 @@ export const NO_REPLY_LIMITS: ReplyLimits = {
   reword: () => undefined,
 }
 
+/** Who gets the replies of an engine. */
+export type ReplyTaker = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver'>
+
 /** Where the engine's wording stands in an error that names a script before it. */
 const LONGEST_ERROR_BYTES = 512
 const MINUS = 0x2d
+const PUSH = 0x3e
 const LF = 10
 const EMPTY = Buffer.alloc(0)
 
@@ -35,7 +39,7 @@ const EMPTY = Buffer.alloc(0)
  *   or until it is too long, so at most one limit's worth of bytes waits on a connection.
  */
 export class ReplyGate {
-  readonly #pending: PendingReplies
+  readonly #pending: ReplyTaker
   readonly #limits: ReplyLimits
   readonly #framer = new ReplyFramer()
   /** An error whose line has not ended. */
@@ -46,7 +50,7 @@ export class ReplyGate {
   /** Bytes so far of a reply that is held or dropped. */
   #bytes = 0
 
-  constructor(pending: PendingReplies, limits: ReplyLimits) {
+  constructor(pending: ReplyTaker, limits: ReplyLimits) {
     this.#pending = pending
     this.#limits = limits
   }
@@ -94,12 +98,12 @@ export class ReplyGate {
    */
   #pass(chunk: Buffer, start: number): number {
     const { maxReplyBytes } = this.#limits
-    const mayBeTooLong = chunk.length - start > maxReplyBytes
+    const mayBeTooLong = chunk.length - start > maxReplyBytes && chunk[start] !== PUSH
     const end = this.#framer.scan(chunk, start, mayBeTooLong ? 1 : this.#pending.headCount)
     const { completed, midReply, replyStart } = this.#framer
     const isTooLong = mayBeTooLong && completed === 1 && end - start > maxReplyBytes && this.#middle === 'none'
     if (completed > 0) this.#middle = 'none'
-    if (midReply && this.#middle === 'none') this.#middle = this.#fateOfBegun()
+    if (midReply && this.#middle === 'none') this.#middle = this.#fateOfBegun(chunk[replyStart])
     const passedEnd = this.#middle === 'holding' || this.#middle === 'dropping' ? replyStart : end
     if (isTooLong) this.#refuse(end - start)
     else if (start < passedEnd) this.#pending.deliver(chunk, start, passedEnd, completed)
@@ -107,9 +111,11 @@ export class ReplyGate {
     return end
   }
 
-  #fateOfBegun(): 'streaming' | 'holding' | 'dropping' {
+  /** What the engine says on its own accord is no reply and may be as long as it is. */
+  #fateOfBegun(type: number | undefined): 'streaming' | 'holding' | 'dropping' {
     const { maxReplyBytes } = this.#limits
     const { bulkBytes } = this.#framer
+    if (type === PUSH) return 'streaming'
     if (bulkBytes > maxReplyBytes) return 'dropping'
     return bulkBytes > 0 || maxReplyBytes === Number.POSITIVE_INFINITY ? 'streaming' : 'holding'
   }

@@ -13,6 +13,7 @@ import { EntryWatch, type Growth } from './entry-watch.js'
 import { growthOf, inspectKeys } from './inspect.js'
 import { PendingWatch, type ReadBatch } from './pending-watch.js'
 import { ScriptWatch } from './script-watch.js'
+import { uploadGrowth } from './upload.js'
 
 /** What a guard asks of its surroundings. */
 export interface GuardOptions {
@@ -149,27 +150,20 @@ export class DatabaseGuard {
   }
 
   /**
-   * The same for a command with one key that is passed on as it comes. `args` are its name and that key; of its length
-   * and that of its longest value is told what is known.
+   * The same for a command that is passed on as it comes (`isUploadable`). `before` are the arguments in front of its
+   * large one; of its length and that of this argument is told what is known.
    */
   inspectUpload(
     command: ServedCommand,
-    args: readonly [name: Buffer, key: Buffer],
+    before: readonly Argument[],
     { bytes, valueBytes }: { readonly bytes: number; readonly valueBytes: number },
     ask: AskEngine,
   ): Verdict | Promise<Verdict> {
-    const refusal = this.#refusal(command) ?? inspectKeys(command, args, bytes)
+    const refusal = this.#refusal(command) ?? inspectKeys(command, before, bytes)
     if (refusal || this.entries.limitBytes === Number.POSITIVE_INFINITY) return refusal
-    const growth: Growth = {
-      key: args[1],
-      ...(command.effect === 'grows' ? { how: 'adds', bytes } : { how: 'makes', bytes: valueBytes }),
-    }
-    const size = this.entries.admitUpload(growth, ask)
-    if (typeof size === 'number') return this.#entryVerdict([size])
-    return size.then(
-      (actual) => this.#entryVerdict([actual]),
-      (lost: HomeportError) => lost,
-    )
+    const admit = (growth: Growth): number | Promise<number> =>
+      command.effect === 'script' ? this.entries.admit(growth, ask) : this.entries.admitUpload(growth, ask)
+    return this.#verdictOf(uploadGrowth(command, before, bytes, valueBytes).map(admit))
   }
 
   #reword(error: string): Buffer | undefined {
@@ -199,7 +193,10 @@ export class DatabaseGuard {
   ): Verdict | Promise<Verdict> {
     const { entries } = this
     if (command.access !== 'write' || entries.limitBytes === Number.POSITIVE_INFINITY) return undefined
-    const outcomes = growthOf(command, args, bytes).map((growth) => entries.admit(growth, ask))
+    return this.#verdictOf(growthOf(command, args, bytes).map((growth) => entries.admit(growth, ask)))
+  }
+
+  #verdictOf(outcomes: readonly (number | Promise<number>)[]): Verdict | Promise<Verdict> {
     const asked = outcomes.filter((outcome) => typeof outcome !== 'number')
     if (asked.length === 0) return this.#entryVerdict(outcomes)
     return Promise.all(outcomes).then(

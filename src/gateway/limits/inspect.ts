@@ -7,8 +7,8 @@ import type { Growth } from './entry-watch.js'
 /** Longest key, bytes, on every plan (reference redis 2.2). A command that is not longer cannot hold a longer key. */
 export const MAX_KEY_BYTES = 32 * 1024
 
-/** A command that adds to entries what stood elsewhere, or a script, is taken to add so much to each. */
-const UNSEEN_BYTES = 16 * 1024
+/** A command that adds to entries what stood elsewhere, or a script, is taken to add so much to each; bytes. */
+export const UNSEEN_BYTES = 16 * 1024
 
 /** Refuses a command with a key that is too long. */
 export function inspectKeys(

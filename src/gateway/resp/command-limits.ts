@@ -24,7 +24,7 @@ export const LIMITS_BEFORE_LOGIN: CommandLimits = {
 /** What a client may send after login. */
 export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
   return {
-    maxArguments: 1_048_576,
+    maxArguments: 2 ** 31 - 1,
     maxArgumentBytes: 512 * 1024 * 1024,
     maxRequestBytes,
     largeArgumentBytes: 1024 * 1024,

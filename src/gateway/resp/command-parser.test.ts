@@ -118,7 +118,7 @@ describe('the command parser', () => {
   it.each([
     ['*x\r\n', 'Protocol error: invalid multibulk length'],
     ['*01\r\n', 'Protocol error: invalid multibulk length'],
-    ['*2000000\r\n', 'Protocol error: invalid multibulk length'],
+    ['*2147483648\r\n', 'Protocol error: invalid multibulk length'],
     ['*1\r\n:1\r\n', "Protocol error: expected '$', got ':'"],
     ['*1\r\n$-1\r\n', 'Protocol error: invalid bulk length'],
     ['*1\r\n$600000000\r\n', 'Protocol error: invalid bulk length'],

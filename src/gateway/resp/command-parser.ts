@@ -55,6 +55,8 @@ export class CommandParser {
   argumentCount = 0
   /** Length of the last `oversize` or `large` command. */
   actualBytes = 0
+  /** Which argument the last `large` command was announced for; its name is number 0. */
+  largeIndex = 0
   /** Why the last outcome was `broken`. */
   problem = ''
 
@@ -299,6 +301,7 @@ export class CommandParser {
 
   #announce(): 'large' {
     this.actualBytes = this.#commandBytes
+    this.largeIndex = this.argumentCount - this.#argumentsLeft
     this.#handOut()
     return 'large'
   }

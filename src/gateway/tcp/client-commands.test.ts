@@ -51,6 +51,34 @@ describe('CLIENT KILL', () => {
   })
 })
 
+describe('a CLIENT command with an argument that means nothing', () => {
+  it('is answered as an engine does, also where the number is written in another way', async () => {
+    const raw = await client()
+    const unknownUser = "-ERR No such user 'nosuch'\r\n"
+    await raw.send('CLIENT KILL USER nosuch\r\nCLIENT KILL USER nosuch ID x\r\n').expect(unknownUser.repeat(2))
+    await raw.send('CLIENT KILL USER default_ro\r\n').expect(':0\r\n')
+    for (const id of ['01', '+1', '0x10', '1e3', '0', '-1', '9223372036854775808']) {
+      await raw.send(`CLIENT KILL ID ${id}\r\n`).expect('-ERR client-id should be greater than 0\r\n')
+    }
+    await raw.send('CLIENT LIST ID 0 -1\r\nCLIENT LIST ID 1.0\r\n').expect('$0\r\n\r\n-ERR Invalid client ID\r\n')
+    const noInteger = '-ERR value is not an integer or out of range\r\n'
+    await raw.send('SELECT 00\r\nSELECT 9223372036854775808\r\nSELECT -0\r\n').expect(noInteger.repeat(3))
+    await raw
+      .send('SELECT 2147483648\r\n')
+      .expect('-ERR value is out of range, value must between -2147483648 and 2147483647\r\n')
+  })
+
+  it('does not tell anybody but the owner which users there are', async () => {
+    const served = { ...rig.database, userMarks: { alice: 'x' } }
+    rig.directory.put(served)
+    const [owner, reader] = [await client(), new RawClient(rig.port)]
+    await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
+    await owner.send('CLIENT KILL USER alice\r\n').expect(':0\r\n')
+    await reader.send('CLIENT KILL USER alice\r\n').expect("-ERR No such user 'alice'\r\n")
+    rig.directory.put(rig.database)
+  })
+})
+
 describe('CLIENT REPLY', () => {
   it('OFF sends nothing more until ON, and SKIP leaves out one reply', async () => {
     const raw = await client()

@@ -1,3 +1,4 @@
+import { wholeNumber } from '../resp/whole-number.js'
 import type { ListedClient } from './session-commands.js'
 
 /** Whether a client is meant. */
@@ -17,13 +18,13 @@ export function listFilter(args: readonly string[]): FilterOutcome {
   if (word === undefined) return { filter: () => true }
   if (word.toUpperCase() === 'TYPE' && first !== undefined && rest.length === 0) return ofKind(first)
   if (word.toUpperCase() !== 'ID' || first === undefined) return SYNTAX_ERROR
-  const ids = [first, ...rest].map(Number)
-  if (!ids.every(isClientId)) return { problem: 'ERR Invalid client ID' }
+  const ids = [first, ...rest].map(wholeNumber)
+  if (ids.includes(undefined)) return { problem: 'ERR Invalid client ID' }
   return { filter: ({ profile }) => ids.includes(profile.id) }
 }
 
-/** Reads the pairs that follow CLIENT KILL. All have to fit. */
-export function killFilter(args: readonly string[]): KillOutcome {
+/** Reads the pairs that follow CLIENT KILL. All have to fit. `isUser` tells whether there is a user of that name. */
+export function killFilter(args: readonly string[], isUser: (name: string) => boolean): KillOutcome {
   if (args.length % 2 === 1) return SYNTAX_ERROR
   let sparesSelf = true
   const filters: ClientFilter[] = []
@@ -34,23 +35,24 @@ export function killFilter(args: readonly string[]): KillOutcome {
       sparesSelf = value.toLowerCase() === 'yes'
       continue
     }
-    const outcome = pairFilter(word, value)
+    const outcome = pairFilter(word, value, isUser)
     if ('problem' in outcome) return outcome
     filters.push(outcome.filter)
   }
   return { sparesSelf, filter: (client) => filters.every((fits) => fits(client)) }
 }
 
-function pairFilter(word: string, value: string): FilterOutcome {
+function pairFilter(word: string, value: string, isUser: (name: string) => boolean): FilterOutcome {
   switch (word) {
     case 'ID': {
-      const id = Number(value)
-      if (!isClientId(id)) return { problem: 'ERR client-id should be greater than 0' }
+      const id = wholeNumber(value)
+      if (id === undefined || id < 1) return { problem: 'ERR client-id should be greater than 0' }
       return { filter: ({ profile }) => profile.id === id }
     }
     case 'TYPE':
       return ofKind(value)
     case 'USER':
+      if (!isUser(value)) return { problem: `ERR No such user '${value}'` }
       return { filter: ({ user }) => user === value }
     case 'ADDR':
       return { filter: ({ profile }) => profile.address === value }
@@ -75,8 +77,4 @@ function ofKind(word: string): FilterOutcome {
     default:
       return { problem: `ERR Unknown client type '${word}'` }
   }
-}
-
-function isClientId(id: number): boolean {
-  return Number.isSafeInteger(id) && id > 0
 }

@@ -88,7 +88,7 @@ export class ClientLane implements ReplySink {
     return this.#owed
   }
 
-  /** Replies that have come, our own in their order among them. */
+  /** Replies that have come, our own in their order among them; on a pinned lane, commands that were sent. */
   get answered(): number {
     return this.#answered
   }
@@ -101,6 +101,11 @@ export class ClientLane implements ReplySink {
   /** Whether commands travel on a shared lane, be it to the primary or to the replica. */
   get isShared(): boolean {
     return this.#state.kind === 'shared'
+  }
+
+  /** Whether the engine may speak on its own accord. */
+  get isPinned(): boolean {
+    return this.#state.kind === 'pinned'
   }
 
   /** Whether commands go to the replica at the moment. */
@@ -158,6 +163,7 @@ export class ClientLane implements ReplySink {
         state.link.send(this, bytes, start, end, count)
         return
       case 'pinned':
+        this.#answered += count
         state.link.sendStreamed(bytes, start, end)
         return
       case 'none':
@@ -179,9 +185,9 @@ export class ClientLane implements ReplySink {
     state.link.send(new WatchedReply(this, settled), bytes, start, end, 1)
   }
 
-  /** Sends a further piece of a command whose beginning `forwardFor` has sent. Only on an own lane. */
+  /** Sends a further piece of a command whose beginning was sent. Not on a shared lane. */
   forwardPart(bytes: Buffer, start: number, end: number): void {
-    if (this.#state.kind === 'own') this.#state.link.sendStreamed(bytes, start, end)
+    if (this.#state.kind === 'own' || this.#state.kind === 'pinned') this.#state.link.sendStreamed(bytes, start, end)
   }
 
   /** Leaves an own lane on which half a command stands; what it owes fails. */
@@ -251,14 +257,16 @@ export class ClientLane implements ReplySink {
   pin(): void {
     const state = this.#state
     if (state.kind !== 'own') return
-    const stream = new PinnedStream({
-      toClient: (bytes) => {
+    const ends = {
+      toClient: (bytes: Buffer) => {
         this.#nearby?.sawPrimary()
         this.#owner.write(bytes)
       },
-      toEngine: (bytes) => state.link.sendStreamed(bytes, 0, bytes.length),
-    })
-    state.link.streamTo((chunk) => stream.push(chunk))
+      toEngine: (bytes: Buffer) => state.link.sendStreamed(bytes, 0, bytes.length),
+    }
+    const stream = new PinnedStream(ends, state.key.protocol)
+    const gate = stream.behind(state.link.replyLimits)
+    state.link.streamTo((chunk) => gate.push(chunk))
     this.#held.holds++
     this.#state = { ...state, kind: 'pinned', stream }
   }

@@ -9,14 +9,15 @@ import { arityProblem } from '../own-arity.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { frameArguments } from '../resp/frame-arguments.js'
 import { Login } from './login.js'
+import { hasTooManyArguments, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
 import type { Session } from './session.js'
-import { answerSessionCommand, type SessionAnswer, wrongArity } from './session-commands.js'
+import { answerSessionCommand, notForSubscribers, type SessionAnswer, wrongArity } from './session-commands.js'
 import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
-const NOT_WHILE_PINNED = encodeError('ERR Command not allowed while the connection is subscribed, monitors or tracks')
+const UNCOUNTED = encodeError('ERR Command not allowed here, where its place in the transaction cannot be told')
 const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
@@ -40,7 +41,11 @@ export class CommandRouter {
 
   /** Takes the parser's present frame, whose row in the command table is `command`. */
   route(command: KnownCommand | undefined): void {
-    const { user, lane } = this.#session
+    const { user, lane, parser } = this.#session
+    if (command && hasTooManyArguments(command, parser.argumentCount)) {
+      this.#session.refuse(tooManyArguments())
+      return
+    }
     if (command && LOGIN_COMMANDS.has(command.name)) {
       this.#toLogin(command.name)
       return
@@ -49,20 +54,21 @@ export class CommandRouter {
       HTTP_WORDS.has(this.#name()) ? this.#session.cut() : lane.reply(NOT_LOGGED_IN)
       return
     }
-    if (command?.allowed && command.state === 'container') {
-      this.#routeSubcommand(command)
-      return
-    }
-    this.#routeChecked(command, this.#name())
+    if (command?.allowed && command.state === 'container') this.#routeSubcommand(command)
+    else this.#routeChecked(command, this.#name())
   }
 
   #toLogin(name: string): void {
     const { lane } = this.#session
-    const ends = name === 'QUIT' || name === 'RESET'
-    if (!ends && (this.#transactions.isOpen || this.#transactions.isOpenWhilePinned)) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
-      return
-    }
+    const problem = arityProblem(name, this.#session.parser.argumentCount)
+    if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
+    else if (name === 'QUIT' || name === 'RESET') this.#toLoginWhenQuiet(name)
+    else if (this.#session.isPlainSubscriber) lane.reply(notForSubscribers(name))
+    else if (this.#transactions.isOpen) lane.replyAndPoison(NOT_IN_TRANSACTION)
+    else this.#toLoginWhenQuiet(name)
+  }
+
+  #toLoginWhenQuiet(name: string): void {
     if (!this.#session.quietOrLater() || !this.#pinning.settledOrLater()) return
     this.#login.answer(name, this.#arguments(1))
   }
@@ -104,6 +110,7 @@ export class CommandRouter {
         return
       case 'transaction':
         this.#transactions.route(command.name)
+        if (this.#pinning.monitors) this.#transactions.queue?.loseCount()
         return
       case 'blocking':
         this.#forwardBlocking(command.name)
@@ -151,17 +158,20 @@ export class CommandRouter {
 
   #answerNow(name: string, args: readonly string[]): SessionAnswer {
     const session = this.#session
-    const context = { self: session, protocol: session.protocol, all: session.services.siblings }
-    return answerSessionCommand(context, name, args)
+    const { siblings: all, guard } = session.services
+    const isUser = (user: string): boolean => Object.hasOwn(guard.database.userMarks ?? {}, user)
+    return answerSessionCommand({ self: session, protocol: session.protocol, all, isUser }, name, args)
   }
 
   /** Whether a command that no engine answers cannot be answered now; the client has been told why. */
   #refuses(name: string): boolean {
-    const { lane, parser } = this.#session
+    const { lane, parser, isPlainSubscriber } = this.#session
+    const { queue } = this.#transactions
     const problem = arityProblem(name, parser.argumentCount)
     if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
-    else if (this.#transactions.queue?.isFull) lane.replyAndPoison(TOO_MANY_QUEUED)
-    else if (this.#transactions.isOpenWhilePinned) lane.reply(NOT_WHILE_PINNED)
+    else if (isPlainSubscriber) lane.reply(notForSubscribers(name))
+    else if (queue?.isFull) lane.replyAndPoison(TOO_MANY_QUEUED)
+    else if (queue?.isUncounted) lane.replyAndPoison(UNCOUNTED)
     else return false
     return true
   }
@@ -174,14 +184,9 @@ export class CommandRouter {
       session.lane.reply(SYNTAX_ERROR)
       return
     }
-    const isPinned = session.lane.state.kind === 'pinned'
-    if (this.#transactions.isOpenWhilePinned || (isPinned && word === 'SKIP')) {
-      session.lane.reply(NOT_WHILE_PINNED)
-      return
-    }
     if (!session.quietOrLater() || !this.#pinning.settledOrLater()) return
-    if (word === 'SKIP') session.skipReply()
-    else if (isPinned) this.#pinning.setReplies(word === 'ON')
+    if (session.lane.isPinned) this.#pinning.setReplies(word)
+    else if (word === 'SKIP') session.skipReply()
     else session.setReplies(word === 'ON')
     if (word === 'ON') session.lane.reply(OK)
   }
@@ -203,14 +208,10 @@ export class CommandRouter {
     if (this.#refuses('INFO')) return
     const [section] = this.#arguments(1)
     const filter = (reply: Buffer): Buffer => filterInfoReply(reply, section)
-    if (lane.state.kind === 'pinned') {
-      lane.state.stream.filterNextText(filter)
-      this.#forwardHere()
-      return
-    }
     const queue = this.#transactions.queue
-    if (queue) {
-      queue.changeNext(filter)
+    if (queue) queue.changeNext(filter)
+    else if (lane.state.kind === 'pinned') lane.state.stream.filterNextText(filter)
+    if (queue || lane.state.kind === 'pinned') {
       this.#forwardHere()
       return
     }

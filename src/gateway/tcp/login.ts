@@ -4,7 +4,7 @@ import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js
 import { encodeError, encodeSimple } from '../resp/encode.js'
 import { setName } from './client-profile.js'
 import type { Session } from './session.js'
-import { helloReply, wrongArity } from './session-commands.js'
+import { helloReply } from './session-commands.js'
 
 const OK = encodeSimple('OK')
 const WRONG_PASSWORD = encodeError('WRONGPASS invalid username-password pair or user is disabled.')
@@ -51,11 +51,7 @@ export class Login {
 
   #auth(args: readonly string[]): void {
     const { lane } = this.#session
-    const [first, second] = args
-    if (first === undefined) {
-      lane.reply(wrongArity('auth'))
-      return
-    }
+    const [first = '', second] = args
     if (args.length > 2) {
       lane.reply(SYNTAX_ERROR)
       return

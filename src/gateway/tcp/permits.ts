@@ -1,15 +1,20 @@
-import type { ServedCommand } from '../command-table.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { KnownCommand, ServedCommand } from '../command-table.js'
 import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
-import { MAX_KEY_BYTES } from '../limits/inspect.js'
+import { MAX_KEY_BYTES, UNSEEN_BYTES } from '../limits/inspect.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
-import { frameArguments } from '../resp/frame-arguments.js'
+import { frameArguments, longestArgumentBytes } from '../resp/frame-arguments.js'
 import { copied } from '../resp/lent-memory.js'
 import type { Session } from './session.js'
 
 const LINE_END_BYTES = 2
 const NAME_AND_KEY = 2
+/** Of commands with more arguments, those are refused of which all have to be read. */
+const MOST_ARGUMENTS_READ = 1_048_576
+/** From here on it pays to see first whether any argument is long. */
+const MANY_ARGUMENTS = 1_000
 
 /**
  * Holds the present command of a session against the limits of its database. A command may be taken several times
@@ -86,15 +91,19 @@ export class Permits {
     )
   }
 
+  /** The arguments of the present command in front of its large one, as far as a limit looks at them. */
+  argumentsBefore(command: ServedCommand): readonly Buffer[] {
+    const { frameBuffer, frameStart, frameEnd, largeIndex } = this.#session.parser
+    const frame = Buffer.from(frameBuffer.subarray(frameStart, frameEnd))
+    return frameArguments(frame, 0, Math.min(largeIndex, neededArguments(command)))
+  }
+
   /** Holds a command that is passed on as it comes against every limit but the rate. */
   inspectUpload(command: ServedCommand): Verdict | Promise<Verdict> {
     const { parser, services } = this.#session
-    const frame = Buffer.from(parser.frameBuffer.subarray(parser.frameStart, parser.frameEnd))
-    const [name, key] = frameArguments(frame, 0, 2)
-    if (!name || !key) throw new Error('a command is passed on whose key has not come')
     const bytes = parser.actualBytes
-    const valueBytes = bytes - frame.length - LINE_END_BYTES
-    return services.guard.inspectUpload(command, [name, key], { bytes, valueBytes }, this.#ask)
+    const valueBytes = bytes - (parser.frameEnd - parser.frameStart) - LINE_END_BYTES
+    return services.guard.inspectUpload(command, this.argumentsBefore(command), { bytes, valueBytes }, this.#ask)
   }
 
   #inspect(command: ServedCommand): Verdict | Promise<Verdict> {
@@ -102,7 +111,9 @@ export class Permits {
     const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
     // The engine may have to be asked first, and the arguments are needed behind its answer.
     const frame = copied(frameBuffer.subarray(frameStart, frameEnd))
-    const args = frameArguments(frame, 0, Math.min(argumentCount, neededArguments(command)))
+    const needed = isListOfShort(command, frame, argumentCount) ? NAME_AND_KEY : neededArguments(command)
+    if (Math.min(argumentCount, needed) > MOST_ARGUMENTS_READ) return tooManyArguments()
+    const args = frameArguments(frame, 0, Math.min(argumentCount, needed))
     return services.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
   }
 
@@ -125,4 +136,22 @@ export class Permits {
 /** Of a command that adds to one entry only the key matters, and it may have hundreds of thousands of arguments. */
 function neededArguments({ effect, name }: ServedCommand): number {
   return effect === 'grows' && hasOneKey(name) ? NAME_AND_KEY : Number.POSITIVE_INFINITY
+}
+
+/** Whether no argument of a command breaks a limit by its length, or matters otherwise. */
+function isListOfShort({ effect, state }: ServedCommand, frame: Buffer, count: number): boolean {
+  if (effect !== 'none' || state !== 'stateless' || count < MANY_ARGUMENTS) return false
+  return longestArgumentBytes(frame, 0, count) <= UNSEEN_BYTES
+}
+
+/** A command whose arguments would take too much memory if each were looked at. */
+export function tooManyArguments(): HomeportError {
+  const problem = `too many arguments: more than ${MOST_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
+  return new HomeportError('command_malformed', { problem })
+}
+
+/** Whether a command has more arguments than are read of any. */
+export function hasTooManyArguments(command: KnownCommand, count: number): boolean {
+  if (count <= MOST_ARGUMENTS_READ || !command.allowed) return false
+  return command.state !== 'stateless' || (command.effect !== 'none' && command.effect !== 'grows')
 }

@@ -18,7 +18,6 @@ async function client3(): Promise<RawClient> {
   return raw
 }
 
-const REFUSED = '-ERR Command not allowed while the connection is subscribed, monitors or tracks\r\n'
 const TRANSACTION = 'MULTI\r\nSELECT 0\r\nCLIENT GETNAME\r\nECHO x\r\nEXEC\r\n'
 const QUEUED = '+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n'
 
@@ -50,7 +49,7 @@ describe('a connection that has left everything it had subscribed', () => {
     await raw.send('SUBSCRIBE a\r\nSSUBSCRIBE s\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
     await raw.expect('>3\r\n$10\r\nssubscribe\r\n$1\r\ns\r\n:1\r\n')
     await raw.send('UNSUBSCRIBE a\r\n').expect('>3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n')
-    await raw.send('MULTI\r\nCLIENT GETNAME\r\nDISCARD\r\n').expect(`+OK\r\n${REFUSED}+OK\r\n`)
+    await raw.send('MULTI\r\nCLIENT GETNAME\r\nDISCARD\r\n').expect('+OK\r\n+QUEUED\r\n+OK\r\n')
     await raw.send('SUNSUBSCRIBE s\r\n').expect('>3\r\n$12\r\nsunsubscribe\r\n$1\r\ns\r\n:0\r\n')
     await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
   })
@@ -88,7 +87,7 @@ describe('a connection that has left everything it had subscribed', () => {
 it('a connection that no longer tracks is as before', async () => {
   const raw = await client3()
   raw.send('CLIENT TRACKING ON\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nCLIENT TRACKING OFF\r\n')
-  await raw.expect(`+OK\r\n+OK\r\n${REFUSED}+OK\r\n+OK\r\n`)
+  await raw.expect('+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n')
   await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
 })
 
@@ -99,14 +98,148 @@ it('a question about tracking leaves nothing behind', async () => {
   await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
 })
 
-it('a subscriber that left within a transaction is not taken for free', async () => {
+it('a subscriber that left within a transaction is still served', async () => {
   const raw = await client3()
   raw.send('SUBSCRIBE a\r\nMULTI\r\nUNSUBSCRIBE\r\nEXEC\r\n')
   await waitFor(() => /unsubscribe\r\n\$1\r\na\r\n:0\r\n/.test(raw.received), { what: 'the confirmation' })
   raw.received = ''
+  await raw.send(`GET none\r\n${TRANSACTION}`).expect(`_\r\n${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
+})
+
+describe('a transaction on a connection where the engine speaks on its own accord', () => {
+  const tracked = async (): Promise<RawClient> => {
+    const raw = await client3()
+    await raw.send('CLIENT TRACKING ON\r\n').expect('+OK\r\n')
+    return raw
+  }
+
+  it('has what no engine answers in its places, and nothing of the host', async () => {
+    const raw = await tracked()
+    raw.send(`CLIENT SETNAME me\r\n${TRANSACTION}MULTI\r\nINFO cluster\r\nSELECT 9\r\nECHO y\r\nEXEC\r\nPING\r\n`)
+    await raw.expect(`+OK\r\n${QUEUED}*3\r\n+OK\r\n$2\r\nme\r\n$1\r\nx\r\n+OK\r\n${'+QUEUED\r\n'.repeat(3)}*3\r\n`)
+    await raw.expect(
+      '=34\r\ntxt:# Cluster\r\ncluster_enabled:0\r\n\r\n-ERR DB index is out of range\r\n$1\r\ny\r\n+PONG\r\n',
+    )
+  })
+
+  it('is told apart from the arrays and messages around it', async () => {
+    const [raw, other] = await Promise.all([client3(), client()])
+    await raw.send('SUBSCRIBE a\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+    await raw.send(`LRANGE none 0 -1\r\n${TRANSACTION}LRANGE none 0 -1\r\n`).expect(`*0\r\n${QUEUED}*3\r\n+OK\r\n_\r\n`)
+    await raw.expect('$1\r\nx\r\n*0\r\n')
+    await raw.send('MULTI\r\nCLIENT GETNAME\r\n').expect('+OK\r\n+QUEUED\r\n')
+    await other.send('PUBLISH a 1\r\n').expect(':1\r\n')
+    await raw.expect('>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\n1\r\n')
+    await raw.send('EXEC\r\n').expect('*1\r\n_\r\n')
+  })
+
+  it('leaves undone what no engine answers when it is not carried out', async () => {
+    const [raw, other] = await Promise.all([tracked(), client()])
+    await raw.send('WATCH w3\r\nMULTI\r\nCLIENT SETNAME x\r\n').expect('+OK\r\n+OK\r\n+QUEUED\r\n')
+    await other.send('SET w3 1\r\n').expect('+OK\r\n')
+    await raw.send('EXEC\r\nCLIENT GETNAME\r\n').expect('_\r\n_\r\n')
+    raw.send(
+      'MULTI\r\nCLIENT SETNAME x\r\nNOSUCH\r\nEXEC\r\nMULTI\r\nCLIENT SETNAME x\r\nDISCARD\r\nCLIENT GETNAME\r\n',
+    )
+    await raw.expect("+OK\r\n+QUEUED\r\n-ERR Command is not available: 'NOSUCH'\r\n-EXECABORT")
+    await raw.expect(' Transaction discarded because of previous errors.\r\n+OK\r\n+QUEUED\r\n+OK\r\n_\r\n')
+  })
+
+  it('has no places for such commands where lines of MONITOR come between', async () => {
+    const raw = await client()
+    raw.send('MONITOR\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nECHO end\r\n')
+    const refusal = '-ERR Command not allowed here, where its place in the transaction cannot be told\r\n'
+    await waitFor(() => raw.received.includes(refusal), { what: 'the refusal' })
+    await waitFor(() => raw.received.includes('$3\r\nend\r\n'), { what: 'the last reply' })
+  })
+
+  it('may be the place where it begins to do so', async () => {
+    const [raw, other] = await Promise.all([client3(), client()])
+    raw.send('MULTI\r\nCLIENT GETNAME\r\nSUBSCRIBE q\r\nECHO x\r\nCLIENT GETNAME\r\nEXEC\r\n')
+    await raw.expect(`+OK\r\n${'+QUEUED\r\n'.repeat(4)}*4\r\n_\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nq\r\n:1\r\n`)
+    await raw.expect('$1\r\nx\r\n_\r\n')
+    await other.send('PUBLISH q 1\r\n').expect(':1\r\n')
+    await raw.expect('>3\r\n$7\r\nmessage\r\n$1\r\nq\r\n$1\r\n1\r\n')
+    await raw.send(`MULTI\r\nMONITOR\r\nEXEC\r\n`).expect('+OK\r\n+QUEUED\r\n*1\r\n-ERR MONITOR')
+  })
+
+  it('ends the connection of who kills itself, behind the whole reply', async () => {
+    const raw = await tracked()
+    raw.send(`MULTI\r\nECHO 1\r\nCLIENT KILL ADDR 127.0.0.1:${raw.socket.localPort} SKIPME no\r\nECHO 2\r\nEXEC\r\n`)
+    await raw.expectClosed()
+    expect(raw.received).toBe('+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n$1\r\n1\r\n:1\r\n$1\r\n2\r\n')
+  })
+})
+
+it('a tracking connection chooses by CLIENT CACHING what it is told of', async () => {
+  const raw = await client3()
+  raw.send(
+    'CLIENT TRACKING ON OPTIN\r\nCLIENT CACHING YES\r\nGET opted\r\nGET other\r\nSET other 1\r\nSET opted 1\r\nPING\r\n',
+  )
+  await raw.expect('+OK\r\n+OK\r\n_\r\n_\r\n+OK\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nopted\r\n+PONG\r\n')
+})
+
+it('a tracking connection has its reply skipped, and nothing else', async () => {
+  const [raw, other] = await Promise.all([client3(), client()])
+  raw.send('CLIENT TRACKING ON\r\nGET skipped\r\nCLIENT REPLY SKIP\r\nGET skipped\r\nECHO x\r\n')
+  await raw.expect('+OK\r\n_\r\n$1\r\nx\r\n')
+  await raw.send('CLIENT REPLY SKIP\r\nCLIENT GETNAME\r\nECHO y\r\nCLIENT REPLY SKIP\r\n').expect('$1\r\ny\r\n')
+  await other.send('SET skipped 1\r\n').expect('+OK\r\n')
+  await raw.expect('>2\r\n$10\r\ninvalidate\r\n*1\r\n$7\r\nskipped\r\n')
   await raw
-    .send('GET none\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nGET none\r\n')
-    .expect(`_\r\n+OK\r\n${REFUSED}+OK\r\n_\r\n`)
+    .send('ECHO z\r\nCLIENT REPLY SKIP\r\nSUBSCRIBE a\r\nECHO z\r\n')
+    .expect('>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n$1\r\nz\r\n')
+})
+
+it('a subscriber that speaks RESP2 is told what it may send, also of what no engine answers', async () => {
+  const raw = await client()
+  await raw.send('SUBSCRIBE a\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n')
+  const only = 'only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n'
+  const own = [
+    'SELECT 0',
+    'CLIENT GETNAME',
+    'CLIENT REPLY OFF',
+    'ACL WHOAMI',
+    'CONFIG GET x',
+    'HELLO 3',
+    'AUTH x',
+    'COMMAND',
+  ]
+  for (const command of own) {
+    const name =
+      command.startsWith('C') || command.startsWith('ACL')
+        ? command.split(' ').slice(0, 2).join('|')
+        : command.split(' ')[0]
+    await raw.send(`${command}\r\n`).expect(`-ERR Can't execute '${name?.toLowerCase()}': ${only}`)
+  }
+  await raw
+    .send('CLIENT GETNAME x\r\nRESET x\r\nRESET\r\n')
+    .expect("-ERR wrong number of arguments for 'client|getname' command\r\n")
+  await raw.expect("-ERR wrong number of arguments for 'reset' command\r\n+RESET\r\n")
+})
+
+it('MONITOR with an argument changes nothing', async () => {
+  const raw = await client()
+  await raw.send('MONITOR x\r\nGET none\r\n').expect("-ERR wrong number of arguments for 'monitor' command\r\n$-1\r\n")
+})
+
+describe('replies on a connection where the engine speaks on its own accord', () => {
+  it('keep the limit, and have the words of this gateway', async () => {
+    const limited = await startRig({ maxRequestBytes: 64 * 1024 })
+    const raw = new RawClient(limited.port)
+    raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    raw.received = ''
+    raw.send('SUBSCRIBE news\r\nSETRANGE long 65530 0123456789\r\n')
+    await raw.expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n:65540\r\n')
+    await raw
+      .send('GET long\r\nCOPY long long\r\nMGET long\r\n')
+      .expect('-ERR max request size exceeded. Limit: 65536 bytes, ')
+    await waitFor(() => raw.received.endsWith('Actual: 65554 bytes\r\n'), { what: 'all replies' })
+    expect(raw.received).toBe(
+      'Actual: 65550 bytes\r\n:0\r\n-ERR max request size exceeded. Limit: 65536 bytes, Actual: 65554 bytes\r\n',
+    )
+  })
 })
 
 describe('what was asked before the end of a connection with a state is still answered', () => {

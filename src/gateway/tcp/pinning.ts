@@ -1,7 +1,7 @@
 import { hideMonitorSource } from '../lane/pinned-stream.js'
 import { encodeError } from '../resp/encode.js'
 import type { Session } from './session.js'
-import { NOT_IN_TRANSACTION, type Transactions } from './transactions.js'
+import type { Transactions } from './transactions.js'
 
 const NO_REDIRECT = encodeError('ERR REDIRECT is not available: track on a RESP3 connection instead')
 
@@ -30,6 +30,11 @@ export class Pinning {
     this.#transactions = transactions
   }
 
+  /** Whether lines of MONITOR come, also between the replies of a transaction. */
+  get monitors(): boolean {
+    return this.#session.lane.isPinned && this.#reasons.has('monitors')
+  }
+
   /**
    * Whether every reply of a pinned lane has arrived, on which an open transaction is discarded by the question. If not,
    * the present command is taken again once that is so.
@@ -50,15 +55,23 @@ export class Pinning {
   /** Takes the parser's present frame, a command that subscribes or leaves. */
   routeSubscription(): void {
     if (!this.#pin()) return
-    const { outlet } = this.#session
+    const { lane, outlet, parser } = this.#session
     // A confirmation is no reply, so there is nothing to be skipped.
     if (outlet.replies === 'skipping') outlet.replies = 'on'
-    if (this.#transactions.isOpenWhilePinned) this.#reasons.add('uncounted')
+    if (lane.state.kind === 'pinned') lane.state.stream.skipReply(false)
+    if (this.#transactions.isOpen) this.#reasons.add('uncounted')
+    if (parser.argumentCount !== 2) this.#transactions.queue?.loseCount()
     this.#forward()
+    this.#lookWhetherFree()
   }
 
-  /** Takes the parser's present frame, which is MONITOR. */
+  /** Takes the parser's present frame, which is MONITOR. An engine refuses it in a transaction. */
   routeMonitor(): void {
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#session.parser
+    if (argumentCount > 1 || this.#transactions.isOpen) {
+      this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+      return
+    }
     if (!this.#pin()) return
     this.#reasons.add('monitors')
     this.#session.lane.filterWith(hideMonitorSource)
@@ -74,53 +87,62 @@ export class Pinning {
     if (!this.#pin()) return
     if (name === 'CLIENT|TRACKING') this.#noteTracking(args)
     this.#forward()
+    // Behind CLIENT CACHING the next command has to be the client's.
+    if (this.#reasons.size === 0) this.#lookWhetherFree()
   }
 
   /** In a transaction nobody knows whether the command is going to be carried out. */
   #noteTracking([word = '']: readonly string[]): void {
     if (word.toUpperCase() === 'ON') this.#reasons.add('tracks')
-    else if (!this.#transactions.isOpenWhilePinned) this.#reasons.delete('tracks')
+    else if (!this.#transactions.isOpen) this.#reasons.delete('tracks')
   }
 
   /** Lets the engine speak from now on. Answers false when the command is refused, or has to be taken again first. */
   #pin(): boolean {
     const { lane } = this.#session
     if (lane.state.kind === 'pinned') return true
-    if (this.#transactions.isOpen) {
-      lane.replyAndPoison(NOT_IN_TRANSACTION)
-      return false
-    }
     if (!this.#session.quietOrLater()) return false
     if (lane.isShared) lane.enterOwn('none')
     lane.pin()
     this.#reasons.clear()
     this.#isMuted = false
-    if (this.#session.outlet.replies === 'off') this.setReplies(false)
+    if (this.#session.outlet.replies === 'off') this.setReplies('OFF')
+    this.#transactions.followPinned()
     return true
   }
 
-  #unpin(): void {
+  #unpinIfFree(): void {
     const { lane, outlet } = this.#session
+    if (this.#reasons.size > 0) return
     lane.unpin()
     if (this.#isMuted) outlet.replies = 'off'
     this.#isMuted = false
   }
 
-  /** From now on a client on a pinned lane gets replies, or only what the engine says on its own accord. */
-  setReplies(on: boolean): void {
-    const { lane, outlet, protocol } = this.#session
+  /** What CLIENT REPLY says (`ON`, `OFF` or `SKIP`), on a pinned lane. What is no reply comes all the same. */
+  setReplies(word: string): void {
+    const { lane, outlet } = this.#session
     if (lane.state.kind !== 'pinned') return
-    this.#isMuted = !on
+    if (word === 'SKIP') {
+      lane.state.stream.skipReply(true)
+      return
+    }
+    this.#isMuted = word === 'OFF'
     outlet.replies = 'on'
-    lane.state.stream.muteReplies(on ? undefined : protocol)
+    lane.state.stream.muteReplies(this.#isMuted)
   }
 
   #forward(): void {
     const { frameBuffer, frameStart, frameEnd } = this.#session.parser
     const { lane } = this.#session
     lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
-    if (lane.state.kind !== 'pinned' || this.#reasons.size > 0 || this.#transactions.isOpenWhilePinned) return
+  }
+
+  /** In a transaction nothing can be looked up. */
+  #lookWhetherFree(): void {
+    const { lane } = this.#session
+    if (lane.state.kind !== 'pinned' || this.#transactions.isOpen) return
     const counted = lane.state.stream.subscriptions()
-    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? this.#unpin() : undefined)))
+    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? this.#unpinIfFree() : undefined)))
   }
 }

@@ -1,7 +1,9 @@
-import { encodeSimple } from '../resp/encode.js'
+import { encodeCommand, encodeSimple } from '../resp/encode.js'
 import { fillTransactionReply, type Place } from '../transaction-reply.js'
 
 const QUEUED = encodeSimple('QUEUED')
+/** What every user may send, and what changes nothing: it is queued in place of a command of ours. */
+const PLACEHOLDER = encodeCommand(['HELLO'])
 /** Nobody needs more of them in one transaction, and each takes memory until EXEC. */
 const MOST_PLACES = 10_000
 
@@ -10,7 +12,10 @@ export interface QueueingLane {
   /** Replies that have come, and that are owed: what was sent, and those of our own answers that had to wait. */
   readonly answered: number
   readonly owed: number
+  /** Whether nothing can be put among the replies. */
+  readonly isPinned: boolean
   reply(bytes: Buffer): void
+  forwardHere(bytes: Buffer, start: number, end: number, count: number): void
 }
 
 /**
@@ -20,6 +25,9 @@ export interface QueueingLane {
  * A place is told by the number of commands that the engine has queued before it. That is what was sent since MULTI,
  * less what the engine answers at once: an error there makes EXEC fail as a whole, so only nested commands of
  * transactions have to be left out.
+ *
+ * Where replies are not counted, `+QUEUED` cannot be put among them either. There the engine is sent a command that only
+ * holds the place.
  */
 export class QueuedAnswers {
   /** An answer said that the connection ends once the client has it. */
@@ -28,11 +36,12 @@ export class QueuedAnswers {
   readonly #places: Place[] = []
   /** Replies on the lane that belong to no command in the engine's queue. */
   #others: number
+  #isUncounted = false
 
-  /** MULTI has just been sent. */
+  /** MULTI is sent next. */
   constructor(lane: QueueingLane) {
     this.#lane = lane
-    this.#others = this.#taken
+    this.#others = this.#taken + 1
   }
 
   /** Whether EXEC can be left to the engine. */
@@ -45,8 +54,23 @@ export class QueuedAnswers {
     return this.#places.length >= MOST_PLACES
   }
 
+  /** Whether places can no longer be told: something else is going to come between the elements. */
+  get isUncounted(): boolean {
+    return this.#isUncounted
+  }
+
+  /** From now on places cannot be told. */
+  loseCount(): void {
+    this.#isUncounted = true
+  }
+
   /** Queues a command that is answered by `answer`, once the transaction has been carried out. */
   add(answer: () => Buffer | Promise<Buffer>): void {
+    if (this.#lane.isPinned) {
+      this.#places.push({ kind: 'instead', at: this.#queued, answer })
+      this.#lane.forwardHere(PLACEHOLDER, 0, PLACEHOLDER.length, 1)
+      return
+    }
     this.#places.push({ kind: 'own', at: this.#queued, answer })
     const before = this.#taken
     this.#lane.reply(QUEUED)

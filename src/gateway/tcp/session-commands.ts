@@ -9,6 +9,7 @@ import {
   encodeSimple,
   encodeVerbatim,
 } from '../resp/encode.js'
+import { wholeNumber } from '../resp/whole-number.js'
 import type { DataUser } from '../seams.js'
 import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
 import { type ClientProfile, setInfo, setName } from './client-profile.js'
@@ -32,6 +33,8 @@ export interface CommandContext {
   readonly protocol: 2 | 3
   /** Every client of the database, the one that asks included. */
   readonly all: () => Iterable<ListedClient>
+  /** Whether the database has a user of this name. */
+  readonly isUser: (name: string) => boolean
 }
 
 /** What a session command is answered with; `ends`: the client that asks is among those that it disconnects. */
@@ -42,10 +45,13 @@ export interface SessionAnswer {
 
 type Handler = (context: CommandContext, args: readonly string[]) => Buffer | SessionAnswer
 
+/** The users that every database has. */
+const BUILT_IN_USERS: ReadonlySet<string> = new Set(['default', 'default_ro'])
 const OK = encodeSimple('OK')
 /** What an engine outside of a cluster says to READONLY. */
 const NO_CLUSTER = encodeError('ERR This instance has cluster support disabled')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
+const NO_INDEX = 'value is out of range, value must between -2147483648 and 2147483647'
 
 /**
  * Answers a command about clients and their connections. `name` is a row of the command table, `args` are the arguments
@@ -60,8 +66,10 @@ export function answerSessionCommand(context: CommandContext, name: string, args
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
   SELECT: (_, [index = '']) => {
-    if (!/^-?\d+$/.test(index)) return encodeError('ERR value is not an integer or out of range')
-    return index === '0' ? OK : encodeError('ERR DB index is out of range')
+    const number = wholeNumber(index)
+    if (number === undefined) return encodeError('ERR value is not an integer or out of range')
+    if (number < -(2 ** 31) || number >= 2 ** 31) return encodeError(`ERR ${NO_INDEX}`)
+    return number === 0 ? OK : encodeError('ERR DB index is out of range')
   },
   // Tools ask for it before they only read, and go on when they are told so in the engine's words.
   READONLY: () => NO_CLUSTER,
@@ -98,10 +106,15 @@ function kill(context: CommandContext, args: readonly string[]): Buffer | Sessio
 }
 
 function killByFilter(context: CommandContext, args: readonly string[]): Buffer | SessionAnswer {
-  const outcome = killFilter(args)
+  const outcome = killFilter(args, (name) => isKnownUser(context, name))
   if ('problem' in outcome) return encodeError(outcome.problem)
   const found = visible(context, (client) => outcome.filter(client) && !(outcome.sparesSelf && client === context.self))
   return { reply: encodeInteger(found.length), ends: end(context, found) }
+}
+
+/** Who is not the owner does not learn here which other users there are. */
+function isKnownUser({ self, isUser }: CommandContext, name: string): boolean {
+  return BUILT_IN_USERS.has(name) || name === self.user || (self.user === 'default' && isUser(name))
 }
 
 /** @returns whether the client that asks is among them; it still gets its answer. */
@@ -118,6 +131,12 @@ function visible({ self, all }: CommandContext, fits: ClientFilter): readonly Li
 /** The engine's error for a wrong number of arguments. */
 export function wrongArity(command: string): Buffer {
   return encodeError(`ERR ${wrongArityText(command)}`)
+}
+
+/** The engine's error for a command that a subscriber may not send in RESP2; `name` is a row of the command table. */
+export function notForSubscribers(name: string): Buffer {
+  const allowed = '(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET'
+  return encodeError(`ERR Can't execute '${name.toLowerCase()}': only ${allowed} are allowed in this context`)
 }
 
 /** The answer to HELLO: the engine's, except that the client's id is ours. */

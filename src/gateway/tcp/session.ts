@@ -43,7 +43,7 @@ export interface SessionServices {
 }
 
 /** Replies that the engine has ready still reach a client that sends no more, though others may never come. */
-const LAST_REPLIES_MS = 100
+const LAST_REPLIES_MS = 1_000
 /** Input that is read while the client has to wait. */
 const HELD_INPUT_BYTES = 256 * 1024
 
@@ -96,6 +96,12 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
 
   get kind(): 'normal' | 'pubsub' {
     return this.lane.state.kind === 'pinned' ? 'pubsub' : 'normal'
+  }
+
+  /** Whether the client has subscribed to something in RESP2, where an engine takes hardly any other command. */
+  get isPlainSubscriber(): boolean {
+    const { state } = this.lane
+    return this.protocol === 2 && state.kind === 'pinned' && state.stream.isSubscribed
   }
 
   describe(): string {
@@ -337,9 +343,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
   }
 
   #finishReplies(): void {
-    const mayNeverCome = this.lane.state.kind === 'pinned' || this.blocked > 0
-    if (mayNeverCome) this.services.clock.after(LAST_REPLIES_MS, () => this.cut())
-    else this.progressed()
+    const { state } = this.lane
+    const mayNeverCome = state.kind === 'pinned' || this.blocked > 0
+    if (!mayNeverCome) this.progressed()
+    else this.services.clock.after(LAST_REPLIES_MS, () => this.cut())
+    if (state.kind === 'pinned' && this.#flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
   }
 
   #endStranger(): void {

@@ -96,8 +96,8 @@ describe('subscriptions', () => {
 
   it('keep our own answers in their place', async () => {
     const raw = await client().login()
-    raw.send('GET x\r\nSUBSCRIBE a\r\nCLIENT SETNAME me\r\nGET x\r\nSHUTDOWN\r\nUNSUBSCRIBE\r\nCLIENT GETNAME\r\n')
-    await raw.expect(`$-1\r\n${confirmed}+OK\r\n-ERR Can't execute 'get': only (P|S)SUBSCRIBE`)
+    raw.send('GET x\r\nCLIENT SETNAME me\r\nSUBSCRIBE a\r\nGET x\r\nSHUTDOWN\r\nUNSUBSCRIBE\r\nCLIENT GETNAME\r\n')
+    await raw.expect(`$-1\r\n+OK\r\n${confirmed}-ERR Can't execute 'get': only (P|S)SUBSCRIBE`)
     raw.received = raw.received.slice(raw.received.indexOf('\r\n') + 2)
     await raw.expect("-ERR Command is not available: 'SHUTDOWN'\r\n")
     await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n$2\r\nme\r\n')

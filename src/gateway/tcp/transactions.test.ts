@@ -124,15 +124,6 @@ describe('commands that the gateway answers, in a transaction', () => {
     const pairs = '$-1\r\n$1\r\nx\r\n'.repeat(5_000)
     expect(await take(raw, `*10000\r\n${pairs}`)).toBe(`+OK\r\n${queued(10_000)}*10000\r\n${pairs}`)
   })
-
-  it('are refused where replies are not counted, and discard the transaction', async () => {
-    const raw = new RawClient(rig.port)
-    raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\nCLIENT TRACKING ON\r\nCLIENT GETNAME\r\n`)
-    await take(raw, '+OK\r\n_\r\n')
-    raw.send('MULTI\r\nCLIENT GETNAME\r\nEXEC\r\nCLIENT GETNAME\r\n')
-    const refused = '-ERR Command not allowed while the connection is subscribed, monitors or tracks\r\n'
-    await raw.expect(`+OK\r\n${refused}${EXECABORT}_\r\n`)
-  })
 })
 
 it('a watched key stays watched when EXEC is sent without MULTI', async () => {

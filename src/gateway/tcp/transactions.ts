@@ -21,13 +21,7 @@ export class Transactions {
   /** Whether a transaction is open, in which commands are queued. */
   get isOpen(): boolean {
     const { state } = this.#session.lane
-    return state.kind === 'own' && state.transaction === 'open'
-  }
-
-  /** Whether a transaction is open on a pinned lane, in which nothing of ours can be queued. */
-  get isOpenWhilePinned(): boolean {
-    const { state } = this.#session.lane
-    return state.kind === 'pinned' && state.transaction === 'open'
+    return (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'open'
   }
 
   /** Where commands of the open transaction wait for EXEC that no engine answers; undefined when none is open. */
@@ -39,14 +33,20 @@ export class Transactions {
   route(name: string): void {
     const { lane, parser } = this.#session
     const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
-    if (lane.state.kind === 'pinned') this.#notePinned(name, opens)
-    if (lane.state.kind === 'pinned' || (lane.state.kind === 'shared' && !opens)) {
+    if (this.#session.isPlainSubscriber || (lane.state.kind === 'shared' && !opens)) {
       lane.forward(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
       return
     }
     if (lane.state.kind === 'shared' && !this.#session.quietOrLater()) return
     if (this.isOpen) this.#routeInside(name)
     else this.#routeOutside(name, opens)
+  }
+
+  /** The lane has just been pinned, and a transaction may be open on it. Nothing is owed. */
+  followPinned(): void {
+    const { state } = this.#session.lane
+    const { queue } = this
+    if (queue && state.kind === 'pinned') state.stream.resumeTransaction((reply) => this.#fillPinned(queue, reply))
   }
 
   #routeInside(name: string): void {
@@ -61,29 +61,24 @@ export class Transactions {
 
   #routeOutside(name: string, opens: boolean): void {
     const { lane, parser } = this.#session
-    if (opens) lane.enterOwn(name === 'MULTI' ? 'open' : 'watching')
+    if (opens && lane.isShared) lane.enterOwn('watching')
+    if (opens) lane.setTransaction(name === 'MULTI' ? 'open' : 'watching')
     else if (name === 'UNWATCH' && parser.argumentCount === 1 && this.#isWatching) lane.setTransaction('none')
+    if (opens && name === 'MULTI') this.#open()
     this.#forward()
-    if (!opens || name !== 'MULTI') return
-    this.#queue = new QueuedAnswers(lane)
   }
 
-  /**
-   * Where replies are not counted, it is only noted what stands when they are counted again. To a subscriber that speaks
-   * RESP2 the engine refuses all of it.
-   */
-  #notePinned(name: string, opens: boolean): void {
-    const { lane, protocol } = this.#session
-    if (protocol === 2 && lane.state.kind === 'pinned' && lane.state.stream.isSubscribed) return
-    if (name === 'EXEC' || name === 'DISCARD') lane.setTransaction('none')
-    if (this.isOpenWhilePinned) return
-    if (opens) lane.setTransaction(name === 'MULTI' ? 'open' : 'watching')
-    else if (name === 'UNWATCH') lane.setTransaction('none')
+  /** MULTI is sent next. */
+  #open(): void {
+    const { lane } = this.#session
+    const queue = new QueuedAnswers(lane)
+    this.#queue = queue
+    if (lane.state.kind === 'pinned') lane.state.stream.openTransaction((reply) => this.#fillPinned(queue, reply))
   }
 
   get #isWatching(): boolean {
     const { state } = this.#session.lane
-    return state.kind === 'own' && state.transaction === 'watching'
+    return (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'watching'
   }
 
   #forward(): void {
@@ -93,6 +88,11 @@ export class Transactions {
 
   #execute(queue: QueuedAnswers | undefined): void {
     const { lane, parser, services } = this.#session
+    if (lane.state.kind === 'pinned') {
+      this.#forward()
+      if (queue && !queue.isEmpty) this.#session.waitFor(lane.state.stream.executed())
+      return
+    }
     const settled = services.guard.scripts.begin()
     if (!queue || queue.isEmpty) lane.forwardWatched(parser.frameBuffer, parser.frameStart, parser.frameEnd, settled)
     else this.#session.waitFor(this.#fillReply(queue, settled))
@@ -109,6 +109,13 @@ export class Transactions {
       if (!(error instanceof HomeportError)) throw error
       lane.fail(1, error, false)
     }
+  }
+
+  async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
+    const filled = queue.isEmpty ? reply : await queue.fill(reply)
+    // Not before the client has the reply.
+    if (queue.endsConnection) setImmediate(() => this.#session.hangUp())
+    return filled
   }
 
   #replyToExec(settled: () => void): Promise<Buffer> {

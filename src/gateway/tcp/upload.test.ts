@@ -38,6 +38,19 @@ async function pourHalf(uploader: RawClient, asker: RawClient): Promise<void> {
   await waitFor(async () => (await engineInput(asker)) > 3 * MIB, { what: 'the engine to get half of the value' })
 }
 
+/** Sends a command with a value of so many bytes. @returns the most that was held meanwhile, bytes. */
+async function heldBy(raw: RawClient, command: string, bytes: number, reply: string): Promise<number> {
+  const before = usedBytes()
+  let most = 0
+  raw.send(command)
+  for (let part = 0; part < 4; part++) {
+    await pour(raw, bytes / 4)
+    most = Math.max(most, usedBytes())
+  }
+  await raw.send('\r\n').expect(reply)
+  return most - before
+}
+
 /** What the engine has been sent so far, bytes. */
 async function engineInput(asker: RawClient): Promise<number> {
   asker.send('INFO stats\r\n')
@@ -86,6 +99,47 @@ describe('a command with a large value', () => {
     await raw.send('LRANGE list 2 2\r\nSET a ').expect('*1\r\n$1\r\nz\r\n')
     raw.send('b\r\n')
     await raw.expect('+OK\r\n')
+  })
+
+  it('is passed on wherever the limits can be judged before it', { timeout: 60_000 }, async () => {
+    const bytes = 24 * MIB
+    const raw = await client()
+    const script = "return redis.call('SET', KEYS[1], ARGV[1])"
+    const evaluate = `*5\r\n$4\r\nEVAL\r\n$${script.length}\r\n${script}\r\n$1\r\n1\r\n$1\r\na\r\n$${bytes}\r\n`
+    const setRange = `*4\r\n$8\r\nSETRANGE\r\n$1\r\na\r\n$1\r\n5\r\n$${bytes}\r\n`
+    const cases = [
+      [evaluate, '+OK\r\n'],
+      [setRange, `:${bytes + 5}\r\n`],
+      [`*5\r\n$4\r\nMSET\r\n$1\r\nb\r\n$1\r\n1\r\n$1\r\na\r\n$${bytes}\r\n`, '+OK\r\n'],
+      [head('PUBLISH', 'news', bytes), ':0\r\n'],
+    ]
+    for (const [command, reply] of cases)
+      expect(await heldBy(raw, command ?? '', bytes, reply ?? '')).toBeLessThan(12 * MIB)
+    await raw.send('MULTI\r\n').expect('+OK\r\n')
+    expect(await heldBy(raw, head('SET', 'a', bytes), bytes, '+QUEUED\r\n')).toBeLessThan(12 * MIB)
+    await raw
+      .send('CLIENT GETNAME\r\nSTRLEN a\r\nEXEC\r\n')
+      .expect(`+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n$-1\r\n:${bytes}\r\n`)
+  })
+
+  it('is passed on also where the engine speaks on its own accord', { timeout: 60_000 }, async () => {
+    const bytes = 24 * MIB
+    const raw = new RawClient(rig.port)
+    raw.send('HELLO 3 AUTH default client-secret\r\n')
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    raw.received = ''
+    await raw.send('CLIENT TRACKING ON\r\n').expect('+OK\r\n')
+    expect(await heldBy(raw, head('SET', 'a', bytes), bytes, '+OK\r\n')).toBeLessThan(12 * MIB)
+    await raw.send('STRLEN a\r\n').expect(`:${bytes}\r\n`)
+  })
+
+  it('of a script is not taken for a script that takes its time', async () => {
+    await start({ scriptTimeoutMs: 250, scriptMsPerMinute: 60_000 })
+    const raw = await client()
+    raw.send(`*4\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n$${2 * MIB}\r\n`)
+    await pour(raw, 2 * MIB)
+    await raw.send('\r\nGET none\r\n').expect(':1\r\n$-1\r\n')
+    expect(meter.month.requests).toBe(2)
   })
 
   it('leaves nothing behind when its client dies halfway', async () => {

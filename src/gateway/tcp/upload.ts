@@ -3,9 +3,10 @@ import type { HomeportError } from '../../contract/errors.js'
 import { findCommand, type KnownCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import type { ReplySink } from '../lane/reply-sink.js'
-import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'
+import { isUploadable } from '../limits/upload.js'
 import { encodeError } from '../resp/encode.js'
+import type { Transaction } from './client-lane.js'
 import type { Session } from './session.js'
 
 /**
@@ -29,15 +30,19 @@ type UploadState =
   | { readonly kind: 'answered' }
 
 /**
- * Passes a command with a large value on while it comes, so that no more of it is held than of any other: SET, APPEND,
- * LPUSH and whatever else writes to the one key before its values. It has a lane of its own meanwhile: a shared one would
- * be blocked for everybody by a client that sends slowly, and poisoned by one that goes away.
+ * Passes a command with a large argument on while it comes, so that no more of it is held than of any other: SET, APPEND,
+ * LPUSH and whatever else writes to the one key before its values, the arguments of a script behind its keys, the last
+ * value of MSET, a message. It has a lane of its own meanwhile: a shared one would be blocked for everybody by a client
+ * that sends slowly, and poisoned by one that goes away. Where a client counts on the state of its lane, only a last
+ * argument is passed on: a later one could be too long, and the lane would have to be thrown away.
  */
 export class Upload implements ReplySink {
   readonly #session: Session
   #state: UploadState = { kind: 'none' }
   /** What the engine had to be asked before. */
   #ruling: { readonly verdict: Verdict } | undefined
+  /** Tells that the script that was sent last has been answered. */
+  #scriptEnded = (): void => {}
   /** What the client gets in place of the engine's reply. */
   #substitute: Buffer | undefined
 
@@ -75,9 +80,15 @@ export class Upload implements ReplySink {
   end(): void {
     const state = this.#state
     this.pass()
-    if (state.kind === 'sending') this.#session.services.guard.count(state.command, 1)
+    if (state.kind === 'sending') this.#sent(state.command)
     if (state.kind === 'refused') this.#session.refuse(state.error)
     this.#state = { kind: 'none' }
+  }
+
+  #sent(command: ServedCommand): void {
+    const { guard } = this.#session.services
+    guard.count(command, 1)
+    if (command.effect === 'script' && !this.#session.lane.isPinned) this.#scriptEnded = guard.scripts.begin()
   }
 
   /** The command cannot be brought to its end; `reply` says why. Answers false when there is none. */
@@ -116,11 +127,12 @@ export class Upload implements ReplySink {
   }
 
   #mayBegin(command: KnownCommand | undefined): command is ServedCommand {
-    const { state } = this.#session.lane
-    if (!command?.allowed || command.state !== 'stateless' || command.access !== 'write') return false
-    if (command.effect !== 'none' && command.effect !== 'grows') return false
-    const isFree = state.kind === 'own' && (state.transaction === 'none' || state.transaction === 'kept')
-    return hasOneKey(command.name) && (state.kind === 'shared' || isFree)
+    const { lane, parser, permits, isPlainSubscriber } = this.#session
+    const { state } = lane
+    if (!command?.allowed || command.state !== 'stateless' || state.kind === 'none' || isPlainSubscriber) return false
+    const isLast = parser.largeIndex === parser.argumentCount - 1
+    const isFree = state.kind === 'shared' || (state.kind === 'own' && isReplaceable(state.transaction))
+    return (isFree || isLast) && isUploadable(command, permits.argumentsBefore(command), isLast)
   }
 
   #waitFor(verdict: Promise<Verdict>): void {
@@ -136,11 +148,19 @@ export class Upload implements ReplySink {
     const { lane, parser } = this.#session
     if (lane.state.kind === 'shared') lane.enterOwn('none')
     this.#state = { kind: 'sending', command }
-    lane.forwardFor(this, parser.frameBuffer, parser.frameStart, parser.frameEnd)
+    if (lane.isPinned) lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
+    else lane.forwardFor(this, parser.frameBuffer, parser.frameStart, parser.frameEnd)
   }
 
   /** The reply has come, or never will. Of a command that has not ended, the rest has no use. */
   #settle(): void {
+    this.#scriptEnded()
+    this.#scriptEnded = () => {}
     if (this.#state.kind === 'sending') this.#state = { kind: 'answered' }
   }
+}
+
+/** Whether nothing is lost with an own lane in this state. */
+function isReplaceable(transaction: Transaction): boolean {
+  return transaction === 'none' || transaction === 'kept'
 }
