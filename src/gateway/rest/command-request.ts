@@ -1,19 +1,21 @@
 import { administer } from '../administer.js'
 import { copied } from '../resp/lent-memory.js'
+import { type BodyCommand, BodyUpload } from './body-upload.js'
 import type { Entrance } from './entrances.js'
 import type { Exchange } from './exchange.js'
 import { replyJson } from './http-answers.js'
 import { parseCommand, parsePipeline } from './json-commands.js'
 import { pathCommand, type Target } from './path-command.js'
-import { permitAll, permitEach } from './permit.js'
+import { measure, permitAll, permitEach, turnOf } from './permit.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
-import { readReplies, replyBytes } from './read-replies.js'
+import { isFiltered, readReplies, replyBytes } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import type { RestListenerOptions } from './rest-listener.js'
 import { RequestLane, runSlots } from './run-slots.js'
 import { runTransaction, type TransactionOutcome } from './run-transaction.js'
-import type { RepliesReader } from './send-commands.js'
+import type { LargeSink, RepliesReader } from './send-commands.js'
 import { checkArities, isPrepared, prepareSlots, type Slot } from './slots.js'
+import type { StreamedPipeline } from './streamed-pipeline.js'
 
 /** What the commands of a request are to each other. */
 type Kind = 'single' | 'pipeline'
@@ -26,6 +28,8 @@ export class CommandRequest implements RepliesReader {
   readonly #form: ReplyForm
   readonly #lane: RequestLane
   #kind: Kind = 'single'
+  /** Where large replies are answered while they come. */
+  #streamed: StreamedPipeline | undefined
   #slots: readonly Slot[] = []
 
   constructor(exchange: Exchange, options: RestListenerOptions, entrance: Entrance, form: ReplyForm) {
@@ -56,17 +60,65 @@ export class CommandRequest implements RepliesReader {
     }
   }
 
+  /** Carries one command out while its body comes, and answers. */
+  upload(body: BodyCommand): void {
+    const { command, before, behind } = body
+    const prepared: PreparedCommand = { wire: '', filtered: false, command, args: [...before, ...behind] }
+    this.#slots = [prepared]
+    this.#whenPermitted(body)
+      .then(() => this.#sendBody(body, measure(this.#lane.guard, this.#slots.filter(isPrepared))))
+      .catch((error: unknown) => this.#exchange.fail(error))
+  }
+
+  async #whenPermitted({ command, before, bodyBytes }: BodyCommand): Promise<void> {
+    const { guard, ask } = this.#lane
+    const bytes = bodyBytes + before.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
+    const verdict = await guard.inspectUpload(command, before, { bytes, valueBytes: bodyBytes }, ask)
+    if (verdict) throw verdict
+    await turnOf(guard, 1)
+    guard.count(command, 1)
+  }
+
+  #sendBody(body: BodyCommand, settled: () => void): void {
+    const { request } = this.#exchange
+    const { nearby } = this.#lane
+    this.#lane.guard.meter.bytesIn += body.bodyBytes + (request.url?.length ?? 0)
+    new BodyUpload(this.#options.lanes, this.#entrance.key, request, body).start({
+      onReply: (reply) => {
+        settled()
+        nearby?.sawPrimary()
+        this.onReplies(reply)
+      },
+      onLost: (error) => {
+        settled()
+        nearby?.sawPrimary()
+        this.onLost(error)
+      },
+    })
+    this.#exchange.welcomeBody()
+  }
+
   onReplies(replies: Buffer): void {
     this.#lane.guard.meter.bytesOut += replies.length
     try {
-      this.#answer(replies)
+      if (this.#streamed) this.#streamed.end(replies)
+      else if (!this.#exchange.isAnswered) this.#answer(replies)
     } catch (error) {
       this.#exchange.fail(error)
     }
   }
 
+  onLarge(before: Buffer, count: number, bytes: number): LargeSink | undefined {
+    if (this.#slots.some(isFiltered)) return undefined
+    this.#lane.guard.meter.bytesOut += before.length + bytes
+    if (this.#kind === 'single') return this.#exchange.beginLarge(this.#form, bytes)
+    this.#streamed ??= this.#exchange.beginPipeline(this.#form, this.#slots)
+    return this.#streamed.large(before, count, bytes)
+  }
+
   onLost(error: unknown): void {
-    this.#exchange.fail(error)
+    if (this.#streamed) this.#streamed.breakOff()
+    else this.#exchange.fail(error)
   }
 
   /** Goes on at once where no engine has to be asked about a limit. */

@@ -68,7 +68,7 @@ export class EventStream {
   /** Subscribes and passes on what comes. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
-    const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine: () => {} })
+    const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine: () => {} }, 2)
     stream.filterWith(hideMonitorSource)
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()

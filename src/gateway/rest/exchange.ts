@@ -6,7 +6,11 @@ import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { GatewayLogger } from '../seams.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
+import { LargeReply } from './large-reply.js'
 import { discardBehindAnswer } from './refused-body.js'
+import type { ReplyForm } from './reply-form.js'
+import type { Slot } from './slots.js'
+import { StreamedPipeline } from './streamed-pipeline.js'
 
 /** What exchanges need of the listener. */
 export interface ExchangeParts {
@@ -41,6 +45,11 @@ export class Exchange {
     return this.parts.tokens.momentOf(this.request.headers[SYNC_TOKEN_HEADER]?.toString())
   }
 
+  /** Whether an answer has begun. */
+  get isAnswered(): boolean {
+    return this.response.headersSent
+  }
+
   /** Answers with JSON text, one who has seen `moment`. */
   answer(json: string, moment: number | undefined): void {
     this.parts.answers.ok(this.request, this.response, json, moment)
@@ -49,6 +58,19 @@ export class Exchange {
   /** Answers with the bytes of replies. */
   answerBytes(bytes: Buffer, moment: number | undefined): void {
     this.parts.answers.bytes(this.request, this.response, bytes, moment)
+  }
+
+  /** Begins to answer with a bulk string of so many bytes, which are still to come. */
+  beginLarge(form: ReplyForm, bytes: number): LargeReply {
+    const reply = new LargeReply(this.response, form, bytes, () => this.response.end())
+    this.parts.answers.begin(this.request, this.response, form.format, reply.writtenBytes)
+    return reply.begin()
+  }
+
+  /** Begins to answer a pipeline whose replies are still to come. */
+  beginPipeline(form: ReplyForm, slots: readonly Slot[]): StreamedPipeline {
+    this.parts.answers.begin(this.request, this.response, form.format, undefined)
+    return new StreamedPipeline(this.response, form, slots)
   }
 
   /** The client may send the body, if it waits to be told so and has no answer yet. */

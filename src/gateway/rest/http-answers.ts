@@ -4,6 +4,7 @@ import type { SyncTokens } from '../regions/sync-token.js'
 import type { RestReply } from './reply-reader.js'
 
 const JSON_TYPE = 'application/json'
+const BYTES_TYPE = 'application/octet-stream'
 const RETRY_AFTER_SECONDS = '1'
 const ALLOWED_HEADERS =
   'authorization, cache-control, content-type, pragma, upstash-encoding, upstash-response-format, upstash-sync-token, ' +
@@ -31,13 +32,18 @@ export class HttpAnswers {
 
   /** The bytes of replies as they are. */
   bytes(request: IncomingMessage, response: ServerResponse, body: Buffer, moment = 0): void {
-    response.writeHead(200, this.#headers(request, 'application/octet-stream', body.length, moment))
+    response.writeHead(200, this.#headers(request, BYTES_TYPE, body.length, moment))
     response.end(body)
   }
 
-  #headers(request: IncomingMessage, type: string, bytes: number, moment: number): string[] {
-    const token = this.#tokens.next(moment)
-    const headers = ['Content-Type', type, 'Content-Length', String(bytes), SYNC_TOKEN_HEADER, token]
+  /** The head of an answer whose body is written piece by piece; `bytes` is its length, where that is known. */
+  begin(request: IncomingMessage, response: ServerResponse, format: 'json' | 'resp2', bytes: number | undefined): void {
+    response.writeHead(200, this.#headers(request, format === 'json' ? JSON_TYPE : BYTES_TYPE, bytes, 0))
+  }
+
+  #headers(request: IncomingMessage, type: string, bytes: number | undefined, moment: number): string[] {
+    const headers = ['Content-Type', type, SYNC_TOKEN_HEADER, this.#tokens.next(moment)]
+    if (bytes !== undefined) headers.push('Content-Length', String(bytes))
     if (request.headers.origin !== undefined) headers.push(...corsHeaders(request))
     return headers
   }

@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors.js'
 import { findCommandByName } from '../command-table.js'
 import type { LoginWatch } from '../limits/login-watch.js'
+import { bodyCommandOf } from './body-upload.js'
 import { CommandRequest } from './command-request.js'
 import type { Entrance, Entrances } from './entrances.js'
 import { EventStream, eventCommand } from './event-stream.js'
@@ -38,12 +39,15 @@ function admit(exchange: Exchange, shared: SharedParts): void {
     return
   }
   const form = replyFormOf(exchange.request.headers)
-  entrance.guard.touch()
-  readBody(
-    exchange.request,
-    entrance.guard.maxRequestBytes,
-    new AdmittedRequest(exchange, shared, { entrance, target, form }),
-  )
+  const { guard } = entrance
+  guard.touch()
+  const body = bodyCommandOf(target, exchange.request, guard.maxRequestBytes)
+  if (body) {
+    new CommandRequest(exchange, shared.options, entrance, form).upload(body)
+    return
+  }
+  const reader = new AdmittedRequest(exchange, shared, { entrance, target, form })
+  readBody(exchange.request, guard.maxRequestBytes, reader)
   exchange.welcomeBody()
 }
 

@@ -8,7 +8,7 @@ import type { Entrance } from './entrances.js'
 import { seeing, sendToNearest } from './nearest.js'
 import { type Limiter, measure, turnOf } from './permit.js'
 import type { PreparedCommand } from './prepare.js'
-import { type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
+import { type LargeSink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
 import { isForEngine, isManaged, type Slot } from './slots.js'
 
 /** What the commands of a request travel on, and what limits them. */
@@ -96,6 +96,10 @@ class MeasuredReplies implements RepliesReader {
   onReplies(replies: Buffer): void {
     this.#settled()
     this.#reader.onReplies(replies)
+  }
+
+  onLarge(before: Buffer, count: number, bytes: number): LargeSink | undefined {
+    return this.#reader.onLarge?.(before, count, bytes)
   }
 
   onLost(error: HomeportError): void {

@@ -2,15 +2,31 @@ import type { HomeportError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { ReplySink } from '../lane/reply-sink.js'
 import { kept } from '../resp/lent-memory.js'
+import { GatheredReplies } from './gathered-replies.js'
 
 /** A command as it is sent. */
 export interface Wire {
   readonly wire: string | Buffer
 }
 
+/** Who takes a large bulk string while it comes. */
+export interface LargeSink {
+  /** The next bytes, which may be lent. */
+  take(bytes: Buffer): void
+  /** It has come whole. */
+  end(): void
+  /** The rest will never come. */
+  breakOff(): void
+}
+
 /** Who waits for the replies of a request. */
 export interface RepliesReader {
-  /** The bytes of all replies. They may be lent: what is needed after the call has to be copied. */
+  /**
+   * A large bulk string has begun, of so many bytes, behind `count` replies that stand in `before`. Who takes it; of what
+   * was said so far nothing is said again. Undefined: it is gathered like any other, and so are those before it.
+   */
+  onLarge?(before: Buffer, count: number, bytes: number): LargeSink | undefined
+  /** The bytes of all replies, or of those behind the last large one. They may be lent: what is needed later is copied. */
   onReplies(replies: Buffer): void
   /** The replies will never come. */
   onLost(error: HomeportError): void
@@ -44,8 +60,8 @@ function hasText(command: Wire): command is { readonly wire: string } {
 /** Replies nearly always come in one piece, which is passed on as it is. */
 class WholeReplies implements ReplySink {
   readonly #reader: RepliesReader
-  #parts: Buffer[] | undefined
   #left: number
+  #gathering: GatheredReplies | undefined
 
   constructor(count: number, reader: RepliesReader) {
     this.#left = count
@@ -55,17 +71,17 @@ class WholeReplies implements ReplySink {
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
     const part = chunk.subarray(start, end)
     this.#left -= completed
-    if (this.#left === 0 && this.#parts === undefined) {
+    if (this.#left === 0 && this.#gathering === undefined) {
       this.#reader.onReplies(part)
       return
     }
-    this.#parts ??= []
-    this.#parts.push(kept(part))
-    if (this.#left === 0) this.#reader.onReplies(Buffer.concat(this.#parts))
+    this.#gathering ??= new GatheredReplies(this.#reader)
+    this.#gathering.take(part)
+    if (this.#left === 0) this.#gathering.end()
   }
 
   fail(_count: number, error: HomeportError): void {
-    this.#parts = undefined
-    this.#reader.onLost(error)
+    if (this.#gathering) this.#gathering.fail(error)
+    else this.#reader.onLost(error)
   }
 }

@@ -1,0 +1,94 @@
+import type { HomeportError } from '../../contract/errors.js'
+import { kept } from '../resp/lent-memory.js'
+import { ReplyFramer } from '../resp/reply-framer.js'
+import type { LargeSink, RepliesReader } from './send-commands.js'
+
+/** From this length on a bulk string is answered while it comes, bytes. */
+const LARGE_REPLY_BYTES = 1024 * 1024
+const LF = 10
+const LINE_END_BYTES = 2
+
+/** A large bulk string on its way to who takes it. */
+interface Large {
+  readonly sink: LargeSink
+  /** Bytes of it that have not come. */
+  leftBytes: number
+}
+
+/** Replies of a request that come in several pieces: gathered, but for bulk strings so large that they should not be held. */
+export class GatheredReplies {
+  readonly #reader: RepliesReader
+  #framer = new ReplyFramer()
+  #parts: Buffer[] = []
+  /** Replies that stand whole in `#parts`. */
+  #count = 0
+  #large: Large | undefined
+  /** Bytes of the line end behind a large one that have not come. */
+  #skippedBytes = 0
+
+  constructor(reader: RepliesReader) {
+    this.#reader = reader
+  }
+
+  /** Takes the next bytes, which may be lent. */
+  take(part: Buffer): void {
+    const behind = this.#skip(this.#passOn(part))
+    if (behind.length === 0 || this.#beginsLarge(behind)) return
+    this.#parts.push(kept(behind))
+  }
+
+  /** Everything has come. */
+  end(): void {
+    const [only] = this.#parts
+    this.#reader.onReplies(only && this.#parts.length === 1 ? only : Buffer.concat(this.#parts))
+  }
+
+  /** The rest will never come. */
+  fail(error: HomeportError): void {
+    this.#parts = []
+    if (this.#large) this.#large.sink.breakOff()
+    else this.#reader.onLost(error)
+  }
+
+  /** @returns what is behind the large one. */
+  #passOn(part: Buffer): Buffer {
+    const large = this.#large
+    if (!large) return part
+    const taken = Math.min(part.length, large.leftBytes)
+    large.leftBytes -= taken
+    large.sink.take(part.subarray(0, taken))
+    if (large.leftBytes > 0) return part.subarray(taken)
+    large.sink.end()
+    this.#large = undefined
+    this.#skippedBytes = LINE_END_BYTES
+    return part.subarray(taken)
+  }
+
+  #skip(part: Buffer): Buffer {
+    const skipped = Math.min(part.length, this.#skippedBytes)
+    this.#skippedBytes -= skipped
+    return part.subarray(skipped)
+  }
+
+  /** Whether `part` ends in a large one that somebody takes. One whose head is spread over two pieces is gathered. */
+  #beginsLarge(part: Buffer): boolean {
+    const framer = this.#framer
+    let isBegun = !framer.midReply
+    for (let at = 0; at < part.length; ) {
+      at = framer.scan(part, at, Number.POSITIVE_INFINITY)
+      this.#count += framer.completed
+      if (framer.completed > 0) isBegun = true
+    }
+    const { bulkBytes, midReply, replyStart } = framer
+    if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES) return false
+    const before = Buffer.concat([...this.#parts, part.subarray(0, replyStart)])
+    const sink = this.#reader.onLarge?.(before, this.#count, bulkBytes)
+    if (!sink) return false
+    this.#parts = []
+    this.#count = 0
+    this.#framer = new ReplyFramer()
+    this.#large = { sink, leftBytes: bulkBytes }
+    this.take(part.subarray(part.indexOf(LF, replyStart) + 1))
+    return true
+  }
+}

@@ -1,0 +1,217 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { usedBytes } from '../testing/memory.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+const MIB = 2 ** 20
+const LIMIT_BYTES = 200 * MIB
+const PIECE = Buffer.alloc(64 * 1024, 'x')
+
+let rig: Rig
+let engine: RawClient
+
+beforeAll(async () => {
+  rig = await startRig({ maxRequestBytes: LIMIT_BYTES, maxEntryBytes: 128 * MIB })
+  engine = await new RawClient(rig.port).login()
+})
+
+/** A request whose body of so many bytes is still to be sent. */
+function begin(path: string, bytes: number, headers: Record<string, string> = {}): ClientRequest {
+  const length = bytes > 0 ? { 'content-length': String(bytes) } : {}
+  const sent = request(rig.restUrl + path, {
+    method: 'POST',
+    // A connection on which a body was not sent to its end is of no use to the next request.
+    agent: false,
+    headers: { authorization: `Bearer ${CREDENTIALS.token}`, ...length, ...headers },
+  })
+  return sent.on('error', () => {})
+}
+
+async function pour(to: ClientRequest, bytes: number): Promise<void> {
+  for (let left = bytes; left > 0; left -= PIECE.length) {
+    if (!to.write(left < PIECE.length ? PIECE.subarray(0, left) : PIECE)) await once(to, 'drain')
+  }
+}
+
+async function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
+  const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+  sent.end()
+  return (await answered)[0]
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = []
+  for await (const piece of answer) pieces.push(piece as Buffer)
+  return Buffer.concat(pieces).toString()
+}
+
+const run = async (path: string, headers = {}): Promise<string> => textOf(await answerTo(begin(path, 0, headers)))
+
+describe('a large body behind a path', () => {
+  it('goes to the engine as it comes, and is never held as a whole', { timeout: 60_000 }, async () => {
+    const bytes = 48 * MIB
+    const before = usedBytes()
+    const sent = begin('/set/a?EX=1000', bytes)
+    let most = 0
+    for (let part = 0; part < 4; part++) {
+      await pour(sent, bytes / 4)
+      most = Math.max(most, usedBytes())
+      expect(await run('/exists/a')).toBe('{"result":0}')
+    }
+    expect(await textOf(await answerTo(sent))).toBe('{"result":"OK"}')
+    expect(most - before).toBeLessThan(24 * MIB)
+    expect(await run('/strlen/a')).toBe(`{"result":${bytes}}`)
+    expect(Number(/\d+/.exec(await run('/ttl/a'))?.[0])).toBeGreaterThan(900)
+  })
+
+  it('may be the last value of several, a part of one, or what a script is given', async () => {
+    const cases = [
+      ['/mset/one/1/b', '{"result":"OK"}'],
+      ['/setrange/c/5', `{"result":${2 * MIB + 5}}`],
+      ['/rpush/list/first', '{"result":2}'],
+      [`/eval/${encodeURIComponent("return redis.call('SETEX', KEYS[1], 100, ARGV[1])")}/1/d`, '{"result":"OK"}'],
+      ['/publish/nobody', '{"result":0}'],
+    ]
+    for (const [path, expected] of cases) {
+      const sent = begin(path ?? '', 2 * MIB)
+      await pour(sent, 2 * MIB)
+      expect(await textOf(await answerTo(sent))).toBe(expected)
+    }
+    for (const key of ['b', 'd']) expect(await run(`/strlen/${key}`)).toBe(`{"result":${2 * MIB}}`)
+  })
+
+  it('is refused before it comes where it breaks a limit, and wherever its length is not told', async () => {
+    const entry = begin('/set/a', 130 * MIB)
+    const refused = await answerTo(entry)
+    expect(refused.statusCode).toBe(400)
+    expect(await textOf(refused)).toContain('ERR max single record size exceeded. Limit: ')
+    const chunked = begin('/set/chunked', 2 * MIB, { 'transfer-encoding': 'chunked' })
+    chunked.removeHeader('content-length')
+    await pour(chunked, 2 * MIB)
+    expect(await textOf(await answerTo(chunked))).toBe('{"result":"OK"}')
+  })
+
+  it('leaves nothing behind when its client goes halfway', async () => {
+    const sent = begin('/set/half', 8 * MIB)
+    await pour(sent, 4 * MIB)
+    sent.destroy()
+    await waitFor(() => rig.gateway.releaseEngines('db-one', 'when-unused'), { what: 'its connection to be closed' })
+    await engine.send('EXISTS half\r\n').expect(':0\r\n')
+  })
+
+  it('is answered with an error when the engine goes halfway', async () => {
+    const other = await startRig({ maxRequestBytes: LIMIT_BYTES })
+    const sent = request(`${other.restUrl}/set/a`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${CREDENTIALS.token}`, 'content-length': String(8 * MIB) },
+    })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    const { meter } = other.gateway.usageOf('db-one') ?? {}
+    await pour(sent, 4 * MIB)
+    await waitFor(() => (meter?.month.requests ?? 0) > 0, { what: 'the command to be sent' })
+    await other.engine.kill()
+    await pour(sent, 4 * MIB)
+    sent.end()
+    const [answer] = await answered
+    expect(answer.statusCode).toBeGreaterThanOrEqual(500)
+    expect(await textOf(answer)).toMatch(/^\{"error":"/)
+  })
+})
+
+describe('a large reply', () => {
+  const text = `a "quoted" line\n${'ä€😀'.repeat(300_000)}`
+
+  it('is the same in every form as a small one', async () => {
+    await engine.send(`SETRANGE large 0 "${'x'.repeat(10)}"\r\n`).expect(':10\r\n')
+    const bytes = Buffer.from(text)
+    const sent = begin('/set/large', bytes.length)
+    sent.write(bytes)
+    expect(await textOf(await answerTo(sent))).toBe('{"result":"OK"}')
+    expect(JSON.parse(await run('/get/large'))).toEqual({ result: text })
+    const encoded = JSON.parse(await run('/get/large', { 'upstash-encoding': 'base64' })) as { result: string }
+    expect(Buffer.from(encoded.result, 'base64').equals(bytes)).toBe(true)
+    const resp = await run('/get/large', { 'upstash-response-format': 'resp2' })
+    expect(resp).toBe(`$${bytes.length}\r\n${text}\r\n`)
+  })
+
+  it('has its place among the replies to a pipeline', async () => {
+    const [one, two] = ['x'.repeat(1.5 * MIB), 'ä'.repeat(MIB)]
+    for (const [key, value] of [
+      ['one', one],
+      ['two', two],
+    ]) {
+      const sent = begin(`/set/${key}`, Buffer.byteLength(value ?? ''))
+      sent.write(value)
+      await textOf(await answerTo(sent))
+    }
+    const commands = [
+      ['PING'],
+      ['GET', 'one'],
+      ['NOSUCH'],
+      ['GET', 'two'],
+      ['GET', 'two'],
+      ['MGET', 'one', 'none'],
+      ['GET'],
+      ['ECHO', 'e'],
+    ]
+    const pipeline = async (headers: Record<string, string> = {}): Promise<string> => {
+      const body = JSON.stringify(commands)
+      const sent = begin('/pipeline', body.length, headers)
+      sent.write(body)
+      return textOf(await answerTo(sent))
+    }
+    const wrong = { error: "ERR wrong number of arguments for 'get' command" }
+    const unknown = { error: "ERR Command is not available: 'NOSUCH'" }
+    const big = [
+      { result: one },
+      unknown,
+      { result: two },
+      { result: two },
+      { result: [one, null] },
+      wrong,
+      { result: 'e' },
+    ]
+    expect(JSON.parse(await pipeline())).toEqual([{ result: 'PONG' }, ...big])
+    const encoded = JSON.parse(await pipeline({ 'upstash-encoding': 'base64' })) as { result: string }[]
+    expect(
+      encoded.map(({ result }) => (typeof result === 'string' ? Buffer.from(result, 'base64').length : 0)),
+    ).toEqual([...[4, one.length, 0, 2 * MIB, 2 * MIB, 0, 0, 1]])
+    const bulk = (value: string): string => `$${Buffer.byteLength(value)}\r\n${value}\r\n`
+    expect(await pipeline({ 'upstash-response-format': 'resp2' })).toBe(
+      `+PONG\r\n${bulk(one)}-${unknown.error}\r\n${bulk(two)}${bulk(two)}*2\r\n${bulk(one)}$-1\r\n-${wrong.error}\r\n${bulk('e')}`,
+    )
+  })
+
+  it('is never held as a whole', { timeout: 60_000 }, async () => {
+    await engine.send(`SETRANGE long ${40 * MIB - 1} x\r\n`).expect(`:${40 * MIB}\r\n`)
+    const forms: Record<string, string>[] = [{ 'upstash-encoding': 'base64' }, { 'upstash-response-format': 'resp2' }]
+    for (const headers of forms) {
+      const atFirst = usedBytes()
+      let most = 0
+      let bytes = 0
+      for await (const piece of await answerTo(begin('/get/long', 0, headers))) {
+        const before = bytes
+        bytes += (piece as Buffer).length
+        if (Math.floor(bytes / (16 * MIB)) > Math.floor(before / (16 * MIB))) most = Math.max(most, usedBytes())
+      }
+      expect(bytes).toBeGreaterThan(40 * MIB)
+      expect(most - atFirst).toBeLessThan(32 * MIB)
+    }
+  })
+
+  it('is broken off when the engine goes halfway', async () => {
+    const other = await startRig({ maxRequestBytes: LIMIT_BYTES })
+    const raw = await new RawClient(other.port).login()
+    await raw.send(`SETRANGE long ${64 * MIB - 1} x\r\n`).expect(`:${64 * MIB}\r\n`)
+    const sent = request(`${other.restUrl}/get/long`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
+    const answer = await answerTo(sent)
+    const closed = new Promise((resolve) => answer.on('error', () => {}).on('close', resolve))
+    await once(answer, 'readable')
+    await other.engine.kill()
+    answer.resume()
+    await closed
+    expect(answer.complete).toBe(false)
+  })
+})

@@ -1,0 +1,68 @@
+import type { ServerResponse } from 'node:http'
+import { replyJson } from './http-answers.js'
+import { LargeReply } from './large-reply.js'
+import { readReplies, replyBytes } from './read-replies.js'
+import type { ReplyForm } from './reply-form.js'
+import type { LargeSink } from './send-commands.js'
+import { isPrepared, type Slot } from './slots.js'
+
+/** The answer to a pipeline among whose replies there are large ones, which is written while they come. */
+export class StreamedPipeline {
+  readonly #response: ServerResponse
+  readonly #form: ReplyForm
+  /** Slots that are not yet answered. */
+  #slots: readonly Slot[]
+  /** What stands before the next reply in JSON. */
+  #separator = '['
+
+  /** The head of the answer has been written. */
+  constructor(response: ServerResponse, form: ReplyForm, slots: readonly Slot[]) {
+    this.#response = response
+    this.#form = form
+    this.#slots = slots
+  }
+
+  /** Writes the `count` replies that stand in `replies`, and begins a large one behind them. */
+  large(replies: Buffer, count: number, bytes: number): LargeSink {
+    this.#write(this.#take(count), replies)
+    this.#separate()
+    this.#slots = this.#slots.slice(1)
+    return new LargeReply(this.#response, this.#form, bytes, () => {}).begin()
+  }
+
+  /** Writes the replies to all that is left. */
+  end(replies: Buffer): void {
+    this.#write(this.#slots, replies)
+    this.#response.end(this.#form.format === 'json' ? ']' : '')
+  }
+
+  /** The rest will never come. The client has to notice it, and cannot be told. */
+  breakOff(): void {
+    this.#response.destroy()
+  }
+
+  /** The next slots: those of `count` commands, and the errors before the command behind them. */
+  #take(count: number): readonly Slot[] {
+    let left = count
+    const end = this.#slots.findIndex((slot) => isPrepared(slot) && left-- === 0)
+    const taken = this.#slots.slice(0, end < 0 ? this.#slots.length : end)
+    this.#slots = this.#slots.slice(taken.length)
+    return taken
+  }
+
+  #write(slots: readonly Slot[], replies: Buffer): void {
+    if (this.#form.format === 'resp2') {
+      this.#response.write(replyBytes(slots, replies))
+      return
+    }
+    for (const reply of readReplies(slots, replies, this.#form.encoding)) {
+      this.#separate()
+      this.#response.write(replyJson(reply))
+    }
+  }
+
+  #separate(): void {
+    if (this.#form.format === 'json') this.#response.write(this.#separator)
+    this.#separator = ','
+  }
+}
