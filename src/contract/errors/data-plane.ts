@@ -1,8 +1,5 @@
 import { define, type None } from './entry.js'
 
-/** The commands that give entries of a stream to a consumer, as their refusal writes them. */
-const CANCELLED = { XREADGROUP: 'XReadGroup', XCLAIM: 'XClaim', XAUTOCLAIM: 'XAutoClaim' } as const
-
 /** Errors of the data plane; `resp` is the first word of their text on both protocols. */
 export const dataPlaneErrors = {
   data_unauthorized: define<None>({
@@ -104,7 +101,8 @@ export const dataPlaneErrors = {
     text: ({ limit, usage }) => `max requests limit exceeded. Limit: ${limit}, Usage: ${usage}`,
   }),
   pending_entries: define<{
-    command: keyof typeof CANCELLED
+    /** As the refusal writes it. */
+    command: 'XReadGroup' | 'XClaim' | 'XAutoClaim'
     limit: number
     pendingEntries: number
     requested: number
@@ -117,7 +115,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'later',
     text: ({ command, limit, pendingEntries, requested, key, group, consumer }) =>
-      `${CANCELLED[command]} is cancelled. Pending Entries List limit per consumer is about to be reached. Limit: ${limit}, Current PEL size: ${pendingEntries}, Requested Read: ${requested}, Key: ${key}, Group: ${group}, Consumer: ${consumer}.`,
+      `${command} is cancelled. Pending Entries List limit per consumer is about to be reached. Limit: ${limit}, Current PEL size: ${pendingEntries}, Requested Read: ${requested}, Key: ${key}, Group: ${group}, Consumer: ${consumer}.`,
   }),
   script_credits: define<{ limitMs: number; usedMs: number }>({
     status: 400,

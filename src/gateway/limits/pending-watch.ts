@@ -129,9 +129,12 @@ function lostOrThrow(error: unknown): HomeportError {
   throw error
 }
 
+/** The commands as their refusal writes them. */
+const CANCELLED = { XREADGROUP: 'XReadGroup', XCLAIM: 'XClaim', XAUTOCLAIM: 'XAutoClaim' } as const
+
 function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: number): HomeportError {
   return new HomeportError('pending_entries', {
-    ...{ command: 'name' in read ? read.name : 'XREADGROUP', limit: MAX_PENDING_ENTRIES, pendingEntries },
+    ...{ command: CANCELLED['name' in read ? read.name : 'XREADGROUP'], limit: MAX_PENDING_ENTRIES, pendingEntries },
     requested: Number.isFinite(read.count) ? read.count : added,
     ...{ key: shown(read.key), group: shown(read.group), consumer: shown(read.consumer) },
   })
