@@ -5,10 +5,10 @@ import { BlockList, isIP } from 'node:net'
  * Which destinations that users name may be contacted: everything, or public addresses only.
  *
  * There is one gate, and it stands where connections are made, so that everything passes it: messages, callbacks,
- * endpoints of groups, fires of schedules, workflow calls, servers that data is imported from. A literal address is judged after the URL parser has brought
- * it into its one canonical form. A name is resolved once; every address that it has must be allowed, and the
- * connection is made to the addresses that were judged, so that a name which resolves differently a moment later gains
- * nothing. A redirect is never followed, so an answer cannot lead anywhere else.
+ * endpoints of groups, fires of schedules, workflow calls, servers that data is imported from. A literal address is
+ * judged after the URL parser has brought it into its one canonical form. A name is resolved once; every address that it
+ * has must be allowed, and the connection is made to the addresses that were judged, so that a name which resolves
+ * differently a moment later gains nothing. A redirect is never followed, so an answer cannot lead anywhere else.
  */
 export type TargetPolicy = 'everything' | 'public'
 

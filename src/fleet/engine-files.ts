@@ -22,7 +22,10 @@ function refuseOtherPersistence(spec: EngineSpec, names: readonly string[]): voi
   }
 }
 
-/** Writes what an engine, which has these commands, starts from. Rejects when its data on disk is of the other kind of persistence. */
+/**
+ * Writes what an engine, which has these commands, starts from. Rejects when its data on disk is of the other kind of
+ * persistence.
+ */
 export async function writeEngineFiles(
   spec: EngineSpec,
   member: MemberSpec,

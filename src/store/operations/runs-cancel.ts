@@ -72,8 +72,8 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
 })
 
 /**
- * The same as part of a bulk action, for thousands of runs in one call. A list of what an UPDATE has changed costs half as much again as the UPDATE, and most often it
- * has changed all of them.
+ * The same as part of a bulk action, for thousands of runs in one call. A list of what an UPDATE has changed costs half as
+ * much again as the UPDATE, and most often it has changed all of them.
  * @param by the action, as `bulk_actions.seq`; it has canceled none of these runs before.
  */
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CanceledRuns> {
