@@ -1,5 +1,5 @@
 /** `npm run bench [-- <filter>...]`: runs every `bench/*.bench.ts` whose name contains a filter, one after the other. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { aptInstall, aptKnows, aptUpdate, canUseApt } from './lib/apt.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
@@ -19,7 +19,8 @@ function chosen(filters) {
 /** The peers are large and of no use to anybody who does not measure. */
 async function ensurePeers() {
   const folder = inProject('bench')
-  if (existsSync(`${folder}/node_modules`)) return
+  const { dependencies } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
+  if (Object.keys(dependencies).every((name) => existsSync(`${folder}/node_modules/${name}`))) return
   say('installing the peers that the benchmarks measure beside Homeport (250 MB)')
   const { code } = await run('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: folder })
   if (code !== 0) throw new SetupError('npm could not install the peers of the benchmarks; its output above says why.')

@@ -74,14 +74,14 @@ export async function startContest(inFlight: number): Promise<Contest> {
   const ours = await startPeer<{ port: number; token: string }>('queue-server.ts', {
     BENCH_CONCURRENCY: String(2 * inFlight),
   })
-  const bullmq = await startPeer<{ port: number }>('bullmq-server.ts', ofRedis)
+  const bullmq = await startPeer<{ port: number }>('bullmq.mjs', { ...ofRedis, BENCH_ROLE: 'server' })
   const graphile = await startPeer<{ port: number }>('graphile.mjs', server)
   const pgBoss = await startPeer<{ port: number }>('pg-boss.mjs', server)
   const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss]
   return {
     of: {
       homeport: homeport(ours.facts.port, ours.facts.token),
-      bullmq: fronted(bullmq.facts.port, () => startPeer('bullmq-worker.ts', ofRedis), running),
+      bullmq: fronted(bullmq.facts.port, () => startPeer('bullmq.mjs', ofRedis), running),
       'graphile-worker': fronted(graphile.facts.port, () => startPeer('graphile.mjs', ofPostgres), running),
       'pg-boss': fronted(pgBoss.facts.port, () => startPeer('pg-boss.mjs', ofPostgres), running),
     },
