@@ -1,13 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { icons } from './icons.js'
 
 /** Where `npx vite console` finds the server whose console is being worked on. */
 const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'
 
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
-  plugins: [react()],
+  plugins: [react(), icons()],
   build: {
     outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
     emptyOutDir: true,

@@ -1,5 +1,5 @@
+import IconAnchor from 'icon:anchor'
 import { Group, Text } from '@mantine/core'
-import { IconAnchor } from '@tabler/icons-react'
 
 /** The name of the product with its sign. */
 export function Brand() {

@@ -1,23 +1,21 @@
 /** What the navigation offers. A new page that people go to directly gets a line here. */
-import {
-  IconAdjustments,
-  IconBell,
-  IconCalendarTime,
-  IconDatabase,
-  IconHistory,
-  IconHome,
-  IconKey,
-  IconList,
-  IconListCheck,
-  IconMailX,
-  IconMessages,
-  IconReportMoney,
-  IconRoute,
-  IconRouteX,
-  IconSignature,
-  IconTopologyStar3,
-  IconUsers,
-} from '@tabler/icons-react'
+import IconAdjustments from 'icon:adjustments'
+import IconBell from 'icon:bell'
+import IconCalendarTime from 'icon:calendar-time'
+import IconDatabase from 'icon:database'
+import IconHistory from 'icon:history'
+import IconHome from 'icon:home'
+import IconKey from 'icon:key'
+import IconList from 'icon:list'
+import IconListCheck from 'icon:list-check'
+import IconMailX from 'icon:mail-x'
+import IconMessages from 'icon:messages'
+import IconReportMoney from 'icon:report-money'
+import IconRoute from 'icon:route'
+import IconRouteX from 'icon:route-x'
+import IconSignature from 'icon:signature'
+import IconTopologyStar3 from 'icon:topology-star-3'
+import IconUsers from 'icon:users'
 import type { LinkProps } from '@tanstack/react-router'
 import type { ComponentType } from 'react'
 

@@ -1,3 +1,9 @@
+import IconBook2 from 'icon:book-2'
+import IconKeyboard from 'icon:keyboard'
+import IconLogout from 'icon:logout'
+import IconMoon from 'icon:moon'
+import IconSun from 'icon:sun'
+import IconUser from 'icon:user'
 import {
   ActionIcon,
   Anchor,
@@ -14,7 +20,6 @@ import {
   useMantineColorScheme,
 } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Suspense, useEffect } from 'react'
 import { endConsoleSession } from '../../../src/contract/console.js'

@@ -1,5 +1,8 @@
+import IconCheck from 'icon:check'
+import IconCopy from 'icon:copy'
+import IconEye from 'icon:eye'
+import IconEyeOff from 'icon:eye-off'
 import { ActionIcon, Box, Button, Code, CopyButton, Group, Stack, Text, Tooltip } from '@mantine/core'
-import { IconCheck, IconCopy, IconEye, IconEyeOff } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 import classes from './copy.module.css'
 

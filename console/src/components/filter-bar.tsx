@@ -1,5 +1,5 @@
+import IconSearch from 'icon:search'
 import { Group, TextInput } from '@mantine/core'
-import { IconSearch } from '@tabler/icons-react'
 import type { CSSProperties, ReactNode } from 'react'
 import classes from './filter-bar.module.css'
 

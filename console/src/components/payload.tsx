@@ -1,5 +1,5 @@
+import IconDownload from 'icon:download'
 import { Badge, Button, Group, Stack, Text } from '@mantine/core'
-import { IconDownload } from '@tabler/icons-react'
 import { bytes } from '../lib/format.js'
 import { hexDump, type Payload } from '../lib/payload.js'
 import { CopyTextButton, ScrollText } from './copy.js'

@@ -1,5 +1,5 @@
+import IconDots from 'icon:dots'
 import { ActionIcon, Menu } from '@mantine/core'
-import { IconDots } from '@tabler/icons-react'
 
 /** Something that can be done with a row. */
 export interface RowAction {

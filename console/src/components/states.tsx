@@ -1,6 +1,9 @@
 /** The three states that every view has besides showing something: loading, refused or failed, and empty. */
+
+import IconAlertTriangle from 'icon:alert-triangle'
+import IconInbox from 'icon:inbox'
+import IconRefresh from 'icon:refresh'
 import { Alert, Button, Center, Loader, Skeleton, Stack, Text } from '@mantine/core'
-import { IconAlertTriangle, IconInbox, IconRefresh } from '@tabler/icons-react'
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ComponentType, ReactNode } from 'react'
 import { ApiError } from '../api/client.js'

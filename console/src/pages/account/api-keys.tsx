@@ -1,7 +1,8 @@
+import IconKey from 'icon:key'
+import IconPlus from 'icon:plus'
 import { Badge, Button, Checkbox, Select, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
-import { IconKey, IconPlus } from '@tabler/icons-react'
 import { useState } from 'react'
 import {
   type ApiKey,

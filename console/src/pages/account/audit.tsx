@@ -1,5 +1,5 @@
+import IconHistory from 'icon:history'
 import { Drawer, Stack } from '@mantine/core'
-import { IconHistory } from '@tabler/icons-react'
 import { useMemo, useState } from 'react'
 import { type AuditLog, listAuditLogs } from '../../../../src/contract/audit.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'

@@ -1,7 +1,9 @@
+import IconPlus from 'icon:plus'
+import IconUserPlus from 'icon:user-plus'
+import IconUsers from 'icon:users'
 import { Badge, Button, Group, Select, Stack, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
-import { IconPlus, IconUserPlus, IconUsers } from '@tabler/icons-react'
 import {
   addTeamMember,
   createTeam,

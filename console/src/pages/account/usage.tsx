@@ -1,5 +1,5 @@
+import IconReportMoney from 'icon:report-money'
 import { SimpleGrid, Stack } from '@mantine/core'
-import { IconReportMoney } from '@tabler/icons-react'
 import { useNavigate } from '@tanstack/react-router'
 import { type DatabaseUsage, getUsage } from '../../../../src/contract/console.js'
 import { CALM_MS, useApi } from '../../api/hooks.js'

@@ -1,6 +1,6 @@
+import IconAlertTriangle from 'icon:alert-triangle'
 import { Alert, Button, Group, NumberInput, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import type { UseFormReturnType } from '@mantine/form'
-import { IconAlertTriangle } from '@tabler/icons-react'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { useSettings } from '../../api/session.js'
 import { CodeBlock } from '../../components/copy.js'

@@ -1,5 +1,7 @@
+import IconPlayerPause from 'icon:player-pause'
+import IconPlayerPlay from 'icon:player-play'
+import IconPlayerStop from 'icon:player-stop'
 import { Button, Group, NumberInput } from '@mantine/core'
-import { IconPlayerPause, IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react'
 import { useState } from 'react'
 import { getBulkAction, listBulkOutcomes } from '../../../../src/contract/bulk.js'
 import {

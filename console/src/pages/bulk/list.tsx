@@ -1,5 +1,6 @@
+import IconListCheck from 'icon:list-check'
+import IconPlus from 'icon:plus'
 import { Progress } from '@mantine/core'
-import { IconListCheck, IconPlus } from '@tabler/icons-react'
 import { useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { listBulkActions } from '../../../../src/contract/bulk.js'

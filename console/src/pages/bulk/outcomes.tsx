@@ -1,5 +1,6 @@
+import IconListCheck from 'icon:list-check'
+import IconSearch from 'icon:search'
 import { Select } from '@mantine/core'
-import { IconListCheck, IconSearch } from '@tabler/icons-react'
 import { useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import type { Static } from 'typebox'

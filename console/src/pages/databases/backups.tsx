@@ -1,7 +1,9 @@
+import IconArchive from 'icon:archive'
+import IconDots from 'icon:dots'
+import IconPlus from 'icon:plus'
 import { Badge, Button, Group, Menu, Stack, Switch, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
-import { IconArchive, IconDots, IconPlus } from '@tabler/icons-react'
 import {
   type BackupRecord,
   createBackup,

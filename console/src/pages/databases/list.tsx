@@ -1,5 +1,7 @@
+import IconDatabase from 'icon:database'
+import IconDatabasePlus from 'icon:database-plus'
+import IconSearch from 'icon:search'
 import { Button } from '@mantine/core'
-import { IconDatabase, IconDatabasePlus, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type DatabaseRecord, listDatabases } from '../../../../src/contract/databases.js'

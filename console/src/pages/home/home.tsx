@@ -1,5 +1,6 @@
+import IconCircleCheck from 'icon:circle-check'
+import IconDatabasePlus from 'icon:database-plus'
 import { Group, List, SimpleGrid, Stack, Text } from '@mantine/core'
-import { IconCircleCheck, IconDatabasePlus } from '@tabler/icons-react'
 import { listAuditLogs } from '../../../../src/contract/audit.js'
 import { getOverview, MOST_COUNTED, type Overview } from '../../../../src/contract/console.js'
 import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'

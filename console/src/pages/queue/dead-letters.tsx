@@ -1,5 +1,5 @@
+import IconMailCheck from 'icon:mail-check'
 import { Button, Group, Stack } from '@mantine/core'
-import { IconMailCheck } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import type { Static } from 'typebox'
 import { listLogs } from '../../../../src/contract/queue.js'

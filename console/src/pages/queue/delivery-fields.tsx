@@ -1,6 +1,7 @@
+import IconChevronDown from 'icon:chevron-down'
+import IconChevronUp from 'icon:chevron-up'
 import { Button, Collapse, NumberInput, SimpleGrid, Textarea, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import type { DeliveryValues } from './delivery-form.js'
 

@@ -1,6 +1,7 @@
+import IconPlus from 'icon:plus'
+import IconTopologyStar3 from 'icon:topology-star-3'
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
-import { IconPlus, IconTopologyStar3 } from '@tabler/icons-react'
 import { useState } from 'react'
 import type { Static } from 'typebox'
 import {

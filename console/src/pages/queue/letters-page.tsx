@@ -1,5 +1,5 @@
+import IconSearch from 'icon:search'
 import { Drawer } from '@mantine/core'
-import { IconSearch } from '@tabler/icons-react'
 import { type ComponentProps, type ReactNode, useMemo, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'

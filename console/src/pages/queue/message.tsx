@@ -1,5 +1,5 @@
+import IconPlayerStop from 'icon:player-stop'
 import { Alert, Button, SimpleGrid, Stack, Text, Timeline } from '@mantine/core'
-import { IconPlayerStop } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import type { Static } from 'typebox'
 import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/queue.js'

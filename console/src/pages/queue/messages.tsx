@@ -1,5 +1,7 @@
+import IconInbox from 'icon:inbox'
+import IconSearch from 'icon:search'
+import IconSend from 'icon:send'
 import { Button, Select } from '@mantine/core'
-import { IconInbox, IconSearch, IconSend } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { listLogs } from '../../../../src/contract/queue.js'

@@ -1,6 +1,7 @@
+import IconList from 'icon:list'
+import IconPlus from 'icon:plus'
 import { Button, NumberInput, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
-import { IconList, IconPlus } from '@tabler/icons-react'
 import { useState } from 'react'
 import type { Static } from 'typebox'
 import {

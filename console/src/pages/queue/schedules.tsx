@@ -1,5 +1,6 @@
+import IconCalendarTime from 'icon:calendar-time'
+import IconPlus from 'icon:plus'
 import { Button } from '@mantine/core'
-import { IconCalendarTime, IconPlus } from '@tabler/icons-react'
 import { useState } from 'react'
 import {
   deleteSchedule,

@@ -1,5 +1,5 @@
+import IconRosetteDiscountCheck from 'icon:rosette-discount-check'
 import { Group, Stack } from '@mantine/core'
-import { IconRosetteDiscountCheck } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import type { Static } from 'typebox'
 import type { RunDeadLetter } from '../../../../src/contract/queue-fields.js'

@@ -1,5 +1,6 @@
+import IconChevronDown from 'icon:chevron-down'
+import IconChevronUp from 'icon:chevron-up'
 import { Button, Text, TextInput } from '@mantine/core'
-import { IconChevronDown, IconChevronUp } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 import { barField, FilterGroup } from '../../components/filter-bar.js'
 

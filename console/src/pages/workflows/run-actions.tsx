@@ -1,5 +1,7 @@
+import IconPlayerPlay from 'icon:player-play'
+import IconPlayerStop from 'icon:player-stop'
+import IconRefresh from 'icon:refresh'
 import { Button, Stack, Text } from '@mantine/core'
-import { IconPlayerPlay, IconPlayerStop, IconRefresh } from '@tabler/icons-react'
 import { useNavigate } from '@tanstack/react-router'
 import { endRun, listRuns } from '../../../../src/contract/workflow.js'
 import {

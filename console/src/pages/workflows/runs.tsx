@@ -1,5 +1,7 @@
+import IconBolt from 'icon:bolt'
+import IconRoute from 'icon:route'
+import IconSearch from 'icon:search'
 import { Button, Checkbox, Group, Text } from '@mantine/core'
-import { IconBolt, IconRoute, IconSearch } from '@tabler/icons-react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { listRuns } from '../../../../src/contract/workflow.js'

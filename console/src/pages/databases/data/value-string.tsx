@@ -1,5 +1,5 @@
+import IconPencil from 'icon:pencil'
 import { Alert, Button, Group, Stack, Textarea } from '@mantine/core'
-import { IconPencil } from '@tabler/icons-react'
 import { useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'

@@ -1,5 +1,5 @@
+import IconTrash from 'icon:trash'
 import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core'
-import { IconTrash } from '@tabler/icons-react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { confirm } from '../../../components/confirm.js'
 import { Copy, Term } from '../../../components/copy.js'

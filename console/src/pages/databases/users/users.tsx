@@ -1,5 +1,6 @@
+import IconPlus from 'icon:plus'
+import IconUsers from 'icon:users'
 import { Alert, Badge, Button, Stack, Text } from '@mantine/core'
-import { IconPlus, IconUsers } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type AclSecrets, type AclUser, isBuiltIn } from '../../../../../src/contract/acl-users.js'
