@@ -1,5 +1,5 @@
 import { unreachable } from '../base/index.js'
-import type { HeaderMap } from '../queue/index.js'
+import { storedHeaders } from '../queue/index.js'
 import type {
   FlowKeyState,
   FlowPlace,
@@ -126,9 +126,7 @@ const lastAttempt = (run: Standing, { seq }: PendingStep): PendingAttempt | unde
   run.attempts.filter(({ message_seq }) => message_seq === seq).at(-1)
 
 function failedStep(attempt: PendingAttempt | undefined): string | undefined {
-  // Written by the queue as a map of headers.
-  const headers = JSON.parse(attempt?.headers ?? '{}') as HeaderMap
-  return headers['Upstash-Error-Step-Name']?.[0]
+  return storedHeaders(attempt?.headers)['Upstash-Error-Step-Name']?.[0]
 }
 
 function pendingReason(run: Standing, message: PendingStep): Cause {

@@ -3,15 +3,15 @@ import {
   bodyMembers,
   type DeadLetterSource,
   type DeadLetterView,
-  type HeaderMap,
-  type MessageConfig,
   redactHeaders,
+  storedConfig,
+  storedHeaders,
 } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { DeadLetterRow, RunRow } from '../store/operations/runs.js'
+import { metaOfElement } from './columns.js'
 import { cursorOf, type DeadQuery, selectorOf } from './dead-letter-filter.js'
 import { type FailureRecord, failureOf, labelsOf } from './log-runs.js'
-import type { RunMeta } from './settings.js'
 
 /** A page of failed runs. */
 export interface DeadLetterPage {
@@ -50,10 +50,9 @@ export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
   const failure = failureOf(run)
   const { status = 0, headers = {}, body = '', messageId = '', maxRetries = 0, callback } = failure ?? {}
   const labels = labelsOf(run)
-  // Written by this room when it accepted the trigger.
-  const { delivery } = JSON.parse(run.meta ?? '{}') as Partial<RunMeta>
-  const config = JSON.parse(delivery?.config ?? '{}') as MessageConfig
-  const header = redactHeaders(JSON.parse(delivery?.headers ?? '{}') as HeaderMap, config.redact)
+  const { delivery } = metaOfElement(run.meta)
+  const config = storedConfig(delivery?.config)
+  const header = redactHeaders(storedHeaders(delivery?.headers), config.redact)
   return {
     messageId,
     url: run.url,

@@ -6,6 +6,7 @@ import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../
 import { operations, type Store } from '../store/index.js'
 import type { NotifyArgs, NotifyResult, Released, WaitRecord, WaitRow } from '../store/operations/runs.js'
 import { base64, ownBytes, textBytes } from './bytes.js'
+import { storedWait } from './columns.js'
 import { announces } from './protocol.js'
 import { readRunItem, runIdOf } from './settings.js'
 
@@ -216,8 +217,7 @@ function webhookData(
 }
 
 function toWaiter(row: WaitRow) {
-  // Written by this room when the run began to wait.
-  const { url, timeoutUrl, headers } = JSON.parse(row.wait) as WaitRecord
+  const { url, timeoutUrl, headers } = storedWait(row.wait)
   const plain = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
   return {
     url,

@@ -9,8 +9,11 @@ import {
   type PendingMessage,
   parseDestination,
   readSettings,
+  storedConfig,
+  storedHeaders,
 } from '../queue/index.js'
 import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
+import { metaOfCall, metaOfElement } from './columns.js'
 import { listBody, listElement } from './outbound.js'
 import { failureBody, lastAnswer, resultBody } from './reports.js'
 import type { FailureReason } from './run-state.js'
@@ -30,8 +33,7 @@ export interface Following {
 /** The element that brings the result of a call to the program (reference workflow 4.6.1). */
 export function resultElement(following: Following): NewElement {
   const { message, outcome, delivery, now } = following
-  // Written by this room when it accepted the call.
-  const { callback } = JSON.parse(delivery.element.meta ?? '{}') as { callback: CallbackConfig }
+  const { callback } = metaOfCall(delivery.element.meta)
   return {
     kind: 'fromCallback',
     messageId: newId('msg_', now),
@@ -88,8 +90,7 @@ function failingList({ delivery: { list }, beginning, message }: Following): Uin
 /** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
 function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
   if (element.kind !== 'step') return beginning.meta
-  // Written by this room when it accepted the step; what ends a wait has no settings there.
-  const own = JSON.parse(element.meta ?? '{}') as Partial<RunMeta>
+  const own = metaOfElement(element.meta)
   return own.delivery ? { ...own, delivery: own.delivery } : beginning.meta
 }
 
@@ -97,9 +98,9 @@ function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', 
   const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
   const { callback: _c, failureCallback: _f, ...own } = settings
   const run = following.beginning.meta.delivery
-  const config = { ...JSON.parse(run.config), ...configOf(own) }
+  const config = { ...storedConfig(run.config), ...configOf(own) }
   const destination = parseDestination(callback.url)
-  const headers: HeaderMap = { ...JSON.parse(run.headers), ...forwardedHeaders(callback.headers, false) }
+  const headers: HeaderMap = { ...storedHeaders(run.headers), ...forwardedHeaders(callback.headers, false) }
   return {
     ...run,
     url: callback.url,

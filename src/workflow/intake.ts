@@ -27,11 +27,12 @@ import type {
   Submitted,
 } from '../store/operations/runs.js'
 import { ownBytes } from './bytes.js'
+import { metaOfTrigger } from './columns.js'
 import type { Starting, TriggerGate } from './gate.js'
 import { parseInvocation } from './invoke.js'
 import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
-import { inRole, markedConfig, type RunItem, type RunMeta, readRunItem, runIdOf } from './settings.js'
+import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
 
 /** Runs that invoke runs that invoke runs: so many in a row. */
 const DEEPEST_INVOCATION = 100
@@ -133,8 +134,8 @@ export class RunIntake implements Intake, TriggerGate {
   #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
     const { lists } = this.#deps
     lists.renamed(run.account_id, run.run_id)
-    // Written by `startOf`. The first element of a run whose program is unknown gets another message when that answers.
-    if (contact === 'known') lists.began(run, step, (JSON.parse(first.meta ?? '{}') as RunMeta).delivery)
+    // The first element of a run whose program is unknown gets another message when that answers.
+    if (contact === 'known') lists.began(run, step, metaOfTrigger(first.meta).delivery)
   }
 
   /** Makes the submission of a trigger, of any origin. */

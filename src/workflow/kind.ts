@@ -11,13 +11,14 @@ import {
 import { operations, type Store } from '../store/index.js'
 import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle.js'
 import { type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
+import { metaOfTrigger } from './columns.js'
 import type { Flights } from './flights.js'
 import { type Following, failingOf, resultElement } from './follow-ups.js'
 import { outboundOf, type Sending, sendingOf } from './outbound.js'
 import type { RecentLists } from './recent-lists.js'
 import { lastAnswer } from './reports.js'
 import { judge, mayDeliver, type Verdict } from './run-state.js'
-import { markOf, type RunMeta } from './settings.js'
+import { markOf } from './settings.js'
 
 /** What the deliveries of runs work with. */
 export interface KindDeps {
@@ -102,8 +103,7 @@ export class RunMessages implements MessageKind {
 
   async #beginning(message: PendingMessage): Promise<Following['beginning'] | undefined> {
     const row = await this.#deps.store.run(operations.runs.beginning, { seq: runSeqOf(message) })
-    // Written by this room when it accepted the trigger.
-    return row && { meta: JSON.parse(row.meta ?? '{}') as RunMeta, payload: row.body }
+    return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
   /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */

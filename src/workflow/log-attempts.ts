@@ -1,4 +1,4 @@
-import type { HeaderMap } from '../queue/index.js'
+import { type HeaderMap, storedHeaders } from '../queue/index.js'
 import type { PastAttempt, PendingAttempt } from '../store/operations/runs.js'
 
 /** A failed attempt, as run logs show it. */
@@ -14,8 +14,7 @@ export interface AttemptError {
 export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimTo: number): AttemptError {
   return {
     status: attempt.status,
-    // Written by the queue as a map of headers.
-    headers: JSON.parse(attempt.headers) as HeaderMap,
+    headers: storedHeaders(attempt.headers),
     body: trim(new TextDecoder().decode(attempt.body ?? undefined), trimTo),
     time: attempt.started_at,
     ...(attempt.error !== null && { error: attempt.error }),

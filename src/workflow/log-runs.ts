@@ -1,7 +1,8 @@
 import type { HeaderMap } from '../queue/index.js'
-import type { ParentLink, RunLogPage, RunRow } from '../store/operations/runs.js'
+import type { RunLogPage, RunRow } from '../store/operations/runs.js'
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
+import { storedFailure, storedLink } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
 import { type AttemptError, attemptError, trim } from './log-attempts.js'
 import { type RunMaterial, type StepView, stepGroups } from './log-steps.js'
@@ -105,8 +106,7 @@ function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
 
 /** What failed, of a run that has. */
 export function failureOf(run: RunRow): FailureRecord | undefined {
-  // Written by this room when the run failed.
-  return run.failure === null ? undefined : (JSON.parse(run.failure) as FailureRecord)
+  return run.failure === null ? undefined : storedFailure(run.failure)
 }
 
 /** The labels of a run. */
@@ -115,8 +115,7 @@ export function labelsOf(run: Pick<RunRow, 'labels'>): string[] {
 }
 
 function invokerOf(parent: string): object {
-  // Written by this room when it accepted the invocation.
-  const link = JSON.parse(parent) as ParentLink
+  const link = storedLink(parent)
   return { workflowRunId: link.runId, workflowUrl: link.url, workflowRunCreatedAt: link.createdAt }
 }
 

@@ -1,14 +1,14 @@
-import { type MessageConfig, redacted } from '../queue/index.js'
+import { redacted, storedConfig } from '../queue/index.js'
 import type {
   ElementRow,
   InvokedRun,
   PastAttempt,
   PendingAttempt,
   PendingStep,
-  WaitRecord,
   WaitRow,
 } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
+import { metaOfElement, storedWait } from './columns.js'
 import { asObject } from './invoke.js'
 import {
   type AttemptError,
@@ -19,7 +19,6 @@ import {
   trim,
 } from './log-attempts.js'
 import { callHeader, isPlan, linkOf, parseText, type Sent, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
-import type { RunMeta } from './settings.js'
 import {
   callFields,
   callRequest,
@@ -141,9 +140,8 @@ function branchView(run: RunMaterial, plan: Sent, results: ReadonlyMap<number, S
 function initGroup({ elements, trimTo }: RunMaterial): GroupView {
   const init = elements.find(({ position }) => position === 0)
   const body = init?.body ?? new Uint8Array()
-  // Written by this room when it accepted the trigger; a run without settings is none of its own.
-  const { delivery } = JSON.parse(init?.meta ?? '{}') as Partial<RunMeta>
-  const { redact } = JSON.parse(delivery?.config ?? '{}') as MessageConfig
+  const { delivery } = metaOfElement(init?.meta)
+  const { redact } = storedConfig(delivery?.config)
   const step: StepView = {
     stepName: 'init',
     stepType: 'Initial',
@@ -208,8 +206,7 @@ function openCalls(run: RunMaterial): StepView[] {
 
 function openWaits(run: RunMaterial): StepView[] {
   return run.waits.map((wait) => {
-    // Written by this room when the run began to wait.
-    const { step } = JSON.parse(wait.wait) as WaitRecord
+    const { step } = storedWait(wait.wait)
     return {
       ...step,
       callType: 'step',

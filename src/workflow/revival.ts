@@ -7,6 +7,7 @@ import {
   labelColumn,
   readSettings,
   type SettingLimits,
+  storedConfig,
 } from '../queue/index.js'
 import {
   type DeadRun,
@@ -16,9 +17,10 @@ import {
   type RunRevision,
   revised,
 } from '../store/operations/runs.js'
+import { metaOfTrigger } from './columns.js'
 import { failureOf } from './log-runs.js'
 import type { Role } from './run-state.js'
-import { inRole, markOf, type RunMeta } from './settings.js'
+import { inRole, markOf } from './settings.js'
 
 /** How a failed run is taken up again: where it stood, or from its payload. */
 export type RevivalKind = 'resume' | 'restart'
@@ -59,8 +61,7 @@ export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: S
 
 /** Plans the new life of a failed run. */
 export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides, now: number): Revival {
-  // Written by this room when it accepted the trigger.
-  const before = JSON.parse(dead.meta ?? '{}') as RunMeta
+  const before = metaOfTrigger(dead.meta)
   const delivery = revised(before.delivery, overrides.revision)
   const { failureCallback = before.failureCallback } = overrides
   const meta = JSON.stringify({ ...before, delivery, ...(failureCallback && { failureCallback }) })
@@ -78,6 +79,6 @@ function newRunOf(dead: DeadRun, delivery: DeliveryColumns, now: number): NewRun
 /** What the first delivery has to find out; the same as when the run was triggered. */
 function openingRole(dead: DeadRun, { config }: DeliveryColumns): Role {
   if (dead.contact === 'unknown') return 'contact'
-  const isModern = markOf(JSON.parse(config)).lazy === true
+  const isModern = markOf(storedConfig(config)).lazy === true
   return isModern || failureOf(dead)?.reason === 'not-a-workflow' ? 'first' : 'step'
 }

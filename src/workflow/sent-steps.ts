@@ -1,4 +1,5 @@
 import type { ElementRow, InvokedRun, ParentLink } from '../store/operations/runs.js'
+import { storedLink } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
 
 /** What the list of a run says, as far as it can be understood: steps are opaque, and nothing of them is certain. */
@@ -48,8 +49,7 @@ export function stepIdOfCall(element: ElementRow): number {
 
 /** Whom an invoked run tells of its end. */
 export function linkOf({ parent }: InvokedRun): ParentLink {
-  // Written by this room when it accepted the invocation.
-  return JSON.parse(parent ?? '{}') as ParentLink
+  return storedLink(parent)
 }
 
 /** The value of a JSON text; `undefined` when it is none. */

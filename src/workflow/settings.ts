@@ -12,6 +12,7 @@ import {
   readSettings,
   type SettingLimits,
   type Settings,
+  storedConfig,
 } from '../queue/index.js'
 import type { DeliveryColumns, ElementMeta } from '../store/operations/runs.js'
 import { announces, passesToEndpoint } from './protocol.js'
@@ -86,7 +87,7 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
 
 /** The same delivery in another role. */
 export function inRole(delivery: DeliveryColumns, role: Role): DeliveryColumns {
-  const config = JSON.parse(delivery.config) as MessageConfig
+  const config = storedConfig(delivery.config)
   return { ...delivery, config: markedConfig(config, { ...markOf(config), role }) }
 }
 

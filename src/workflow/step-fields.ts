@@ -1,10 +1,10 @@
-import { type HeaderMap, type MessageConfig, redactHeaders } from '../queue/index.js'
+import { type HeaderMap, redactHeaders, storedConfig, storedHeaders } from '../queue/index.js'
 import type { ElementRow, InvokedRun } from '../store/operations/runs.js'
+import { metaOfElement } from './columns.js'
 import { asObject } from './invoke.js'
 import { trim } from './log-attempts.js'
 import type { RunMaterial } from './log-steps.js'
 import { linkOf, parseText, type Sent, stepIdOfCall } from './sent-steps.js'
-import type { RunMeta } from './settings.js'
 
 /** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
 
@@ -19,19 +19,15 @@ export function deliveryFields(
   { elements }: Pick<RunMaterial, 'elements'>,
   { meta }: Pick<ElementRow, 'meta'>,
 ): DeliveryFields {
-  const own = settingsIn(meta) ?? settingsIn(elements.find(({ position }) => position === 0)?.meta)
+  const own =
+    metaOfElement(meta).delivery ?? metaOfElement(elements.find(({ position }) => position === 0)?.meta).delivery
   if (!own) return {}
-  const { retryDelay, redact } = JSON.parse(own.config) as MessageConfig
+  const { retryDelay, redact } = storedConfig(own.config)
   return {
     retries: own.max_retries,
     ...(retryDelay !== undefined && { retryDelay }),
-    headers: redactHeaders(JSON.parse(own.headers) as HeaderMap, redact),
+    headers: redactHeaders(storedHeaders(own.headers), redact),
   }
-}
-
-/** Written by this room when it accepted a trigger, or a step whose SDK repeats its settings. */
-function settingsIn(meta: string | null | undefined): RunMeta['delivery'] | undefined {
-  return (JSON.parse(meta ?? '{}') as Partial<RunMeta>).delivery
 }
 
 /** What is known of a wait that is over. */
@@ -86,13 +82,13 @@ export function invokeFields(run: RunMaterial, messageId: string): object {
 
 /** A run that a step has invoked. */
 export function invokedFields({ trimTo }: RunMaterial, { run_id, url, created_at, payload, meta }: InvokedRun): object {
-  const delivery = settingsIn(meta)
-  const { redact } = JSON.parse(delivery?.config ?? '{}') as MessageConfig
+  const { delivery } = metaOfElement(meta)
+  const { redact } = storedConfig(delivery?.config)
   return {
     invokedWorkflowRunId: run_id,
     invokedWorkflowUrl: url,
     invokedWorkflowCreatedAt: created_at,
     ...(!redact?.body && { invokedWorkflowRunBody: trim(new TextDecoder().decode(payload ?? undefined), trimTo) }),
-    invokedWorkflowRunHeaders: redactHeaders(JSON.parse(delivery?.headers ?? '{}') as HeaderMap, redact),
+    invokedWorkflowRunHeaders: redactHeaders(storedHeaders(delivery?.headers), redact),
   }
 }

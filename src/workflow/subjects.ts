@@ -1,4 +1,5 @@
 import type { ElementRow, PendingStep, WaitRecord, WaitRow } from '../store/operations/runs.js'
+import { storedWait } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
 import type { RunMaterial } from './log-steps.js'
 import { callHeader, isPlan, linkOf, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
@@ -59,8 +60,7 @@ function subjectOfStep(element: ElementRow): Subject {
 
 /** The step that a wait completes. */
 export function stepOfWait({ wait }: Pick<WaitRow, 'wait'>): WaitRecord['step'] {
-  // Written by this room when the run began to wait.
-  return (JSON.parse(wait) as WaitRecord).step
+  return storedWait(wait).step
 }
 
 /** The names of parallel branches that were planned, have no result, and to which nothing is to come. */

@@ -1,7 +1,8 @@
 import type { Static } from 'typebox'
 import type { EVENT_STATES, Event } from '../../contract/queue-fields.js'
 import type { AttemptRow, MessageHistory } from '../../store/operations/messages-read.js'
-import { bodyBase64, callbackHeaders, configOfRow, headersOfColumn, mutable, settingMembers } from './message-view.js'
+import { storedConfig, storedHeaders } from '../columns.js'
+import { bodyBase64, callbackHeaders, mutable, settingMembers } from './message-view.js'
 import { redactHeaders } from './redact.js'
 
 /** An entry of the log as the wire shows it. */
@@ -21,7 +22,7 @@ interface Answer {
 
 function answerMembers({ status, headers, body, error }: Answer, mostBytes: number): Partial<EventView> {
   if (status === 0) return error === null ? {} : { error }
-  const responseHeaders = mutable(headersOfColumn(headers))
+  const responseHeaders = mutable(storedHeaders(headers))
   return {
     responseStatus: status,
     responseHeaders,
@@ -75,12 +76,12 @@ function end({ message }: MessageHistory, mostBytes: number): Happening[] {
  */
 export function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
   const { message, attempts } = history
-  const config = configOfRow(message)
+  const config = storedConfig(message.config)
   const shared = {
     messageId: message.message_id,
     url: message.url,
     method: message.method,
-    header: mutable(redactHeaders(headersOfColumn(message.headers), config.redact)),
+    header: mutable(redactHeaders(storedHeaders(message.headers), config.redact)),
     body: bodyBase64(message, config, mostBytes),
     maxRetries: message.max_retries,
     ...settingMembers(message, config),

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import type { DeadLetter, Message } from '../../contract/queue-fields.js'
 import type { MessageRow } from '../../store/operations/messages.js'
+import { storedConfig, storedHeaders } from '../columns.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'
 import type { CallbackConfig, HeaderMap, MessageConfig } from '../types.js'
@@ -24,12 +25,6 @@ export function textOf(bytes: Uint8Array): string | undefined {
 
 const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
-
-/** Both columns are written by this program only. */
-export const configOfRow = (row: Pick<MessageRow, 'config'>): MessageConfig => JSON.parse(row.config) as MessageConfig
-/** JSON headers of a row. */
-export const headersOfColumn = (json: string | null): HeaderMap =>
-  json === null ? {} : (JSON.parse(json) as HeaderMap)
 
 /** Lists of the wire may be changed by who gets them; ours may not. */
 export function mutable(headers: HeaderMap): Record<string, string[]> {
@@ -82,12 +77,12 @@ export function callbackHeaders({ headers }: CallbackConfig, { redact }: Message
 
 /** Shows a message. */
 export function messageView(row: MessageRow): MessageView {
-  const config = configOfRow(row)
+  const config = storedConfig(row.config)
   return {
     messageId: row.message_id,
     url: row.url,
     method: row.method,
-    header: mutable(redactHeaders(headersOfColumn(row.headers), config.redact)),
+    header: mutable(redactHeaders(storedHeaders(row.headers), config.redact)),
     ...bodyMembers(row.body, config),
     maxRetries: row.max_retries,
     notBefore: row.next_at,
@@ -101,7 +96,7 @@ function responseMembers(row: MessageRow): Partial<DeadLetterView> {
   const body = row.response_body
   if (row.response_status === 0) return row.error === null ? {} : { responseBody: row.error }
   const shown = body === null ? {} : textMembers(body)
-  return { responseHeader: mutable(headersOfColumn(row.response_headers)), ...shown }
+  return { responseHeader: mutable(storedHeaders(row.response_headers)), ...shown }
 }
 
 function textMembers(body: Uint8Array): Partial<DeadLetterView> {
