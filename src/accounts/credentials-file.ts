@@ -1,8 +1,7 @@
-import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { codeOf } from '../base/index.js'
+import { readFileIfThere, replaceFile, tryParseJson } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const CredentialsSchema = Type.Object({
@@ -28,9 +27,9 @@ export const credentialsPath = (dataDir: string): string => join(dataDir, 'crede
  */
 export async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   const path = credentialsPath(dataDir)
-  const text = await readIfThere(path)
+  const text = await readFileIfThere(path)
   if (text === undefined) return undefined
-  const value = parseJson(text)
+  const value = tryParseJson(text)
   if (!Value.Check(CredentialsSchema, value)) {
     const fields = Object.keys(CredentialsSchema.properties).join(', ')
     throw new HomeportError('credentials_unusable', { path, reason: `it has to be a JSON object with ${fields}` })
@@ -41,43 +40,4 @@ export async function readCredentials(dataDir: string): Promise<Credentials | un
 /** Writes the credentials so that a crash leaves either the old file or the whole new one, readable by the owner only. */
 export function writeCredentials(dataDir: string, credentials: Credentials): Promise<void> {
   return replaceFile(credentialsPath(dataDir), `${JSON.stringify(credentials, null, 2)}\n`)
-}
-
-/** Puts a whole new file of mode 0600 at `path`, on disk when it resolves. */
-export async function replaceFile(path: string, content: string): Promise<void> {
-  const temporary = `${path}.new`
-  const file = await open(temporary, 'w', 0o600)
-  try {
-    await file.chmod(0o600) // a file left by an earlier crash keeps its old mode otherwise
-    await file.writeFile(content)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(temporary, path)
-  await syncDirectory(join(path, '..'))
-}
-
-/** The content of a file, or `undefined` when there is none. */
-export async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-/** A renamed file is only certain to be found after a power cut once its directory is on disk too. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r')
-  await directory.sync().finally(() => directory.close())
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { readFileIfThere, replaceFile } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { operations, type Store } from '../store/index.js'
-import { readIfThere, replaceFile } from './credentials-file.js'
 
 /** Holds the identity of the store that a data directory was first used with. */
 const FILE = 'store-id'
@@ -18,7 +18,7 @@ const FILE = 'store-id'
  */
 export async function bindDataDir(store: Store, dataDir: string, nowMs: number): Promise<string> {
   const path = join(dataDir, FILE)
-  const remembered = (await readIfThere(path))?.trim()
+  const remembered = (await readFileIfThere(path))?.trim()
   const installationId = await store.run(operations.accounts.identify, { freshId: randomUUID(), at: nowMs })
   if (remembered === undefined) await replaceFile(path, `${installationId}\n`)
   else if (remembered !== installationId) throw new HomeportError('foreign_data_dir', { directory: dataDir })

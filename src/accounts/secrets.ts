@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { randomSecret } from '../base/index.js'
+import { isObject, randomSecret, tryParseJson } from '../base/index.js'
 import type { Credentials } from './credentials-file.js'
 
 /** A new signing key of the queue, such as `sig_5f2…`. */
@@ -24,11 +24,6 @@ export function newCredentials(email: string): Credentials {
 
 /** The `UserID` inside a queue token, or `undefined` when the text is no such token. */
 export function queueUserIdOf(token: string): string | undefined {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(token, 'base64').toString('utf8'))
-    const holds = typeof parsed === 'object' && parsed !== null && 'UserID' in parsed
-    return holds && typeof parsed.UserID === 'string' ? parsed.UserID : undefined
-  } catch {
-    return undefined
-  }
+  const parsed = tryParseJson(Buffer.from(token, 'base64').toString('utf8'))
+  return isObject(parsed) && typeof parsed.UserID === 'string' ? parsed.UserID : undefined
 }

@@ -4,23 +4,27 @@
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
  * - `codeOf` tells errors of the system and of drivers apart.
  * - `IdleMemory` gives the memory of a busy time back once it is over.
+ * - `replaceFile` puts a file in the place of another so that a crash leaves one of the two, whole.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
  * - `parseDuration` and `formatDuration` read and write times as people do, `ipMatcher` reads networks, and `nearest`
  *   guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
+ * - `tryParseJson` and `isObject` read what others wrote.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
  * - `TargetGate` decides which addresses may be contacted on behalf of a user.
  *
- * Nothing here reads configuration, touches a file or a socket, or logs; only the gate asks the resolver for names.
+ * Nothing here reads configuration, opens a socket or logs; only the gate asks the resolver for names.
  */
 export { type Clock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, parseDuration } from './duration.js'
 export { codeOf } from './error-code.js'
+export { readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
+export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { othersFirst } from './others-first.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'

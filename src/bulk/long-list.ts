@@ -1,4 +1,4 @@
-import { othersFirst } from '../base/index.js'
+import { isObject, othersFirst } from '../base/index.js'
 import { parseJson } from '../http/index.js'
 
 /**
@@ -69,8 +69,6 @@ function restOf(text: Buffer, { start, end }: ListBounds, place: Place): object 
   }
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
 /** Cuts behind elements; the comma itself is left out. */

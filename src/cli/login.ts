@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { Value } from 'typebox/value'
+import { tryParseJson } from '../base/index.js'
 import { listDatabases } from '../contract/databases.js'
 import { HomeportError } from '../contract/errors.js'
 import { getSigningKeys } from '../contract/queue.js'
@@ -56,7 +57,7 @@ async function askProfile(terminal: Terminal): Promise<Profile> {
 }
 
 function readProfile(input: Buffer): Profile {
-  const value = parseJson(input.toString('utf8'))
+  const value = tryParseJson(input.toString('utf8'))
   if (!Value.Check(ProfileSchema, value)) {
     const problem =
       'The standard input has to be what `homeport env --json` prints: a JSON object with apiUrl, email, apiKey, queueUrl and queueToken.'
@@ -71,12 +72,4 @@ async function check(name: string, profile: Profile): Promise<void> {
   const api = new Api({ origin: `profile "${name}"`, profile })
   await api.call(listDatabases, { query: { credentials: 'hide' } })
   if (profile.queueUrl !== undefined) await api.call(getSigningKeys)
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,4 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { isObject, tryParseJson } from '../base/index.js'
 
 /** A delivery as its receiver saw it. */
 export interface SeenDelivery {
@@ -60,12 +61,8 @@ export function explainSignature(seen: SeenDelivery, keys: Keys, now: number): V
 }
 
 function claimsOf(payload: string): Claims | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
+  const value = tryParseJson(Buffer.from(payload, 'base64url').toString('utf8'))
+  return isObject(value) ? value : undefined
 }
 
 function signerOf(signed: string, mac: string, keys: Keys): 'current' | 'next' | undefined {
@@ -128,21 +125,13 @@ const CHANGES: readonly { readonly cause: string; readonly undo: (text: string) 
   },
 ]
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function unwrapped(text: string): readonly string[] {
-  const value = parsed(text)
+  const value = tryParseJson(text)
   return typeof value === 'string' ? [value] : []
 }
 
 function rewritten(text: string): readonly string[] {
-  const value = parsed(text)
+  const value = tryParseJson(text)
   if (value === undefined) return []
   return [
     JSON.stringify(value),

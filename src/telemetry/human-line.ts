@@ -1,3 +1,5 @@
+import { isObject, tryParseJson } from '../base/index.js'
+
 /** Turns one JSON log line into one for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. */
 export function humanLine(json: string): string {
   const { time, level, msg, error, ...fields } = parse(json)
@@ -8,15 +10,15 @@ export function humanLine(json: string): string {
 }
 
 function parse(json: string): Record<string, unknown> {
-  const value: unknown = JSON.parse(json)
-  return typeof value === 'object' && value !== null ? { ...value } : { msg: json }
+  const value = tryParseJson(json)
+  return isObject(value) ? value : { msg: json }
 }
 
 const show = (value: unknown): string =>
   typeof value === 'string' && /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value)
 
 function stackOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return show(error)
-  const { stack, message } = error as { readonly stack?: unknown; readonly message?: unknown }
+  if (!isObject(error)) return show(error)
+  const { stack, message } = error
   return String(stack ?? message ?? show(error))
 }

@@ -1,3 +1,4 @@
+import { isObject, tryParseJson } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import type { ParentLink } from '../store/operations/runs.js'
 
@@ -32,16 +33,10 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
 
 /** A JSON object, or `undefined` for everything else. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined
+  return isObject(value) && !Array.isArray(value) ? value : undefined
 }
 
 /** The value that bytes hold as JSON text, or `undefined` when they do not. */
 export function parseJson(bytes: Uint8Array | undefined): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes))
-  } catch {
-    return undefined
-  }
+  return tryParseJson(new TextDecoder().decode(bytes))
 }

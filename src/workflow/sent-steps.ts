@@ -1,3 +1,4 @@
+import { tryParseJson } from '../base/index.js'
 import type { ElementRow, InvokedRun, ParentLink } from '../store/operations/runs.js'
 import { storedLink } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
@@ -54,5 +55,5 @@ export function linkOf({ parent }: InvokedRun): ParentLink {
 
 /** The value of a JSON text; `undefined` when it is none. */
 export function parseText(text: string | null | undefined): unknown {
-  return parseJson(Buffer.from(text ?? ''))
+  return tryParseJson(text ?? '')
 }

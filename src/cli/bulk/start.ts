@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
+import { isObject, tryParseJson } from '../../base/index.js'
 import { BULK_KINDS, BulkLook, startBulkAction } from '../../contract/bulk.js'
 import { HomeportError } from '../../contract/errors.js'
 import { FAILED } from '../exit-codes.js'
@@ -115,10 +116,8 @@ function selectorOf(kind: Kind, options: StartOptions, ids: readonly string[]): 
 }
 
 function readSelector(selector: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(selector)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  } catch {}
+  const value = tryParseJson(selector)
+  if (isObject(value) && !Array.isArray(value)) return { ...value }
   throw misused('--selector has to be a JSON object.')
 }
 

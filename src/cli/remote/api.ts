@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
+import { isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
@@ -55,7 +56,7 @@ export class Api {
   ): Promise<Answer> {
     const response = await this.stream(endpoint, request)
     const text = await response.text()
-    return { status: response.status, value: text === '' ? {} : parseJson(text) }
+    return { status: response.status, value: text === '' ? {} : tryParseJson(text) }
   }
 
   /** The same with the response itself, for bodies that are streams. */
@@ -115,16 +116,8 @@ function initOf(
 }
 
 async function refusalOf(response: Response): Promise<HomeportError> {
-  const body = parseJson(await response.text().catch(() => ''))
-  const error = typeof body === 'object' && body !== null && 'error' in body ? body.error : undefined
+  const body = tryParseJson(await response.text().catch(() => ''))
+  const error = isObject(body) ? body.error : undefined
   const said = typeof error === 'string' ? error : `The server answered ${response.status} without a reason.`
   return new HomeportError('server_refused', { status: response.status, said })
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,8 +1,8 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { codeOf } from '../../base/index.js'
+import { readFileIfThere, replaceFile, tryParseJson } from '../../base/index.js'
 import { clientVariablesOfProcess } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors.js'
 
@@ -39,12 +39,11 @@ export const profilesPath = (configHome = clientVariablesOfProcess().configHome)
  * @throws HomeportError `cli_failed` when the file is there but is not one of profiles.
  */
 export async function readProfiles(path = profilesPath()): Promise<Profiles> {
-  const content = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return undefined
+  const content = await readFileIfThere(path).catch((error: unknown) => {
     throw unusable(path, error)
   })
   if (content === undefined) return { profiles: {} }
-  const value = parseJson(content)
+  const value = tryParseJson(content)
   if (Value.Check(FileSchema, value)) return value
   throw unusable(path)
 }
@@ -52,15 +51,7 @@ export async function readProfiles(path = profilesPath()): Promise<Profiles> {
 /** Replaces the file of profiles as a whole; only its owner may read it. */
 export async function writeProfiles(profiles: Profiles, path = profilesPath()): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = `${path}.${process.pid}`
-  const file = await open(temporary, 'w', 0o600)
-  try {
-    await file.writeFile(`${JSON.stringify(profiles, null, 2)}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(temporary, path)
+  await replaceFile(path, `${JSON.stringify(profiles, null, 2)}\n`)
 }
 
 /**
@@ -80,14 +71,6 @@ export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name
   const problem = `"${name}" is no name for a profile: use letters, digits, ".", "_" and "-", at most 64 of them.`
   throw new HomeportError('cli_misused', { problem })
-}
-
-function parseJson(content: string): unknown {
-  try {
-    return JSON.parse(content)
-  } catch {
-    return undefined
-  }
 }
 
 function unusable(path: string, cause?: unknown): HomeportError {

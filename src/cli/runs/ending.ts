@@ -1,3 +1,4 @@
+import { isObject, tryParseJson } from '../../base/index.js'
 import { printable } from '../terminal/text.js'
 import type { SeenRun } from './find.js'
 
@@ -38,13 +39,9 @@ function answerOf({ status, error, body = '' }: Answer): string {
 }
 
 function messageIn(body: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(body)
-    const message = typeof value === 'object' && value !== null && 'message' in value ? value.message : undefined
-    return typeof message === 'string' && message !== '' ? message : undefined
-  } catch {
-    return undefined
-  }
+  const value = tryParseJson(body)
+  const message = isObject(value) ? value.message : undefined
+  return typeof message === 'string' && message !== '' ? message : undefined
 }
 
 function callingOf({ failureFunction, dlqId }: SeenRun): string[] {

@@ -4,9 +4,10 @@
  */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncPath } from '../../base/index.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import type { EngineSpec } from '../types.js'
-import { placeCopy, sync } from './files.js'
+import { placeCopy } from './files.js'
 
 const BASE = 'appendonly.aof.1.base.rdb'
 const CHANGES = 'appendonly.aof.1.incr.aof'
@@ -18,7 +19,7 @@ export async function adoptSnapshot(dir: string, persistence: EngineSpec['persis
   await mkdir(dir, { recursive: true, mode: 0o700 })
   if (persistence === 'append-only') await adoptAsLog(dir, file)
   else await adoptAsSnapshot(dir, file)
-  await sync(dir)
+  await syncPath(dir)
 }
 
 async function adoptAsLog(dir: string, file: string): Promise<void> {
@@ -31,9 +32,9 @@ async function adoptAsLog(dir: string, file: string): Promise<void> {
     ['appendonly.aof.manifest', MANIFEST],
   ] as const) {
     await writeFile(join(next, name), text, { mode: 0o600 })
-    await sync(join(next, name))
+    await syncPath(join(next, name))
   }
-  await sync(next)
+  await syncPath(next)
   await rm(log, { recursive: true, force: true })
   await rename(next, log)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
 import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
@@ -75,9 +76,6 @@ function readableItems(body: unknown): PublishItem[] {
     return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts) }, undefined)]
   })
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null
 
 type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers'> & { readonly body: Uint8Array }
 
