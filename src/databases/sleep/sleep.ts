@@ -178,9 +178,7 @@ export class Sleep {
     }
     this.#put(sleepers.drowsy(this.#of(databaseId)))
     const retiring = this.#putToSleep(databaseId, usedAtMs)
-      .catch((error: unknown) => {
-        if (!this.#stopped) this.#parts.logger.error({ databaseId, error }, 'a database cannot fall asleep')
-      })
+      .catch((error: unknown) => this.#onFailedRest(databaseId, error))
       .finally(() => {
         this.#retiring.delete(retiring)
         this.#lookAt(this.#now())
@@ -222,6 +220,10 @@ export class Sleep {
     logger.error({ databaseId, error }, isServing ? 'a read region does not come up' : 'a database does not wake')
     if (isServing || sleepers.isWorkedOn(sleeper)) return
     this.#put(sleepers.fallingAsleep(sleeper))
-    this.#rest(databaseId).catch(() => {})
+    this.#rest(databaseId).catch((restError: unknown) => this.#onFailedRest(databaseId, restError))
+  }
+
+  #onFailedRest(databaseId: string, error: unknown): void {
+    if (!this.#stopped) this.#parts.logger.error({ databaseId, error }, 'a database cannot fall asleep')
   }
 }

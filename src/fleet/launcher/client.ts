@@ -88,7 +88,7 @@ class LauncherClient implements Launcher {
 
   constructor(options: LauncherOptions) {
     this.#options = options
-    this.#ready.catch(() => {})
+    this.#ready.catch(() => {}) // Those who wait for it are told; nobody has to be waiting.
   }
 
   get pid(): number | undefined {
