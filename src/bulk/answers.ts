@@ -80,14 +80,23 @@ export async function pageOf(
 }
 
 /**
- * The selector for the records. A list of ids may be very long; all of them are in the outcomes.
- * @param total how many ids there were, when only the first of them are given.
+ * The selector for the records. Every list in it may be very long, and the record is written anew with each part that is
+ * worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
+ * @param total how many ids of runs there were, when only the first of them are given.
  */
 export function selectorForRecords(given: object, total?: number): string {
-  const { workflowRunIds: ids, ...others } = given as { workflowRunIds?: readonly string[] }
-  const workflowRunIdsTotal = total ?? ids?.length ?? 0
-  if (ids === undefined || workflowRunIdsTotal <= MOST_IDS_SHOWN) return JSON.stringify(given)
-  return JSON.stringify({ ...others, workflowRunIds: ids.slice(0, MOST_IDS_SHOWN), workflowRunIdsTotal })
+  const members = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
+    if (!Array.isArray(value)) return [[name, value]]
+    const length = name === 'workflowRunIds' ? (total ?? value.length) : value.length
+    const isWhole = length <= MOST_IDS_SHOWN
+    return isWhole
+      ? [[name, value]]
+      : [
+          [name, value.slice(0, MOST_IDS_SHOWN)],
+          [`${name}Total`, length],
+        ]
+  })
+  return JSON.stringify(Object.fromEntries(members))
 }
 
 /** An action with its progress. */

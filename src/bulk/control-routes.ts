@@ -54,7 +54,7 @@ async function control(
     case 'refused':
       throw new HomeportError('bulk_action_refused', { actionId, state: result.action.state, act })
     case 'changed':
-      if (result.action.fence === null) fences.lift(caller.accountId, actionId)
+      if (result.action.fence_until === null) fences.lift(caller.accountId, actionId)
       worker.changed(result.action)
       return bulkAction(result.action)
   }

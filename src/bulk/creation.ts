@@ -43,7 +43,7 @@ export async function createAction(
   const actionId = newId('bulk_', at)
   const { accountId } = caller
   if (!wanted.fence) return store(deps, caller, wanted, { actionId, at, set: await fix() })
-  fences.raise({ actionId, accountId, ...wanted.fence })
+  fences.raise({ actionId, accountId, ...wanted.fence }, at)
   try {
     await fences.settled()
     return await store(deps, caller, wanted, { actionId, at, set: await fix() })

@@ -3,7 +3,8 @@ import { systemClock } from '../base/index.js'
 import { operations, type Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
 import type { Starting } from '../workflow/index.js'
-import { Fences, matches } from './fences.js'
+import { Fences } from './fences.js'
+import { matcherOf } from './matcher.js'
 import type { Target } from './selector.js'
 import { type House, startHouse } from './testing/house.js'
 
@@ -37,7 +38,7 @@ describe('a fence', () => {
     ['its id', { kind: 'named', ids: ['wfr_0', 'wfr_1'] }, true],
     ['other ids', { kind: 'named', ids: ['wfr_10'] }, false],
   ])('judges a run by %s', (_, target, expected) => {
-    expect(matches(target, run, 1_000)).toBe(expected)
+    expect(matcherOf(target)(run, 1_000)).toBe(expected)
   })
 
   it('lets nothing slip between itself and the set: it waits for triggers that were let pass before', async () => {
@@ -46,7 +47,7 @@ describe('a fence', () => {
     let stored = () => {}
     const storing = fences.pass('acc', [run], 1, () => new Promise<void>((resolve) => (stored = resolve)))
     await Promise.resolve()
-    fences.raise({ actionId: 'bulk_1', accountId: 'acc', target: matching({}), until: 10 })
+    fences.raise({ actionId: 'bulk_1', accountId: 'acc', target: matching({}), until: 10 }, 1)
     let isSettled = false
     const settled = fences.settled().then(() => (isSettled = true))
     await new Promise((resolve) => setImmediate(resolve))
@@ -56,6 +57,54 @@ describe('a fence', () => {
     stored()
     await Promise.all([storing, settled])
     expect(await fences.pass('acc', [run], 10, async () => 'made')).toBe('made')
+  })
+
+  const noStore = { run: async () => [] } as unknown as Store
+  const named = (count: number, from = 0): Target => {
+    return { kind: 'named', ids: Array.from({ length: count }, (_, index) => `wfr_${from + index}`) }
+  }
+
+  it('looks a run up in a long list without going through it', () => {
+    const target = named(500_000)
+    let looked = 0
+    const ids = new Proxy(target.kind === 'named' ? target.ids : [], {
+      get: (list, name, self) => {
+        looked++
+        return Reflect.get(list, name, self)
+      },
+    })
+    const matches = matcherOf({ kind: 'named', ids })
+    looked = 0
+    expect(matches({ ...run, run_id: 'wfr_499999' }, 1)).toBe(true)
+    expect(matches({ ...run, run_id: 'wfr_500000' }, 1)).toBe(false)
+    expect(looked).toBe(0)
+  })
+
+  it('is refused when those of its account would take too much memory, and raised again when others have ended', async () => {
+    const fences = new Fences()
+    await fences.load(noStore, 0)
+    const raise = (accountId: string, actionId: string, target: Target, at: number) =>
+      fences.raise({ actionId, accountId, target, until: 10 }, at)
+    raise('acc', 'bulk_1', named(20_000), 1)
+    expect(() => raise('acc', 'bulk_2', named(20_000, 20_000), 1)).toThrow(
+      /may take 2048 KiB together.*would take \d+ KiB/,
+    )
+    expect(fences.refuses('acc', { ...run, run_id: 'wfr_20000' }, 1)).toBe(false)
+    raise('other', 'bulk_3', named(20_000), 1)
+    raise('acc', 'bulk_4', named(20_000, 20_000), 10)
+    expect(() => raise('acc', 'bulk_5', matching({ label: ['x'.repeat(2 * 2 ** 20)] }), 10)).toThrow(/KiB/)
+  })
+
+  it('is refused when its account has very many', async () => {
+    const fences = new Fences()
+    await fences.load(noStore, 0)
+    const raise = (number: number) =>
+      fences.raise({ actionId: `bulk_${number}`, accountId: 'acc', target: named(1, number), until: 10 }, 1)
+    for (let number = 0; number < 100; number++) raise(number)
+    expect(() => raise(100)).toThrow(/has 100 fences already/)
+    fences.lift('acc', 'bulk_7')
+    raise(100)
+    expect(fences.refuses('acc', { ...run, run_id: 'wfr_100' }, 1)).toBe(true)
   })
 })
 
@@ -109,6 +158,16 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect((await cancel({ label: 'green', fenceUntil: systemClock.now() - 1 })).status).toBe(400)
     expect((await cancel({ label: 'green', fenceUntil: 1_700_000_000 })).status).toBe(400)
     expect((await trigger('green')).status).toBe(200)
+  })
+
+  it('is refused with a list of ids that is too long for it; without it, the list is fine', async () => {
+    const workflowRunIds = Array.from({ length: 40_000 }, (_, index) => `wfr_none_${index}`)
+    const fenceUntil = systemClock.now() + HOUR_MS
+    expect(await cancel({ workflowRunIds, fenceUntil })).toMatchObject({
+      status: 400,
+      body: { error: expect.stringMatching(/leave `fenceUntil` out\. Nothing was cancelled\.$/) },
+    })
+    expect(await cancel({ workflowRunIds })).toMatchObject({ status: 200, body: { cancelled: 0 } })
   })
 
   it('is lifted when its action is aborted', async () => {

@@ -1,7 +1,13 @@
 import { HomeportError } from '../contract/errors.js'
 import { operations, type Store } from '../store/index.js'
 import type { Starting, TriggerGate } from '../workflow/index.js'
+import { bytesOf, type Matcher, matcherOf } from './matcher.js'
 import type { Target } from './selector.js'
+
+/** Every trigger is held against each fence of its account. */
+const MOST_FENCES = 100
+/** The ids and filters of an account's fences take about so much memory at most. */
+const MOST_BYTES = 2 * 2 ** 20
 
 /** A cancel that also keeps new runs like those it cancels from starting, for a while. */
 export interface Fence {
@@ -12,15 +18,23 @@ export interface Fence {
   readonly until: number
 }
 
+/** A fence as it stands. */
+interface Standing {
+  readonly actionId: string
+  readonly until: number
+  readonly matches: Matcher
+  readonly bytes: number
+}
+
 /**
  * The fences of all accounts, in memory; they are stored with their actions and read again at a start. An account
- * without any costs its triggers one look into a map.
+ * without any costs its triggers one look into a map; how much the others cost is bounded for each.
  *
  * A fence is raised before the set of its action is fixed. Between the two, `settled` waits for triggers that had been
  * let pass: a run is either in the set or refused, and none slips through between them.
  */
 export class Fences implements TriggerGate {
-  readonly #byAccount = new Map<string, Map<string, Fence>>()
+  readonly #byAccount = new Map<string, Map<string, Standing>>()
   readonly #underWay = new Set<Promise<unknown>>()
   #open: () => void = () => undefined
   /** Until then triggers wait: listeners serve before the fences of an earlier life have been read. */
@@ -32,15 +46,29 @@ export class Fences implements TriggerGate {
       if (row.fence === null || row.fence_until === null) continue
       // Written by this room when it stored the action.
       const target = JSON.parse(row.fence) as Target
-      this.raise({ actionId: row.action_id, accountId: row.account_id, target, until: row.fence_until })
+      this.#raise({ actionId: row.action_id, accountId: row.account_id, target, until: row.fence_until })
     }
     this.#loading = undefined
     this.#open()
   }
 
-  raise(fence: Fence): void {
-    const fences = this.#byAccount.get(fence.accountId) ?? new Map<string, Fence>()
-    this.#byAccount.set(fence.accountId, fences.set(fence.actionId, fence))
+  /**
+   * Raises a fence.
+   * @param at now, Unix milliseconds.
+   * @throws HomeportError `invalid_request` when the account has too much of them.
+   */
+  raise(fence: Fence, at: number): void {
+    const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])].filter(({ until }) => until > at)
+    if (others.length >= MOST_FENCES) throw tooMany(others.length)
+    const bytes = others.reduce((sum, other) => sum + other.bytes, bytesOf(fence.target))
+    if (bytes > MOST_BYTES) throw tooLong(bytes)
+    this.#raise(fence)
+  }
+
+  #raise({ accountId, actionId, until, target }: Fence): void {
+    const fences = this.#byAccount.get(accountId) ?? new Map<string, Standing>()
+    fences.set(actionId, { actionId, until, matches: matcherOf(target), bytes: bytesOf(target) })
+    this.#byAccount.set(accountId, fences)
   }
 
   /** Takes a fence away; one that is not there is not missed. */
@@ -78,36 +106,26 @@ export class Fences implements TriggerGate {
   }
 
   /** The fence that stands against a run. Those that have run out are taken away on the way. */
-  #against(accountId: string, run: Starting, at: number): Fence | undefined {
+  #against(accountId: string, run: Starting, at: number): Standing | undefined {
     for (const fence of this.#byAccount.get(accountId)?.values() ?? []) {
       if (fence.until <= at) this.lift(accountId, fence.actionId)
-      else if (matches(fence.target, run, at)) return fence
+      else if (fence.matches(run, at)) return fence
     }
     return undefined
   }
 }
 
-function refusal({ actionId, until }: Fence, { run_id: runId }: Starting): HomeportError {
+function refusal({ actionId, until }: Standing, { run_id: runId }: Starting): HomeportError {
   return new HomeportError('run_fenced', { runId, actionId, until: new Date(until).toISOString() })
 }
 
-/** Whether a run that is made now is one of those that a target means: the conditions of `bulk-select.ts`, in memory. */
-export function matches(target: Target, run: Starting, now: number): boolean {
-  if (target.kind === 'named') return target.ids.includes(run.run_id)
-  const { urlPrefix, url, label, host, path, callerIp, flowKey, createdAfter, createdBefore } = target.filter
-  return (
-    any(urlPrefix, (prefix) => run.url.startsWith(prefix)) &&
-    any(url, (whole) => run.url === whole) &&
-    any(label, (name) => run.labels.includes(`|${name}|`)) &&
-    any(host, (name) => run.host === name) &&
-    any(path, (name) => run.path === name) &&
-    any(callerIp, (address) => run.caller_ip === address) &&
-    any(flowKey, (key) => run.flow_key === key) &&
-    now > (createdAfter ?? Number.NEGATIVE_INFINITY) &&
-    now < (createdBefore ?? Number.POSITIVE_INFINITY)
-  )
+function tooMany(found: number): HomeportError {
+  const problem = `This account has ${found} fences already, the most there may be. Lift one of them, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  return new HomeportError('invalid_request', { problem })
 }
 
-function any(list: readonly string[] | undefined, test: (item: string) => boolean): boolean {
-  return list === undefined || list.some(test)
+function tooLong(bytes: number): HomeportError {
+  const found = `${Math.ceil(bytes / 1_024)} KiB`
+  const problem = `The ids and filters of this account's fences may take ${MOST_BYTES / 1_024} KiB together; with this one they would take ${found}. Fence by \`label\` or \`workflowUrl\`, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  return new HomeportError('invalid_request', { problem })
 }

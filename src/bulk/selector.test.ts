@@ -159,6 +159,15 @@ describe('what is not understood refuses the request', () => {
     expect(problem).toMatch(/`fromDate`.*`lable`.*`count`/)
   })
 
+  it('tells the first few problems of very many, and looks at no more of them', () => {
+    const names = Array.from({ length: 200_000 }, (_, index) => `lable${index}`)
+    const body = Object.fromEntries(names.map((name) => [name, 1]))
+    const problem = problemOf(body)
+    expect(problem.match(/is not a field of a selector/g)).toHaveLength(5)
+    expect(problem).toMatch(/There is more that is wrong\. Nothing was cancelled\.$/)
+    expect(problemOf(body, 'fromDate=x')).toMatch(/^`fromDate` must be a time/)
+  })
+
   it('keeps texts short whatever it was sent', () => {
     const long = 'x'.repeat(100_000)
     expect(problemOf({ [long]: 1, count: long, label: { long } }).length).toBeLessThan(1_500)

@@ -40,14 +40,38 @@ const FOREIGN_PARAMETERS = new Set(['qstash_token'])
  * @param query the query of the request target, without its question mark.
  */
 export function parseSelector(body: unknown, query: string): Parsed {
-  const problems: string[] = []
+  const problems = new Problems()
   const fromQuery = valuesOfQuery(query, problems)
   const fromBody = valuesOfBody(body ?? {}, problems)
   const given = merge(fromBody, fromQuery, problems)
   checkTogether(given, problems)
-  const unique = [...new Set(problems)]
-  if (unique.length === 0) return { selector: toSelector(given) }
-  return { problem: [...unique.slice(0, MOST_PROBLEMS), 'Nothing was cancelled.'].join(' ') }
+  return problems.inWords === undefined ? { selector: toSelector(given) } : { problem: problems.inWords }
+}
+
+/**
+ * What is wrong with a request, each thing once. A body may have a million wrong members: what is beyond the first few
+ * is not even looked at.
+ */
+class Problems {
+  readonly #told = new Set<string>()
+  #areMore = false
+
+  /** Tells one, as long as there is room. */
+  add(make: () => string): void {
+    if (this.isFull) this.#areMore = true
+    else this.#told.add(make())
+  }
+
+  get isFull(): boolean {
+    return this.#told.size >= MOST_PROBLEMS
+  }
+
+  /** All together; `undefined` when nothing is wrong. */
+  get inWords(): string | undefined {
+    if (this.#told.size === 0) return undefined
+    const more = this.#areMore ? ['There is more that is wrong.'] : []
+    return [...this.#told, ...more, 'Nothing was cancelled.'].join(' ')
+  }
 }
 
 function isFieldName(name: string): name is FieldName {
@@ -59,7 +83,7 @@ function canonical(name: string): string {
   return name === 'callerIP' ? 'callerIp' : name
 }
 
-function valuesOfQuery(query: string, problems: string[]): Values {
+function valuesOfQuery(query: string, problems: Problems): Values {
   const parameters = new URLSearchParams(query)
   const values: Record<string, unknown> = {}
   for (const name of new Set(parameters.keys())) {
@@ -69,11 +93,11 @@ function valuesOfQuery(query: string, problems: string[]): Values {
   return values
 }
 
-function valuesOfBody(body: unknown, problems: string[]): Values {
+function valuesOfBody(body: unknown, problems: Problems): Values {
   const values: Record<string, unknown> = {}
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     const found = Array.isArray(body) ? 'a list' : `a ${typeof body}`
-    problems.push(`The request body must be a JSON object such as {"label": "nightly"}, or empty; found ${found}.`)
+    problems.add(() => `The request body must be a JSON object such as {"label": "nightly"}, or empty; found ${found}.`)
     return values
   }
   for (const [name, raw] of Object.entries(body)) {
@@ -86,35 +110,35 @@ function collect(
   values: Record<string, unknown>,
   name: string,
   readField: (field: FieldName) => Read,
-  problems: string[],
+  problems: Problems,
 ): void {
   const field = canonical(name)
   if (!isFieldName(field)) {
-    problems.push(unknownField(name, Object.keys(FIELDS)))
+    problems.add(() => unknownField(name, Object.keys(FIELDS)))
     return
   }
   const read = readField(field)
-  if ('problem' in read) problems.push(read.problem)
-  else if (field in values && !sameValue(values[field], read.value)) problems.push(`\`${field}\` is given twice.`)
+  if ('problem' in read) problems.add(() => read.problem)
+  else if (field in values && !sameValue(values[field], read.value)) problems.add(() => `\`${field}\` is given twice.`)
   else values[field] = read.value
 }
 
-function merge(body: Values, query: Values, problems: string[]): Values {
+function merge(body: Values, query: Values, problems: Problems): Values {
   for (const [name, value] of Object.entries(body)) {
     const other = query[name as FieldName]
     if (other === undefined || sameValue(value, other)) continue
-    problems.push(`\`${name}\` stands in the body and in the query with different values. Send it in one place.`)
+    problems.add(() => `\`${name}\` stands in the body and in the query with different values. Send it in one place.`)
   }
   return { ...query, ...body }
 }
 
-function checkTogether(given: Values, problems: string[]): void {
+function checkTogether(given: Values, problems: Problems): void {
   const { fromDate, toDate, workflowUrlExactMatch, workflowUrl, workflowRunIds } = given
   if (fromDate !== undefined && toDate !== undefined && fromDate >= toDate) {
-    problems.push(`\`fromDate\` (${fromDate}) must be before \`toDate\` (${toDate}).`)
+    problems.add(() => `\`fromDate\` (${fromDate}) must be before \`toDate\` (${toDate}).`)
   }
   if (workflowUrlExactMatch && workflowUrl === undefined && workflowRunIds === undefined) {
-    problems.push('`workflowUrlExactMatch` says how `workflowUrl` is compared, and `workflowUrl` is missing.')
+    problems.add(() => '`workflowUrlExactMatch` says how `workflowUrl` is compared, and `workflowUrl` is missing.')
   }
 }
 

@@ -6,8 +6,16 @@ import { recordAudit } from './accounts.js'
 import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
 import type { PackedSeqs } from './bulk-select.js'
 
-/** A bulk action as it is stored. */
-export type BulkActionRow = Selectable<BulkActionsTable>
+/** A bulk action as it is stored, without what its fence means: that may be long, and is needed at a start only. */
+export type BulkActionRow = Omit<Selectable<BulkActionsTable>, 'fence'>
+
+/** The columns of a `BulkActionRow`. */
+export const ACTION_COLUMNS = [
+  ...(['seq', 'action_id', 'account_id', 'kind', 'state', 'selector', 'settings', 'reason'] as const),
+  ...(['rate_per_second', 'fence_until', 'actor', 'source', 'ip'] as const),
+  ...(['matched', 'succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed', 'skipped'] as const),
+  ...(['created_at', 'finished_at'] as const),
+] as const satisfies readonly (keyof BulkActionRow)[]
 
 /** A new action with the whole of its fixed set. */
 export interface CreateActionArgs {
@@ -33,7 +41,7 @@ export interface CreateActionArgs {
 }
 
 type InsertedAction = Omit<
-  BulkActionRow,
+  Selectable<BulkActionsTable>,
   'seq' | 'state' | 'succeeded' | 'already_finished' | 'already_cancelled' | 'failed' | 'skipped' | 'finished_at'
 >
 
@@ -109,7 +117,7 @@ export const createAction = write('bulk.create', function* (args: CreateActionAr
 })
 
 const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('bulk_actions').selectAll().where('seq', '=', p.seq)),
+  d.forUpdate(db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('seq', '=', p.seq)),
 )
 
 /** An action, held until the commit: whatever decides items and whatever controls it come one after the other. */
@@ -131,7 +139,7 @@ const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p })
       failed: eb('failed', '+', p.failed),
     }))
     .where('seq', '=', p.seq)
-    .returningAll(),
+    .returning(ACTION_COLUMNS),
 )
 
 /** Adds outcomes to a running action, and ends it with the last one. */
@@ -145,7 +153,7 @@ const setFinished = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }
     .set({ state: 'finished', finished_at: p.at })
     .where('seq', '=', p.seq)
     .where('state', '=', sql.lit('running'))
-    .returningAll(),
+    .returning(ACTION_COLUMNS),
 )
 
 /** How many items of an action have their outcome. */

@@ -2,7 +2,7 @@ import { all, change, first, only, read, type Transaction, write } from '../oper
 import { query } from '../query.js'
 import type { BulkActionState } from '../schema/bulk.js'
 import { recordAudit } from './accounts.js'
-import { type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
+import { ACTION_COLUMNS, type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
 
 /** Who does what to an action. */
 export interface ControlArgs {
@@ -23,7 +23,11 @@ export type Controlled =
 
 const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p, d }) =>
   d.forUpdate(
-    db.selectFrom('bulk_actions').selectAll().where('account_id', '=', p.accountId).where('action_id', '=', p.actionId),
+    db
+      .selectFrom('bulk_actions')
+      .select(ACTION_COLUMNS)
+      .where('account_id', '=', p.accountId)
+      .where('action_id', '=', p.actionId),
   ),
 )
 
@@ -53,7 +57,7 @@ function* control(
 }
 
 const setState = query<{ seq: number; state: BulkActionState }, BulkActionRow>(({ db, p }) =>
-  db.updateTable('bulk_actions').set({ state: p.state }).where('seq', '=', p.seq).returningAll(),
+  db.updateTable('bulk_actions').set({ state: p.state }).where('seq', '=', p.seq).returning(ACTION_COLUMNS),
 )
 
 /** Stops a running action between two parts, until it is resumed; a restart of the server does not. */
@@ -67,7 +71,7 @@ export const resume = write('bulk.resume', (args: ControlArgs) =>
 )
 
 const setRateOf = query<{ seq: number; rate: number | null }, BulkActionRow>(({ db, p }) =>
-  db.updateTable('bulk_actions').set({ rate_per_second: p.rate }).where('seq', '=', p.seq).returningAll(),
+  db.updateTable('bulk_actions').set({ rate_per_second: p.rate }).where('seq', '=', p.seq).returning(ACTION_COLUMNS),
 )
 
 /** Changes how fast an action may go. */
@@ -86,7 +90,7 @@ const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActio
     .updateTable('bulk_actions')
     .set({ state: 'aborted', skipped: p.skipped, finished_at: p.at, fence: null, fence_until: null })
     .where('seq', '=', p.seq)
-    .returningAll(),
+    .returning(ACTION_COLUMNS),
 )
 
 /** Ends an action for ever: items without an outcome are skipped, and its fence is lifted. */
@@ -101,7 +105,11 @@ export const abort = write('bulk.abort', (args: ControlArgs) =>
 )
 
 const removeFence = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
-  db.updateTable('bulk_actions').set({ fence: null, fence_until: null }).where('seq', '=', p.seq).returningAll(),
+  db
+    .updateTable('bulk_actions')
+    .set({ fence: null, fence_until: null })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
 )
 
 /** Lifts the fence of an action before its time; one that has none is left as it is. */

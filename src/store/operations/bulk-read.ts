@@ -2,13 +2,17 @@ import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageState } from '../schema/messages.js'
 import type { RunState } from '../schema/runs.js'
-import type { BulkActionRow } from './bulk-action.js'
+import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
 
 /** What is read of bulk actions: their progress, their outcomes page by page, and what a start has to take up again. */
 
 const actionById = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p }) =>
-  db.selectFrom('bulk_actions').selectAll().where('account_id', '=', p.accountId).where('action_id', '=', p.actionId),
+  db
+    .selectFrom('bulk_actions')
+    .select(ACTION_COLUMNS)
+    .where('account_id', '=', p.accountId)
+    .where('action_id', '=', p.actionId),
 )
 
 /** An action of an account; `undefined` when the account has none of this id. */
@@ -21,7 +25,7 @@ export const action = read('bulk.action', function* (args: { accountId: string; 
 const actionsBefore = query<{ accountId: string; before: number; limit: number }, BulkActionRow>(({ db, p }) =>
   db
     .selectFrom('bulk_actions')
-    .selectAll()
+    .select(ACTION_COLUMNS)
     .where('account_id', '=', p.accountId)
     .where('seq', '<', p.before)
     .orderBy('seq', 'desc')
@@ -37,7 +41,7 @@ export const actions = read(
 )
 
 const runningActions = query<object, BulkActionRow>(({ db }) =>
-  db.selectFrom('bulk_actions').selectAll().where('state', '=', 'running').orderBy('seq'),
+  db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('state', '=', 'running').orderBy('seq'),
 )
 
 /** Every action that is not finished, oldest first. */

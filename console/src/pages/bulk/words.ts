@@ -129,19 +129,11 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
 }
 
 /** What stands beside the choice in the records of an action, and is shown on its own. */
-const NO_FILTERS = new Set([
-  'reason',
-  'ratePerSecond',
-  'fenceUntil',
-  'async',
-  'report',
-  'dryRun',
-  'workflowRunIdsTotal',
-])
+const NO_FILTERS = new Set(['reason', 'ratePerSecond', 'fenceUntil', 'async', 'report', 'dryRun'])
 
 /** A selector in one line. */
 export function selectorText(selector: Readonly<Record<string, unknown>>, time: (atMs: number) => string): string {
-  const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name))
+  const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
   const parts = filters.map(([name, value]) => {
     if (name.endsWith('Ids') && Array.isArray(value)) return `${selector[`${name}Total`] ?? value.length} ids`
     return `${FIELD_WORDS[name] ?? name} ${valueText(name, value, time)}`
