@@ -7,6 +7,8 @@ import { chunksOf, type FixedSet, parts, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000
+/** A page of a walk over all messages that wait: as many as one read goes through. */
+const WALK_ITEMS = 4_000
 /** The kind of the queue's own messages. */
 const PLAIN = 'http'
 
@@ -66,7 +68,7 @@ async function addPending(
 ): Promise<void> {
   let after: PendingPage['next'] = FIRST_DUE
   while (after && set.items < most) {
-    const limit = Math.min(PAGE_ITEMS, most - set.items)
+    const limit = Math.min(WALK_ITEMS, most - set.items)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await store.run(operations.messagesCancel.selectPending, selector)
     set.add(places.map((place) => place.seq))

@@ -1,8 +1,15 @@
-import { sql } from 'kysely'
-import { all, first, read, type Transaction, write } from '../operation.js'
+import { type RawBuilder, sql } from 'kysely'
+import { all, crossing, first, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { DuePlace, PendingRow } from './messages.js'
-import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import {
+  type FilterParams,
+  type FilterShape,
+  filterParams,
+  type MessageFilter,
+  passesShape,
+  shapeOf,
+} from './messages-filter.js'
 import { endTurns } from './queue-turns.js'
 
 /**
@@ -29,12 +36,12 @@ export interface PendingSelector {
 export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
 /** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
-const MOST_SCANNED = 2_000
+const MOST_SCANNED = 4_000
 
 /** The last place in the order of falling due. */
 const LAST_DUE: DuePlace = { nextAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
 
-type SelectQuery = FilterParams & {
+interface SelectQuery extends FilterParams {
   accountId: string
   kind: string
   state: 'pending' | 'held'
@@ -42,43 +49,90 @@ type SelectQuery = FilterParams & {
   nextAt: number
   seq: number
   limit: number
+  /** Of a walk over the messages of one flow-control key, or of one queue. */
+  flowKey: string | undefined
+  queue: string | undefined
 }
 type BoundedQuery = SelectQuery & { untilAt: number; untilSeq: number }
 
-const placeAhead = (state: 'pending' | 'held') =>
-  query<DuePlace & { ahead: number }, DuePlace>(({ db, p }) =>
-    db
-      .selectFrom('messages')
-      .select(['next_at as nextAt', 'seq'])
-      .where(sql<boolean>`state = ${sql.lit(state)}`)
-      .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-      .orderBy('next_at')
-      .orderBy('seq')
-      .offset(p.ahead)
-      .limit(1),
-  )
+/**
+ * Which messages are gone through, each an index: those of the account that are pending, those of all accounts that are
+ * held (they are few), or of the account those of one flow-control key, in any state, or those of one queue that are held.
+ */
+type Walk = 'pending' | 'held' | 'flowPending' | 'flowHeld' | 'queueHeld'
+
+type WalkParams = Pick<SelectQuery, 'accountId' | 'flowKey' | 'queue'>
+
+const walkOf = ({ state, filter: { flowKeys, queues } }: PendingSelector): Walk => {
+  if (flowKeys.length === 1) return state === 'pending' ? 'flowPending' : 'flowHeld'
+  return state === 'held' && queues.length === 1 ? 'queueHeld' : state
+}
+
+const ofAccount = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`account_id = ${p.accountId}`
+const ofFlow = (p: WalkParams): RawBuilder<boolean> =>
+  sql<boolean>`${ofAccount(p)} and flow_key = ${p.flowKey} and finished_at is null`
+const ofQueue = (p: WalkParams): RawBuilder<boolean> =>
+  sql<boolean>`${ofAccount(p)} and queue = ${p.queue} and finished_at is null`
+/** Written so that no index on the account is taken: that one would lead through all finished messages. */
+const ofAccountUnindexed = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`(account_id || '') = ${p.accountId}`
+
+/** Where a walk leads; the state stands in the text, because that decides which index fits. */
+const STEPS = {
+  pending: (p) => sql<boolean>`state = 'pending' and ${ofAccount(p)}`,
+  held: () => sql<boolean>`state = 'held'`,
+  flowPending: (p) => sql<boolean>`state = 'pending' and ${ofFlow(p)}`,
+  flowHeld: (p) => sql<boolean>`state = 'held' and ${ofFlow(p)}`,
+  queueHeld: (p) => sql<boolean>`state = 'held' and ${ofQueue(p)}`,
+} as const satisfies Record<Walk, (p: WalkParams) => RawBuilder<boolean>>
+
+/** Messages of a queue stand in its index in the order in which they came, all others in that of falling due. */
+const isInOrderOfArrival = (walk: Walk): boolean => walk === 'queueHeld'
+
+const placeAhead = (walk: Walk) =>
+  query<WalkParams & DuePlace & { ahead: number }, DuePlace>(({ db, p }) => {
+    const steps = db.selectFrom('messages').select(['next_at as nextAt', 'seq']).where(STEPS[walk](p))
+    const ahead = isInOrderOfArrival(walk)
+      ? steps.where('seq', '>', p.seq)
+      : steps.where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`).orderBy('next_at')
+    return ahead.orderBy('seq').offset(p.ahead).limit(1)
+  })
 
 /** Those that wait for their turns are selected apart: their order is not one of falling due, and canceled first. */
-const byFilter = (state: 'pending' | 'held') =>
-  query<BoundedQuery, DuePlace>(({ db, p, d }) =>
-    db
+const byFilter = (walk: Walk, shape: FilterShape) =>
+  query<BoundedQuery, DuePlace>(({ db, p, d }) => {
+    const steps = db
       .selectFrom('messages')
       .select(['next_at as nextAt', 'seq'])
-      .where(sql<boolean>`state = ${sql.lit(state)}`)
-      .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-      .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
-      // Written so that no index on the account is taken: that one would lead through all finished messages.
-      .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
+      .where(STEPS[walk](p))
+      .$if(walk === 'held', (held) => held.where(ofAccountUnindexed(p)))
       .where('kind', '=', p.kind)
       .where('created_at', '<=', p.createdUpTo)
-      .where(passes(p, d, 'created_at'))
-      .orderBy('next_at')
-      .orderBy('seq')
-      .limit(p.limit),
-  )
+      .where(passesShape(p, d, 'created_at', shape))
+    const within = isInOrderOfArrival(walk)
+      ? steps.where('seq', '>', p.seq).where('seq', '<=', p.untilSeq)
+      : steps
+          .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+          .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
+          .orderBy('next_at')
+    return within.orderBy('seq').limit(p.limit)
+  })
 
-const AHEAD = { pending: placeAhead('pending'), held: placeAhead('held') }
-const BY_FILTER = { pending: byFilter('pending'), held: byFilter('held') }
+const AHEAD = {
+  pending: placeAhead('pending'),
+  held: placeAhead('held'),
+  flowPending: placeAhead('flowPending'),
+  flowHeld: placeAhead('flowHeld'),
+  queueHeld: placeAhead('queueHeld'),
+}
+const filtersByShape = new Map<string, ReturnType<typeof byFilter>>()
+
+/** The query of a walk with these conditions: each combination is built once. */
+function filtering(walk: Walk, shape: FilterShape): ReturnType<typeof byFilter> {
+  const key = [walk, ...shape].join()
+  const known = filtersByShape.get(key) ?? byFilter(walk, shape)
+  filtersByShape.set(key, known)
+  return known
+}
 
 const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>
   db
@@ -102,17 +156,48 @@ export interface PendingPage {
   readonly next: DuePlace | undefined
 }
 
-/** Pending messages of an account, in the order of falling due. */
+interface PackedPage {
+  /** Time and number of each place, in turns. */
+  readonly numbers: Float64Array
+  readonly next: DuePlace | undefined
+}
+
+/** Thousands of places are copied as one piece of memory. */
+function packPage({ places, next }: PendingPage): PackedPage {
+  const numbers = new Float64Array(places.length * 2)
+  for (const [index, { nextAt, seq }] of places.entries()) {
+    numbers[index * 2] = nextAt
+    numbers[index * 2 + 1] = seq
+  }
+  return { numbers, next }
+}
+
+function unpackPage({ numbers, next }: PackedPage): PendingPage {
+  const places = Array.from({ length: numbers.length / 2 }, (_, index) => ({
+    nextAt: numbers[index * 2] ?? 0,
+    seq: numbers[index * 2 + 1] ?? 0,
+  }))
+  return { places, next }
+}
+
+/**
+ * Pending messages of an account, in the order of falling due; of one queue, those that are held, in the order in which
+ * they came. A page goes through a bounded part of what there is.
+ */
 export const selectPending = read(
   'messages.selectPending',
   function* (selector: PendingSelector): Transaction<PendingPage> {
     const { filter, after, ...rest } = selector
-    const params = { ...filterParams(filter), ...after, ...rest }
+    const [[flowKey], [queue]] = [filter.flowKeys, filter.queues]
+    const params = { ...filterParams(filter), ...after, ...rest, flowKey, queue }
     if (filter.messageIds.length > 0) return pageOf(yield* all(byIds, params), selector.limit, undefined)
-    const ahead = yield* first(AHEAD[selector.state], { ...after, ahead: MOST_SCANNED })
+    const walk = walkOf(selector)
+    const ahead = yield* first(AHEAD[walk], { ...params, ahead: MOST_SCANNED })
     const { nextAt: untilAt, seq: untilSeq } = ahead ?? LAST_DUE
-    return pageOf(yield* all(BY_FILTER[selector.state], { ...params, untilAt, untilSeq }), selector.limit, ahead)
+    const found = yield* all(filtering(walk, shapeOf(filter)), { ...params, untilAt, untilSeq })
+    return pageOf(found, selector.limit, ahead)
   },
+  { turn: 'background', crossing: crossing(packPage, unpackPage) },
 )
 
 const pageOf = (places: readonly DuePlace[], limit: number, ahead: DuePlace | undefined): PendingPage => ({

@@ -78,7 +78,7 @@ describeOnEveryStore('message operations', (openStore) => {
   }
 
   it('looks at a part of what waits in one read, however few are meant', async () => {
-    const many = await insert(...Array.from({ length: 2_001 }, (_, index) => make({ next_at: T - 4_000 + index })))
+    const many = await insert(...Array.from({ length: 4_001 }, (_, index) => make({ next_at: T - 6_000 + index })))
     const [last] = await insert(make({ labels: '|rare|' }))
     const filter = { ...ANY_MESSAGE, labels: ['rare'] }
     const selector = { accountId, kind: 'http', state: 'pending' as const, filter, createdUpTo: T, limit: 100 }
