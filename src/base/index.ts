@@ -3,6 +3,7 @@
  *
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
  * - `codeOf` tells errors of the system and of drivers apart.
+ * - `HeldMemory` bounds what clients that send or read slowly make the process hold, all together.
  * - `IdleMemory` gives the memory of a busy time back once it is over.
  * - `replaceFile` puts a file in the place of another so that a crash leaves one of the two, whole.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
@@ -21,6 +22,7 @@ export { type Clock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, parseDuration } from './duration.js'
 export { codeOf } from './error-code.js'
 export { readFileIfThere, replaceFile, syncPath } from './files.js'
+export { HeldMemory, type Holder, WORTH_NOTING_BYTES } from './held-memory.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'

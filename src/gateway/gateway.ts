@@ -1,4 +1,4 @@
-import type { Clock, Service } from '../base/index.js'
+import { type Clock, HeldMemory, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { NO_ADMINISTRATION } from './administer.js'
 import { Lanes } from './lane/lanes.js'
@@ -43,6 +43,8 @@ export interface GatewayOptions {
   readonly patienceMs?: number
   /** How much a client of the Redis protocol may leave unread. Default 1 MiB until it is slow, 256 MiB until it is lost. */
   readonly readerBounds?: ReaderBounds
+  /** What clients of all databases together may make the process hold. Omitted: a bound of the gateway's own. */
+  readonly memory?: HeldMemory
   /** How long clients may finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }
@@ -89,6 +91,7 @@ class DataPlane implements Gateway {
   readonly #rest: RestListener
   readonly #logins: LoginWatch
   readonly #doorway = new Doorway()
+  readonly #memory: HeldMemory
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
   /** Databases whose port could not be opened; it is tried again with the next change of any. */
@@ -105,6 +108,7 @@ class DataPlane implements Gateway {
     const administration = options.administration ?? NO_ADMINISTRATION
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
     this.#logins = new LoginWatch(options.clock)
+    this.#memory = options.memory ?? new HeldMemory()
     this.#rest = new RestListener({
       ...options,
       headTimeoutMs,
@@ -112,6 +116,7 @@ class DataPlane implements Gateway {
       lanes: this.#lanes,
       guards: this.#guards,
       doorway: this.#doorway,
+      memory: this.#memory,
     })
     this.#domain = this.#newDomain()
   }
@@ -218,6 +223,7 @@ class DataPlane implements Gateway {
       logins: this.#logins,
       loginTimeoutMs: this.#options.patienceMs ?? DEFAULT_PATIENCE_MS,
       readerBounds: this.#options.readerBounds ?? DEFAULT_READER_BOUNDS,
+      memory: this.#memory,
       clock,
       logger,
       lanes: this.#lanes,

@@ -61,6 +61,22 @@ export const dataPlaneErrors = {
     text: ({ limitBytes, actualBytes }) =>
       `max request size exceeded. Limit: ${limitBytes} bytes, Actual: ${actualBytes} bytes`,
   }),
+  replies_too_large: define<{ limitBytes: number }>({
+    status: 413,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes }) =>
+      `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. Its commands have been carried out; ask for less at once.`,
+  }),
+  memory_short: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'homeport',
+    retry: 'later',
+    text: () =>
+      'Too much is held for clients that send or read slowly, and most of it for this database. The commands of this request may have been carried out; try again in a moment, with less at once.',
+  }),
   address_not_allowed: define<{ address: string }>({
     status: 403,
     resp: 'ERR',

@@ -1,3 +1,4 @@
+import type { HomeportError } from '../../contract/errors.js'
 import { administer } from '../administer.js'
 import { copied } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
@@ -11,7 +12,7 @@ import { type PreparedCommand, prepareCommand } from './prepare.js'
 import { isFiltered, readReplies, replyBytes } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import type { RestListenerOptions } from './rest-listener.js'
-import { RequestLane, runSlots } from './run-slots.js'
+import { type RequestEnds, RequestLane, runSlots } from './run-slots.js'
 import { runTransaction, type TransactionOutcome } from './run-transaction.js'
 import type { LargeSink, RepliesReader } from './send-commands.js'
 import { checkArities, isPrepared, prepareSlots, type Slot } from './slots.js'
@@ -21,7 +22,7 @@ import type { StreamedPipeline } from './streamed-pipeline.js'
 type Kind = 'single' | 'pipeline'
 
 /** The commands of one request, from its body to its answer. */
-export class CommandRequest implements RepliesReader {
+export class CommandRequest implements RepliesReader, RequestEnds {
   readonly #exchange: Exchange
   readonly #options: RestListenerOptions
   readonly #entrance: Entrance
@@ -39,7 +40,7 @@ export class CommandRequest implements RepliesReader {
     this.#form = form
     const nearby = options.lanes.nearby(entrance.key)
     const moment = nearby ? exchange.moment : 0
-    this.#lane = new RequestLane(entrance, nearby, moment, (command) => this.#administer(command))
+    this.#lane = new RequestLane(entrance, nearby, moment, this)
   }
 
   /** Carries the commands out and answers. @throws HomeportError what is wrong with the request as a whole */
@@ -110,10 +111,15 @@ export class CommandRequest implements RepliesReader {
 
   onLarge(before: Buffer, count: number, bytes: number): LargeSink | undefined {
     if (this.#slots.some(isFiltered)) return undefined
+    if (this.#exchange.isAnswered && !this.#streamed) return UNWANTED
     this.#lane.guard.meter.bytesOut += before.length + bytes
     if (this.#kind === 'single') return this.#exchange.beginLarge(this.#form, bytes)
     this.#streamed ??= this.#exchange.beginPipeline(this.#form, this.#slots)
     return this.#streamed.large(before, count, bytes)
+  }
+
+  onHeld(bytes: number): HomeportError | undefined {
+    return this.#exchange.holdReplies(bytes)
   }
 
   onLost(error: unknown): void {
@@ -168,7 +174,7 @@ export class CommandRequest implements RepliesReader {
     this.#exchange.answer(json, this.#lane.nearby?.moment)
   }
 
-  #administer({ command, args }: PreparedCommand): Promise<Buffer> {
+  administer({ command, args }: PreparedCommand): Promise<Buffer> {
     const { database, user } = this.#entrance.access
     const { databaseId } = database
     const address = this.#exchange.address ?? ''
@@ -179,6 +185,9 @@ export class CommandRequest implements RepliesReader {
     )
   }
 }
+
+/** What comes behind an answer that says why it is not waited for. */
+const UNWANTED: LargeSink = { take: () => {}, end: () => {}, breakOff: () => {} }
 
 function readPipeline(body: Buffer): readonly Slot[] {
   return prepareSlots(parsePipeline(body.toString()))

@@ -42,6 +42,8 @@ export interface EventExchange {
   /** Where the client is. */
   readonly address: string | undefined
   readonly clock: Clock
+  /** Told of bytes that the client may not read. */
+  readonly written: (bytes: number) => void
 }
 
 /**
@@ -113,6 +115,7 @@ export class EventStream {
     const { response, guard, clock } = this.#exchange
     guard.meter.bytesOut += Buffer.byteLength(text)
     response.write(text)
+    this.#exchange.written(text.length)
     this.#heartbeat?.cancel()
     this.#heartbeat = clock.after(HEARTBEAT_MS, () => this.#write(HEARTBEAT))
   }

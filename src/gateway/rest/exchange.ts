@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../../base/index.js'
+import { type Clock, type HeldMemory, type Holder, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { ClientAddresses } from '../../http/index.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { GatewayLogger } from '../seams.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
-import { LargeReply } from './large-reply.js'
+import { type AnswerBody, LargeReply } from './large-reply.js'
 import { discardBehindAnswer } from './refused-body.js'
 import type { ReplyForm } from './reply-form.js'
 import type { Slot } from './slots.js'
@@ -19,15 +19,28 @@ export interface ExchangeParts {
   readonly addresses: ClientAddresses
   readonly clock: Clock
   readonly logger: GatewayLogger
+  /** What all clients together may make the process hold. */
+  readonly memory: HeldMemory
 }
 
+/** All replies of one request together may take this part of what may be held for everybody. */
+const SHARE_OF_REQUEST = 1 / 4
+
 /** One HTTP request and its answer. */
-export class Exchange {
+export class Exchange implements Holder, AnswerBody {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly parts: ExchangeParts
   /** A client that wanted to be told whether it may send the body has been told so. */
   #isWelcome = false
+  /** The database whose token came with the request; nothing is held before. */
+  owner = ''
+  /** The longest reply that one command may have, bytes. */
+  maxReplyBytes = 0
+  #bodyBytes = 0
+  #replyBytes = 0
+  #isNoted = false
+  #hasGivenWay = false
 
   constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeParts) {
     this.request = request
@@ -50,19 +63,91 @@ export class Exchange {
     return this.response.headersSent
   }
 
+  /** What has come of the body and of the replies, and what of the answer was not read. */
+  get heldBytes(): number {
+    const { response } = this
+    return response.destroyed ? 0 : this.#bodyBytes + this.#replyBytes + response.writableLength
+  }
+
+  giveWay(): void {
+    this.#hasGivenWay = true
+    this.#bodyBytes = this.#replyBytes = 0
+    this.#warn(
+      'a REST request was given up: too much had to be held of what its client did not send to its end, or not read',
+    )
+    if (this.isAnswered) this.breakOff()
+    else this.fail(new HomeportError('memory_short', {}))
+  }
+
+  /** So much more of the body is held. @returns whether the rest is still wanted */
+  hold(bytes: number): boolean {
+    this.#bodyBytes += bytes
+    this.#grew(bytes)
+    return !this.#hasGivenWay
+  }
+
+  /** So much more of the replies is going to be held. @returns why it must not be, if so */
+  holdReplies(bytes: number): HomeportError | undefined {
+    this.#replyBytes += bytes
+    this.#grew(bytes)
+    const limitBytes = this.#maxUnreadBytes
+    if (this.#replyBytes > limitBytes) return new HomeportError('replies_too_large', { limitBytes })
+    return this.#hasGivenWay || this.response.destroyed ? new HomeportError('memory_short', {}) : undefined
+  }
+
+  /** Writes a piece of an answer that has begun. */
+  write(piece: string | Buffer): void {
+    if (this.response.destroyed) return
+    this.response.write(piece)
+    this.noteUnread(piece.length)
+    if (this.response.writableLength <= this.#maxUnreadBytes) return
+    this.#warn('a REST client that does not read its answer was disconnected')
+    this.breakOff()
+  }
+
+  end(): void {
+    this.response.end()
+  }
+
+  breakOff(): void {
+    this.response.destroy()
+  }
+
+  /** So many bytes have been written that the client may not read. */
+  noteUnread(bytes: number): void {
+    if (this.response.writableLength > WORTH_NOTING_BYTES) this.#grew(bytes)
+  }
+
+  #grew(bytes: number): void {
+    const { memory } = this.parts
+    if (!this.#isNoted) this.response.once('close', () => memory.gone(this))
+    this.#isNoted = true
+    memory.grew(this, bytes)
+  }
+
+  get #maxUnreadBytes(): number {
+    return Math.max(this.maxReplyBytes, this.parts.memory.limitBytes * SHARE_OF_REQUEST)
+  }
+
+  #warn(message: string): void {
+    this.parts.logger.warn({ databaseId: this.owner, address: this.address }, message)
+  }
+
   /** Answers with JSON text, one who has seen `moment`. */
   answer(json: string, moment: number | undefined): void {
     this.parts.answers.ok(this.request, this.response, json, moment)
+    this.#written(json.length)
   }
 
   /** Answers with the bytes of replies. */
   answerBytes(bytes: Buffer, moment: number | undefined): void {
     this.parts.answers.bytes(this.request, this.response, bytes, moment)
+    this.#written(bytes.length)
   }
 
   /** Begins to answer with a bulk string of so many bytes, which are still to come. */
   beginLarge(form: ReplyForm, bytes: number): LargeReply {
-    const reply = new LargeReply(this.response, form, bytes, () => this.response.end())
+    const reply = new LargeReply(this, form, bytes, () => this.end())
     this.parts.answers.begin(this.request, this.response, form.format, reply.writtenBytes)
     return reply.begin()
   }
@@ -70,7 +155,13 @@ export class Exchange {
   /** Begins to answer a pipeline whose replies are still to come. */
   beginPipeline(form: ReplyForm, slots: readonly Slot[]): StreamedPipeline {
     this.parts.answers.begin(this.request, this.response, form.format, undefined)
-    return new StreamedPipeline(this.response, form, slots)
+    return new StreamedPipeline(this, form, slots)
+  }
+
+  /** An answer has been written whole; its replies are no longer held. */
+  #written(bytes: number): void {
+    this.#bodyBytes = this.#replyBytes = 0
+    if (bytes > WORTH_NOTING_BYTES) this.noteUnread(bytes)
   }
 
   /** The client may send the body, if it waits to be told so and has no answer yet. */

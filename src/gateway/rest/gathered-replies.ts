@@ -25,6 +25,8 @@ export class GatheredReplies {
   #large: Large | undefined
   /** Bytes of the line end behind a large one that have not come. */
   #skippedBytes = 0
+  /** Nobody wants what still comes. */
+  #isGivenUp = false
 
   constructor(reader: RepliesReader) {
     this.#reader = reader
@@ -33,21 +35,33 @@ export class GatheredReplies {
   /** Takes the next bytes, which may be lent. */
   take(part: Buffer): void {
     const behind = this.#skip(this.#passOn(part))
-    if (behind.length === 0 || this.#beginsLarge(behind)) return
-    this.#parts.push(kept(behind))
+    if (behind.length === 0 || this.#isGivenUp || this.#beginsLarge(behind)) return
+    const refusal = this.#reader.onHeld?.(behind.length)
+    if (refusal) this.#giveUp(refusal)
+    else this.#parts.push(kept(behind))
   }
 
   /** Everything has come. */
   end(): void {
-    const [only] = this.#parts
-    this.#reader.onReplies(only && this.#parts.length === 1 ? only : Buffer.concat(this.#parts))
+    if (this.#isGivenUp) return
+    const parts = this.#parts.splice(0)
+    const [only] = parts
+    this.#reader.onReplies(only && parts.length === 1 ? only : Buffer.concat(parts))
   }
 
   /** The rest will never come. */
   fail(error: HomeportError): void {
+    if (this.#isGivenUp) return
+    if (this.#large) {
+      this.#parts = []
+      this.#large.sink.breakOff()
+    } else this.#giveUp(error)
+  }
+
+  #giveUp(error: HomeportError): void {
+    this.#isGivenUp = true
     this.#parts = []
-    if (this.#large) this.#large.sink.breakOff()
-    else this.#reader.onLost(error)
+    this.#reader.onLost(error)
   }
 
   /** @returns what is behind the large one. */

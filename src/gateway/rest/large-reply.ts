@@ -1,8 +1,16 @@
-import type { ServerResponse } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
 import { kept } from '../resp/lent-memory.js'
 import type { ReplyForm } from './reply-form.js'
 import type { LargeSink } from './send-commands.js'
+
+/** Where the body of an answer is written piece by piece. */
+export interface AnswerBody {
+  write(piece: string | Buffer): void
+  /** Nothing follows. */
+  end(): void
+  /** The rest will never come. The client has to notice it, and cannot be told. */
+  breakOff(): void
+}
 
 const JSON_BEGIN = '{"result":"'
 const JSON_END = '"}'
@@ -89,13 +97,13 @@ const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
  * twice.
  */
 export class LargeReply implements LargeSink {
-  readonly #response: ServerResponse
+  readonly #body: AnswerBody
   readonly #writer: PieceWriter
   readonly #ended: () => void
 
   /** `ended` is called when all of it has been written. */
-  constructor(response: ServerResponse, form: ReplyForm, bytes: number, ended: () => void) {
-    this.#response = response
+  constructor(body: AnswerBody, form: ReplyForm, bytes: number, ended: () => void) {
+    this.#body = body
     this.#writer = writerOf(form, bytes)
     this.#ended = ended
   }
@@ -107,21 +115,20 @@ export class LargeReply implements LargeSink {
 
   /** What stands before it has been written. */
   begin(): this {
-    this.#response.write(this.#writer.begin)
+    this.#body.write(this.#writer.begin)
     return this
   }
 
   take(bytes: Buffer): void {
-    if (bytes.length > 0) this.#response.write(this.#writer.piece(bytes))
+    if (bytes.length > 0) this.#body.write(this.#writer.piece(bytes))
   }
 
   end(): void {
-    this.#response.write(this.#writer.rest() + this.#writer.end)
+    this.#body.write(this.#writer.rest() + this.#writer.end)
     this.#ended()
   }
 
-  /** The client has to notice it, and cannot be told. */
   breakOff(): void {
-    this.#response.destroy()
+    this.#body.breakOff()
   }
 }

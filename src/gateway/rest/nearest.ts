@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import { isReadable, mayHoldRefusal } from '../regions/readable.js'
@@ -49,6 +49,8 @@ async function readNearby(
     const replies = await send(link)
     return mayHoldRefusal(replies) ? undefined : replies
   } catch (error) {
+    // Asked again, it would be no less.
+    if (isError(error, 'replies_too_large')) throw error
     if (error instanceof HomeportError) return undefined
     throw error
   }

@@ -3,12 +3,14 @@ import { HomeportError } from '../../contract/errors.js'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Who waits for a body; exactly one of the two is called, once, unless the client goes before its end. */
+/** Who waits for a body; the first or the second is called, once, unless the client goes before its end. */
 export interface BodyReader {
   /** The body, whole. */
   onBody(body: Buffer): void
   /** The body is too large (`request_too_large`); the client may still be sending it. */
   onRefused(error: HomeportError): void
+  /** So much more of the body is held until all of it has come. @returns whether the rest is still wanted */
+  onHeld(bytes: number): boolean
 }
 
 /** Reads the body of a request, up to `limitBytes`; at once where there is none. */
@@ -42,7 +44,7 @@ class BodyGathering {
   /** Undefined where the body tells its end by itself. */
   readonly #declaredBytes: number | undefined
   readonly #reader: BodyReader
-  readonly #pieces: Buffer[] = []
+  #pieces: Buffer[] = []
   #bytes = 0
 
   constructor(request: IncomingMessage, limitBytes: number, declaredBytes: number | undefined, reader: BodyReader) {
@@ -60,14 +62,20 @@ class BodyGathering {
   readonly #onData = (piece: Buffer): void => {
     this.#bytes += piece.length
     this.#pieces.push(piece)
-    if (this.#bytes === this.#declaredBytes) this.#onEnd()
+    if (!this.#reader.onHeld(piece.length)) this.#stop()
+    else if (this.#bytes === this.#declaredBytes) this.#onEnd()
     else if (this.#bytes > this.#limitBytes) this.#refuse()
   }
 
   readonly #onEnd = (): void => this.#reader.onBody(Buffer.concat(this.#pieces))
 
-  #refuse(): void {
+  #stop(): void {
     this.#request.off('data', this.#onData).off('end', this.#onEnd)
+    this.#pieces = []
+  }
+
+  #refuse(): void {
+    this.#stop()
     refuse(this.#limitBytes, this.#bytes, this.#reader)
   }
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Clock } from '../../base/index.js'
+import type { Clock, HeldMemory } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { ClientAddresses, refuseSocket } from '../../http/index.js'
 import type { Lanes } from '../lane/lanes.js'
@@ -25,6 +25,8 @@ export interface RestListenerOptions {
   readonly lanes: Lanes
   readonly guards: Guards
   readonly doorway: Doorway
+  /** What all clients together may make the process hold. */
+  readonly memory: HeldMemory
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
@@ -50,7 +52,7 @@ export class RestListener {
     const { clock, logger, settings } = options
     const tokens = new SyncTokens(clock.now())
     const addresses = new ClientAddresses(settings.trustedProxies ?? [])
-    this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger }
+    this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
     this.#entrances = new Entrances(options)
     this.#shared = {
       ...{ options, entrances: this.#entrances, streams: this.#streams },

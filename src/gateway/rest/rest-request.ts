@@ -41,6 +41,8 @@ function admit(exchange: Exchange, shared: SharedParts): void {
   const form = replyFormOf(exchange.request.headers)
   const { guard } = entrance
   guard.touch()
+  exchange.owner = entrance.key.databaseId
+  exchange.maxReplyBytes = guard.maxRequestBytes
   const body = bodyCommandOf(target, exchange.request, guard.maxRequestBytes)
   if (body) {
     new CommandRequest(exchange, shared.options, entrance, form).upload(body)
@@ -103,6 +105,10 @@ class AdmittedRequest implements BodyReader {
     this.#exchange.fail(error)
   }
 
+  onHeld(bytes: number): boolean {
+    return this.#exchange.hold(bytes)
+  }
+
   #take(body: Buffer): void {
     const { entrance, target, form } = this.#head
     entrance.guard.meter.bytesIn += body.length + (this.#exchange.request.url?.length ?? 0)
@@ -123,7 +129,10 @@ class AdmittedRequest implements BodyReader {
     const { request, response, parts, address } = this.#exchange
     const { streams, options } = this.#shared
     const { answers, clock } = parts
-    const stream = new EventStream(options.lanes, key, { request, response, answers, guard, clock, address })
+    const stream = new EventStream(options.lanes, key, {
+      ...{ request, response, answers, guard, clock, address },
+      written: (bytes) => this.#exchange.noteUnread(bytes),
+    })
     streams.add(stream)
     response.on('close', () => streams.delete(stream))
     stream.open(command)

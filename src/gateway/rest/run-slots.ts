@@ -11,27 +11,29 @@ import type { PreparedCommand } from './prepare.js'
 import { type LargeSink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
 import { isForEngine, isManaged, type Slot } from './slots.js'
 
+/** Whose request it is. */
+export interface RequestEnds {
+  /** Answers a command about the database itself. Never rejects. */
+  administer(command: PreparedCommand): Promise<Buffer>
+  /** What is asked before so much more of the replies is held. @returns why it must not be, if so */
+  onHeld(bytes: number): HomeportError | undefined
+}
+
 /** What the commands of a request travel on, and what limits them. */
 export class RequestLane implements Limiter {
   /** The way to the replica; undefined where this node serves no region. */
   readonly nearby: NearbyLane | undefined
   /** What the client says that it has seen, as a moment of the database. */
   readonly moment: number
-  /** Answers a command about the database itself. Never rejects. */
-  readonly administer: (command: PreparedCommand) => Promise<Buffer>
+  readonly ends: RequestEnds
   readonly #entrance: Entrance
   #batch: ReadBatch | undefined
 
-  constructor(
-    entrance: Entrance,
-    nearby: NearbyLane | undefined,
-    moment: number,
-    administer: (command: PreparedCommand) => Promise<Buffer>,
-  ) {
+  constructor(entrance: Entrance, nearby: NearbyLane | undefined, moment: number, ends: RequestEnds) {
     this.#entrance = entrance
     this.nearby = nearby
     this.moment = moment
-    this.administer = administer
+    this.ends = ends
   }
 
   get guard(): DatabaseGuard {
@@ -102,15 +104,20 @@ class MeasuredReplies implements RepliesReader {
     return this.#reader.onLarge?.(before, count, bytes)
   }
 
+  onHeld(bytes: number): HomeportError | undefined {
+    return this.#reader.onHeld?.(bytes)
+  }
+
   onLost(error: HomeportError): void {
     this.#settled()
     this.#reader.onLost(error)
   }
 }
 
-function send({ link, nearby, moment }: RequestLane, commands: readonly PreparedCommand[]): Promise<Buffer> {
-  if (!nearby || commands.length === 0) return sentCommands(link, commands)
-  return sendToNearest({ link, nearby, moment }, commands, (way) => sentCommands(way, commands))
+function send(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<Buffer> {
+  const { link, nearby, moment } = lane
+  if (!nearby || commands.length === 0) return sentCommands(link, commands, lane.ends)
+  return sendToNearest({ link, nearby, moment }, commands, (way) => sentCommands(way, commands, lane.ends))
 }
 
 /** Commands about the database itself have effect before what follows them is sent. */
@@ -120,7 +127,7 @@ async function sendInParts(lane: RequestLane, slots: readonly Slot[]): Promise<B
   for (const slot of slots) {
     if (isForEngine(slot)) waiting.push(slot)
     if (!isManaged(slot)) continue
-    parts.push(await send(lane, waiting), await lane.administer(slot))
+    parts.push(await send(lane, waiting), await lane.ends.administer(slot))
     waiting = []
   }
   return Buffer.concat([...parts, await send(lane, waiting)])

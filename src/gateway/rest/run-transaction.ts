@@ -32,7 +32,7 @@ export async function runTransaction(
   const settled = measure(lane.guard, commands)
   try {
     const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
-    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed))
+    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, lane.ends))
     return await readTransaction(lane, slots, replies, encoding)
   } finally {
     settled()
@@ -49,8 +49,15 @@ async function readTransaction(
   const queueing = [reader.next(), ...slots.filter(isForEngine).map(() => reader.next())]
   const executed = new ReplyReader(await filled(lane, slots, replies.subarray(reader.position)), encoding)
   if (executed.arrayLength() === slots.length) return slots.map(() => executed.next())
-  const cause = queueing.find((reply) => 'error' in reply) ?? executed.next()
-  return { error: DISCARDED + ('error' in cause ? cause.error : 'the engine did not run it') }
+  const cause = queueing.find(isRefusal)
+  if (cause) return { error: DISCARDED + cause.error }
+  // What the engine queued it has carried out, unless it says itself that it has not.
+  const outcome = executed.next()
+  return isRefusal(outcome) ? outcome : { error: `${DISCARDED}the engine did not run it` }
+}
+
+function isRefusal(reply: RestReply): reply is { readonly error: string } {
+  return 'error' in reply
 }
 
 /** The reply to EXEC with one element for each slot. */
@@ -58,7 +65,7 @@ function filled(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffe
   const places: Place[] = []
   let at = 0
   for (const slot of slots) {
-    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.administer(slot) })
+    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.ends.administer(slot) })
     else if (isFiltered(slot)) places.push({ kind: 'changed', at, change: changeOf(slot) })
     if (isForEngine(slot)) at++
   }

@@ -28,6 +28,8 @@ export interface RepliesReader {
   onLarge?(before: Buffer, count: number, bytes: number): LargeSink | undefined
   /** The bytes of all replies, or of those behind the last large one. They may be lent: what is needed later is copied. */
   onReplies(replies: Buffer): void
+  /** So much more has to be held until all replies have come. @returns why not, which `onLost` is told then */
+  onHeld?(bytes: number): HomeportError | undefined
   /** The replies will never come. */
   onLost(error: HomeportError): void
 }
@@ -46,10 +48,18 @@ export function sendCommands(link: EngineLink, commands: readonly Wire[], reader
 }
 
 /** The same as a promise, of bytes that stay. */
-export function sentCommands(link: EngineLink, commands: readonly Wire[]): Promise<Buffer> {
+export function sentCommands(
+  link: EngineLink,
+  commands: readonly Wire[],
+  ends: Pick<Required<RepliesReader>, 'onHeld'>,
+): Promise<Buffer> {
   if (commands.length === 0) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
-    sendCommands(link, commands, { onReplies: (replies) => resolve(kept(replies)), onLost: reject })
+    sendCommands(link, commands, {
+      onReplies: (replies) => resolve(kept(replies)),
+      onHeld: (bytes) => ends.onHeld(bytes),
+      onLost: reject,
+    })
   })
 }
 

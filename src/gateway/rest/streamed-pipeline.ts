@@ -1,6 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import { replyJson } from './http-answers.js'
-import { LargeReply } from './large-reply.js'
+import { type AnswerBody, LargeReply } from './large-reply.js'
 import { readReplies, replyBytes } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import type { LargeSink } from './send-commands.js'
@@ -8,7 +7,7 @@ import { isPrepared, type Slot } from './slots.js'
 
 /** The answer to a pipeline among whose replies there are large ones, which is written while they come. */
 export class StreamedPipeline {
-  readonly #response: ServerResponse
+  readonly #body: AnswerBody
   readonly #form: ReplyForm
   /** Slots that are not yet answered. */
   #slots: readonly Slot[]
@@ -16,8 +15,8 @@ export class StreamedPipeline {
   #separator = '['
 
   /** The head of the answer has been written. */
-  constructor(response: ServerResponse, form: ReplyForm, slots: readonly Slot[]) {
-    this.#response = response
+  constructor(body: AnswerBody, form: ReplyForm, slots: readonly Slot[]) {
+    this.#body = body
     this.#form = form
     this.#slots = slots
   }
@@ -27,18 +26,18 @@ export class StreamedPipeline {
     this.#write(this.#take(count), replies)
     this.#separate()
     this.#slots = this.#slots.slice(1)
-    return new LargeReply(this.#response, this.#form, bytes, () => {}).begin()
+    return new LargeReply(this.#body, this.#form, bytes, () => {}).begin()
   }
 
   /** Writes the replies to all that is left. */
   end(replies: Buffer): void {
     this.#write(this.#slots, replies)
-    this.#response.end(this.#form.format === 'json' ? ']' : '')
+    if (this.#form.format === 'json') this.#body.write(']')
+    this.#body.end()
   }
 
-  /** The rest will never come. The client has to notice it, and cannot be told. */
   breakOff(): void {
-    this.#response.destroy()
+    this.#body.breakOff()
   }
 
   /** The next slots: those of `count` commands, and the errors before the command behind them. */
@@ -52,17 +51,17 @@ export class StreamedPipeline {
 
   #write(slots: readonly Slot[], replies: Buffer): void {
     if (this.#form.format === 'resp2') {
-      this.#response.write(replyBytes(slots, replies))
+      this.#body.write(replyBytes(slots, replies))
       return
     }
     for (const reply of readReplies(slots, replies, this.#form.encoding)) {
       this.#separate()
-      this.#response.write(replyJson(reply))
+      this.#body.write(replyJson(reply))
     }
   }
 
   #separate(): void {
-    if (this.#form.format === 'json') this.#response.write(this.#separator)
+    if (this.#form.format === 'json') this.#body.write(this.#separator)
     this.#separator = ','
   }
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Clock, Timer } from '../../base/index.js'
+import type { Clock, HeldMemory, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { Lanes } from '../lane/lanes.js'
@@ -24,6 +24,8 @@ export interface ListenerOptions {
   readonly logins: LoginWatch
   readonly loginTimeoutMs: number
   readonly readerBounds: ReaderBounds
+  /** What all clients together may make the process hold. */
+  readonly memory: HeldMemory
   readonly lanes: Lanes
   readonly guard: DatabaseGuard
   readonly doorway: Doorway

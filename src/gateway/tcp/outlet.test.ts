@@ -39,7 +39,7 @@ async function connect(manner: 'direct' | 'through the socket'): Promise<Pair> {
   })
   expect(DirectWriter.of(inlet.handle, () => {}) !== undefined).toBe(manner === 'direct')
   let drains = 0
-  const outlet = new Outlet(inlet, new DatabaseMeter(), BOUNDS, () => drains++)
+  const outlet = new Outlet(inlet, new DatabaseMeter(), BOUNDS, { drained: () => drains++, grew: () => {} })
   return { inlet, outlet, client, drains: () => drains }
 }
 

@@ -29,25 +29,35 @@ export class Outlet {
   readonly #meter: DatabaseMeter
   readonly #bounds: ReaderBounds
   readonly #drained: () => void
+  readonly #grew: (bytes: number) => void
 
-  /** `drained` is called when the client has read everything that it was slow to read. */
-  constructor({ socket, handle }: Inlet, meter: DatabaseMeter, bounds: ReaderBounds, drained: () => void) {
+  /**
+   * `drained` is called when the client has read everything that it was slow to read, `grew` when more is queued behind
+   * what it has not read.
+   */
+  constructor(
+    { socket, handle }: Inlet,
+    meter: DatabaseMeter,
+    bounds: ReaderBounds,
+    { drained, grew }: { readonly drained: () => void; readonly grew: (bytes: number) => void },
+  ) {
     this.#socket = socket
     this.#direct = DirectWriter.of(handle, (status) => this.#settled(status))
     this.#meter = meter
     this.#bounds = bounds
     this.#drained = drained
+    this.#grew = grew
     socket.on('drain', drained)
   }
 
   /** Whether the client has left so much unread that it has to wait. */
   get isSlow(): boolean {
-    return this.#queuedBytes > this.#bounds.slowBytes
+    return this.queuedBytes > this.#bounds.slowBytes
   }
 
   /** Whether it has left so much unread that no more may be kept for it. */
   get isLost(): boolean {
-    return this.#queuedBytes > this.#bounds.lostBytes
+    return this.queuedBytes > this.#bounds.lostBytes
   }
 
   /** Whether it has not yet read what it was slow to read. */
@@ -56,7 +66,7 @@ export class Outlet {
   }
 
   /** Bytes that the system has not taken. */
-  get #queuedBytes(): number {
+  get queuedBytes(): number {
     const { writableLength } = this.#socket
     return this.#direct ? writableLength + this.#direct.queuedBytes : writableLength
   }
@@ -65,10 +75,15 @@ export class Outlet {
   write(bytes: Buffer): boolean {
     if (this.replies !== 'on' || !this.#socket.writable) return false
     this.#meter.bytesOut += bytes.length
-    if (this.#queuedBytes > 0) this.#socket.write(kept(bytes))
+    if (this.queuedBytes > 0) this.#queue(bytes)
     else if (this.#direct) this.#failed(this.#direct.write(bytes))
     else this.#writeFirst(bytes)
     return this.isSlow
+  }
+
+  #queue(bytes: Buffer): void {
+    this.#socket.write(kept(bytes))
+    this.#grew(bytes.length)
   }
 
   /** The system may not take all of it, and the socket holds the rest as it was given. */

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Clock, Timer } from '../../base/index.js'
+import { type Clock, type HeldMemory, type Holder, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { findCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
@@ -35,6 +35,8 @@ export interface SessionServices {
   readonly loginTimeoutMs: number
   /** How much a client may leave unread. */
   readonly readerBounds: ReaderBounds
+  /** What all clients together may make the process hold. */
+  readonly memory: HeldMemory
   readonly lanes: Lanes
   readonly clock: Clock
   readonly logger: GatewayLogger
@@ -48,7 +50,7 @@ const LAST_REPLIES_MS = 1_000
 const HELD_INPUT_BYTES = 256 * 1024
 
 /** The connection of one client: frames its commands, keeps their order, and sends them where they belong. */
-export class Session implements LaneOwner, FlowOwner, ListedClient {
+export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   readonly inlet: Inlet
   readonly profile: ClientProfile
   readonly services: SessionServices
@@ -78,7 +80,10 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     this.#socket = socket
     this.profile = new ClientProfile(socket, id, services.clock.now())
     this.lane = new ClientLane(services.lanes, this, services.guard.meter)
-    this.outlet = new Outlet(inlet, services.guard.meter, services.readerBounds, () => this.#flow.drained())
+    this.outlet = new Outlet(inlet, services.guard.meter, services.readerBounds, {
+      drained: () => this.#flow.drained(),
+      grew: (bytes) => services.memory.grew(this, bytes),
+    })
     this.permits = new Permits(this)
     this.#latency = new LatencySample(services.guard.meter)
     this.#router = new CommandRouter(this)
@@ -87,6 +92,21 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     socket.on('end', () => this.#onInputEnd())
     socket.on('error', (error) => services.logger.debug({ error }, 'a client connection failed'))
     socket.on('close', () => this.#onClose())
+  }
+
+  get owner(): string {
+    return this.services.guard.database.databaseId
+  }
+
+  /** A command that has not come to its end, and replies that were not read. */
+  get heldBytes(): number {
+    return this.parser.heldBytes + this.outlet.queuedBytes
+  }
+
+  giveWay(): void {
+    this.#cutTelling(
+      'a client was disconnected: too much had to be held of what it did not send to its end, or not read',
+    )
   }
 
   /** Where the client connects from. */
@@ -205,6 +225,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
     if (this.#flow.isOpen) this.#takeCommands()
     else if (this.parser.heldBytes > HELD_INPUT_BYTES) this.#socket.pause()
     this.parser.release()
+    if (this.parser.heldBytes > WORTH_NOTING_BYTES) this.services.memory.grew(this, length)
   }
 
   #takeCommands(): void {
@@ -329,9 +350,12 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
   }
 
   dropLostReader(): void {
-    const { databaseId } = this.services.guard.database
+    this.#cutTelling('a client that does not read its replies was disconnected')
+  }
+
+  #cutTelling(message: string): void {
     const { address } = this.profile
-    this.services.logger.warn({ databaseId, address }, 'a client that does not read its replies was disconnected')
+    this.services.logger.warn({ databaseId: this.owner, address }, message)
     this.cut()
   }
 
@@ -357,6 +381,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient {
   #onClose(): void {
     this.#flow.wait('end')
     this.#loginTimer.cancel()
+    this.services.memory.gone(this)
     this.lane.leave()
   }
 }

@@ -112,7 +112,7 @@ export async function startRig(
   tls?: CertificateSource,
   usage?: UsageSource,
   engineSettings: readonly string[] = [],
-  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds'>> &
+  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory'>> &
     Partial<GatewaySettings> = {},
 ): Promise<Rig> {
   const engine = await startEngine(engineSettings)

@@ -1,0 +1,112 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
+import { HeldMemory } from '../base/index.js'
+import { post, run } from './testing/limited.js'
+import { usedBytes } from './testing/memory.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
+
+const MIB = 2 ** 20
+const MEMORY_BYTES = 64 * MIB
+const REQUEST_BYTES = MEMORY_BYTES / 4
+/** What is measured is more than what is held: garbage of the runtime, and what clients of the same process have. */
+const SLACK_BYTES = 48 * MIB
+
+let rig: Rig
+let other: RawClient
+
+beforeAll(async () => {
+  rig = await startRig({}, undefined, undefined, [], { memory: new HeldMemory(MEMORY_BYTES) })
+  other = await new RawClient(rig.port).login()
+  const value = 'v'.repeat(MIB / 2)
+  for (const key of ['one', 'other']) await run(rig, 'RPUSH', 'list', value + key)
+  await run(rig, 'SET', 'large', value.repeat(8))
+})
+
+const tooMuch = {
+  status: 413,
+  body: {
+    error: expect.stringContaining(`ERR max request size exceeded. Limit: ${REQUEST_BYTES} bytes for all replies`),
+  },
+}
+
+function begin(path: string, headers: Record<string, string> = {}): ClientRequest {
+  const authorization = `Bearer ${CREDENTIALS.token}`
+  return request(rig.restUrl + path, { method: 'POST', agent: false, headers: { authorization, ...headers } }).on(
+    'error',
+    () => {},
+  )
+}
+
+const times = (count: number, ...command: string[]): readonly string[][] => Array.from({ length: count }, () => command)
+
+describe('replies of one request', () => {
+  it('are answered as an error once they are too long together', async () => {
+    const answer = await post(rig, '/pipeline', times(20, 'LRANGE', 'list', '0', '-1'))
+    expect(answer).toEqual(tooMuch)
+    const less = await post(rig, '/pipeline', times(10, 'LRANGE', 'list', '0', '-1'))
+    expect(less).toMatchObject({ status: 200, body: { length: 10 } })
+  })
+
+  it('that are written while they come end the connection of a client that does not read them', async () => {
+    const before = usedBytes()
+    const sent = begin('/pipeline')
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    sent.end(JSON.stringify(times(50, 'GET', 'large')))
+    const [answer] = await answered
+    const message = 'a REST client that does not read its answer was disconnected'
+    await waitFor(() => rig.complaints.includes(message), { what: 'it to be disconnected' })
+    expect(usedBytes() - before).toBeLessThan(REQUEST_BYTES + SLACK_BYTES)
+    await other.send('PING\r\n').expect('+PONG\r\n')
+    answer.destroy()
+  })
+})
+
+describe('a transaction whose replies are too long', () => {
+  it('is not said to be discarded: it has been carried out', async () => {
+    const answer = await post(rig, '/multi-exec', [['INCR', 'count'], ...times(20, 'LRANGE', 'list', '0', '-1')])
+    expect(answer).toEqual({
+      status: 400,
+      body: { error: expect.stringMatching(/^ERR max request size exceeded\. Limit: \d+ bytes, Actual: \d+ bytes$/) },
+    })
+    expect(await run(rig, 'GET', 'count')).toEqual({ status: 200, body: { result: '1' } })
+  })
+})
+
+describe('many clients that make the server hold something', () => {
+  it('over TCP lose their connections, those with the most first, before it is too much', async () => {
+    const before = usedBytes()
+    const length = MIB - 1_000
+    const half = Buffer.from(`*3\r\n$3\r\nSET\r\n$1\r\na\r\n$${length}\r\n${'x'.repeat(length - 10)}`)
+    const crowd = await Promise.all(Array.from({ length: 100 }, () => new RawClient(rig.port).login()))
+    for (const client of crowd) client.send(half)
+    const closed = (): number => crowd.filter(({ socket }) => socket.closed).length
+    await waitFor(() => closed() > 30, { what: 'enough of them to be disconnected' })
+    expect(usedBytes() - before).toBeLessThan(MEMORY_BYTES + SLACK_BYTES)
+    await other.send('PING\r\n').expect('+PONG\r\n')
+    const left = crowd.find(({ socket }) => !socket.closed)
+    await left?.send(`${'y'.repeat(10)}\r\n`).expect('+OK\r\n')
+    for (const { socket } of crowd) socket.destroy()
+  })
+
+  it('over REST are answered to come back later', async () => {
+    const length = 8 * MIB
+    const body = JSON.stringify(['SET', 'a', 'x'.repeat(length)])
+    const crowd = Array.from({ length: 20 }, () => {
+      const sent = begin('/', { 'content-length': String(body.length) })
+      const answered = new Promise<number | undefined>((resolve) =>
+        sent.on('response', (answer) => {
+          resolve(answer.statusCode)
+          answer.resume()
+        }),
+      )
+      sent.write(body.slice(0, -10))
+      return { sent, answered }
+    })
+    const first = await Promise.race(crowd.map(({ answered }) => answered))
+    expect(first).toBe(503)
+    expect(await run(rig, 'PING')).toEqual({ status: 200, body: { result: 'PONG' } })
+    for (const { sent } of crowd) sent.destroy()
+  })
+})
