@@ -58,6 +58,9 @@ describeOnEveryStore('selecting messages that wait', (openStore) => {
     const none = { found: [], reads: 1 }
     expect(await select(filter({ flowKeys: ['none'] }))).toEqual(none)
     expect(await select(filter({ flowKeys: ['k'], labels: ['none'] }))).toEqual(none)
+    const many = { flowKeys: ['k'], hosts: ['x.test'], urls: ['http://x.test/'] }
+    expect((await select(filter({ ...many, paths: ['/'] }))).found).toHaveLength(4)
+    expect((await select(filter({ ...many, paths: ['/other'] }))).found).toEqual([])
   })
 
   it('goes through those that wait in one queue, in the order in which they came', async () => {

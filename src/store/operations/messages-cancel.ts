@@ -128,7 +128,7 @@ const filtersByShape = new Map<string, ReturnType<typeof byFilter>>()
 
 /** The query of a walk with these conditions: each combination is built once. */
 function filtering(walk: Walk, shape: FilterShape): ReturnType<typeof byFilter> {
-  const key = [walk, ...shape].join()
+  const key = [walk, shape].join()
   const known = filtersByShape.get(key) ?? byFilter(walk, shape)
   filtersByShape.set(key, known)
   return known
