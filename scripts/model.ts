@@ -20,7 +20,7 @@ const { values: given } = parseArgs({
 const FIRST = Number(given.seed)
 const RUNS = Number(given.runs)
 const MOVES = Number(given.moves)
-/** So many worlds share a store, so that none of them gets slow by its size. */
+/** How many worlds share a store: a large store would slow all of them down. */
 const WORLDS_A_STORE = 25
 
 async function play(store: Store, seed: number): Promise<void> {

@@ -56,7 +56,7 @@ export class AccountDirectory implements Authenticator {
     for (const row of keys) {
       const account = this.#accounts.get(row.account_id)
       const holder = byMember.get(`${row.account_id} ${row.holder}`)
-      // A key of somebody who is no member any more opens nothing.
+      // The key of a former member gives access to nothing.
       if (!account || (row.holder !== null && !holder)) continue
       const key = { account, row, holder }
       this.#keysByHash.set(row.key_hash, key)
@@ -75,7 +75,7 @@ export class AccountDirectory implements Authenticator {
     return this.#keyOf(email, apiKey)?.row.key_id
   }
 
-  /** Whoever the API key with this id stands for, while it exists and its holder is a member. */
+  /** The caller that the API key with this id stands for, while it exists and its holder is a member. */
   callerOfKeyId(keyId: string, ip: string): Caller | undefined {
     const key = this.#keysById.get(keyId)
     return key && callerOfKey(key, ip)

@@ -1,5 +1,5 @@
 /**
- * Accounts: who owns databases, messages and runs, and by which secrets a caller proves to act for one.
+ * Accounts: who owns databases, messages and runs, and which secrets prove that a caller acts for one.
  *
  * An account has an e-mail, a type (`free` or `paid`), API keys for the management API (HTTP Basic), one queue token
  * for the queue and workflow service (Bearer), and two signing keys for what the queue delivers. API keys and tokens
@@ -15,16 +15,17 @@
  *
  * A team is an account that people share: its members are known by e-mail, each with a role, and act for it with keys
  * of the team. `teams.ts` and `api-keys.ts` change that; whatever ends there (a key, a membership) is dead at once,
- * because the view in memory is renewed before the change is answered. Who is not a member learns nothing of a team.
+ * because the view in memory is renewed before the change is answered. Somebody who is not a member learns nothing
+ * about a team.
  *
- * Who signs in to the console gets a session: a cookie that stands for one API key and ends with it (`sessions.ts`).
+ * Signing in to the console opens a session: a cookie that stands for one API key and ends with it (`sessions.ts`).
  *
- * The audit log tells every change with who made it, from where and with which key (`audit.ts`, `audit-view.ts`).
+ * The audit log records every change: who made it, from where and with which key (`audit.ts`, `audit-view.ts`).
  *
  * An operator who has the data directory but no credentials gets new ones while the server is stopped (`reset.ts`).
  *
- * Promises: there is never a person whose credentials nobody has; every refused credential costs the same work,
- * whichever half of it was wrong; secrets never reach the log. Accounts are few and held in memory, so that
+ * Promises: no account is ever left without credentials that somebody has; every refused credential costs the same
+ * work, whichever half of it was wrong; secrets never reach the log. Accounts are few and held in memory, so that
  * recognising a caller waits for nothing.
  */
 export { type Accounts, type AccountsOptions, createAccounts } from './accounts.js'

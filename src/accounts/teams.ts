@@ -123,7 +123,7 @@ export class Teams {
   }
 }
 
-/** Whether a caller may ask about a team at all: a key of another team may not, whoever holds it. */
+/** Whether a caller may ask about a team at all: a key of another team may not, even when its holder is a member. */
 export function reaches(caller: Caller, teamId: string): boolean {
   return caller.role === undefined || caller.accountId === teamId
 }

@@ -2,11 +2,11 @@ import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import type { Clock } from './clock.js'
 
-/** For so long there must have been next to nothing to do. */
+/** How long there must have been next to nothing to do. */
 const REST_MS = 10_000
-/** What may have been worked in that time, as a share of it. */
+/** The most work in that time, as a share of it. */
 const MOST_WORK = 0.05
-/** A collection has to be worth its while: the heap has grown by so much since the last one. */
+/** A collection has to be worth its while: the heap has grown by this much since the last one. */
 const LEAST_GROWTH_BYTES = 4 * 2 ** 20
 
 /** What decides when memory is given back. */
@@ -57,7 +57,7 @@ export class IdleMemory {
       return
     }
     this.#isWatching = false
-    // Whoever works now tells when it rests again.
+    // What is at work now calls `rest` when it is done.
     if (!isAtRest() || heapBytes() < this.#keptBytes + LEAST_GROWTH_BYTES) return
     // A Node that was built without developers' tools keeps what it has.
     await collect().catch(() => undefined)

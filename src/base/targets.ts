@@ -6,8 +6,8 @@ import { BlockList, isIP } from 'node:net'
  *
  * There is one gate, and it stands where connections are made, so that everything passes it: messages, callbacks,
  * endpoints of groups, fires of schedules, workflow calls, servers that data is imported from. A literal address is
- * judged after the URL parser has brought it into its one canonical form. A name is resolved once; every address that it
- * has must be allowed, and the connection is made to the addresses that were judged, so that a name which resolves
+ * judged after the URL parser has brought it into its one canonical form. A name is resolved once; every address that
+ * it has must be allowed, and the connection is made to the addresses that were judged, so that a name which resolves
  * differently a moment later gains nothing. A redirect is never followed, so an answer cannot lead anywhere else.
  */
 export type TargetPolicy = 'everything' | 'public'
@@ -166,7 +166,7 @@ export class TargetGate {
   }
 
   /**
-   * All addresses of a host, judged, for whoever connects by itself.
+   * All addresses of a host, judged, for a client that opens its own connections.
    * @throws TargetRefused
    */
   addressesOf(host: string): Promise<readonly LookupAddress[]> {

@@ -115,6 +115,6 @@ async function answerNow(
 ): Promise<Answer> {
   const ended = await worker.finish(action)
   if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
-  // Whoever has paused it may leave it so for days: the caller is told where to look instead of waiting.
+  // It may stay paused for days: the caller is told where to look instead of waiting.
   return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
 }

@@ -2,7 +2,7 @@ import { operations } from '../store/index.js'
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
 export const CHUNK_ITEMS = 2_000
-/** How many items of a set are shown to whoever only looks. */
+/** How many items of a set a dry run shows. */
 export const SAMPLE_ITEMS = 20
 
 /** What bounds a set of runs. */

@@ -2,7 +2,9 @@ import { operations, type Store } from '../store/index.js'
 import { Ascending } from './ascending.js'
 import { type Bounds, type FixedSet, Packing, parts } from './fixed-set.js'
 
-/** Fixing a set that is given by ids. Of a list of hundreds of thousands nobody ever holds more than a page as texts. */
+/**
+ * Fixing a set that is given by ids. Of a list of hundreds of thousands nobody ever holds more than a page as texts.
+ */
 
 type NamedRuns = operations.bulkNamed.NamedRuns
 
@@ -45,7 +47,7 @@ export async function fixSent(
   return isPlain ? { set: await found.fix(bounds), given: found.given } : undefined
 }
 
-/** What became of a run is told when its turn comes, unless only so many unfinished ones are to be taken or counted. */
+/** The outcome of a run is decided when its turn comes, unless a limit asks for unfinished runs only. */
 function sharedArgs({ accountId, bound, most, sample }: Bounds): Omit<operations.bulkNamed.NamedArgs, 'ids'> {
   return { accountId, bound, wanted: most === undefined && sample === 0 ? 'all' : 'unfinished' }
 }
@@ -59,7 +61,7 @@ async function eachPage<Page, Answer>(
   let before: Promise<Answer> | undefined
   for (const page of pages) {
     const asked = ask(page)
-    // Whoever goes on waits for it; when the one before fails, nobody does.
+    // The next step awaits it; when the one before fails, nothing does.
     asked.catch(() => undefined)
     if (before) take(await before)
     before = asked

@@ -68,8 +68,8 @@ export class Job {
   }
 
   /**
-   * The next part, of at most so many items; `undefined` when every chunk has been handed out. Chunks are cut into equal
-   * parts: a small rest would cost a commit of its own.
+   * The next part, of at most that many items; `undefined` when every chunk has been handed out. Chunks are cut into
+   * equal parts: a small rest would cost a commit of its own.
    */
   async next(most: number): Promise<Part | undefined> {
     if (this.#parts.length === 0) await this.#lookAhead()

@@ -2,9 +2,10 @@ import { isObject, othersFirst } from '../base/index.js'
 import { parseJson } from '../http/index.js'
 
 /**
- * Cutting a long list of ids out of a JSON text without parsing it: to parse hundreds of thousands of texts at a stretch
- * would hold everybody up for as long as that takes. The text is only searched for a few bytes here. What is cut may be
- * wrong for odd texts, such as ids with brackets; then it does not parse, which whoever parses it finds out.
+ * Cutting a long list of ids out of a JSON text without parsing it: to parse hundreds of thousands of texts at a
+ * stretch would hold everybody up for as long as that takes. The text is only searched for a few bytes here. What is
+ * cut may be wrong for odd texts, such as ids with brackets; then it does not parse, and the parser of the pieces says
+ * so.
  */
 
 /** A request of which the list of ids was cut out. */

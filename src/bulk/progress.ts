@@ -8,7 +8,7 @@ type BulkActionRow = operations.bulk.BulkActionRow
 
 /** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
 const QUIET_MS = 15_000
-/** No more than so many events a second: nobody can read faster. */
+/** The most events a second: nobody can read faster. */
 const BETWEEN_EVENTS_MS = 100
 
 /**
@@ -70,7 +70,9 @@ class News {
     this.#wake()
   }
 
-  /** Resolves when there is something to tell, or has been nothing for long; with false when nobody listens any more. */
+  /**
+   * Resolves when there is something to tell, or has been nothing for long; with false when nobody listens any more.
+   */
   async next(clock: RouteDeps['clock']): Promise<boolean> {
     await this.#pause(clock, BETWEEN_EVENTS_MS, () => this.#isOver)
     await this.#pause(clock, QUIET_MS, () => this.#isOver || this.#isFresh)

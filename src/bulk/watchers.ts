@@ -5,7 +5,7 @@ type BulkActionRow = operations.bulk.BulkActionRow
 /** Told of an action after each of its steps; with `undefined` when the worker stops. */
 export type Watcher = (action: BulkActionRow | undefined) => void
 
-/** Who wants to know of the steps of which action. */
+/** Callbacks to call when an action makes progress, by action. */
 export class Watchers {
   readonly #byAction = new Map<number, Set<Watcher>>()
 

@@ -23,7 +23,7 @@ export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
 
 async function readAuthority({ dataDir, tlsCertFile }: Config): Promise<string> {
   if (tlsCertFile !== undefined) {
-    const problem = `This server shows the certificate in ${tlsCertFile} (tlsCertFile). Its clients have to trust whoever signed that one.`
+    const problem = `This server shows the certificate in ${tlsCertFile} (tlsCertFile). Its clients have to trust the authority that signed that one.`
     throw new HomeportError('cli_failed', { problem })
   }
   try {

@@ -14,7 +14,7 @@ export type CommandAccess = 'read' | 'write' | 'none'
  *
  * - `stateless`: nothing; it may share a connection with other clients.
  * - `session`: asks or tells something about the client's own connection; the gateway answers it.
- * - `managed`: asks or tells something about the database itself; whoever manages the databases answers it.
+ * - `managed`: asks or tells something about the database itself; the management side of databases answers it.
  * - `filtered`: nothing either, but its reply tells about the host and is filtered.
  * - `transaction`: opens, watches or closes a transaction.
  * - `blocking`: may hold the connection until something happens.

@@ -16,7 +16,7 @@ const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Who a session of the console stands for: exactly the caller of its API key. */
+/** The caller that a session of the console stands for: exactly that of its API key. */
 export const ConsoleSessionSchema = Type.Object({
   email: text('E-mail of who is signed in.'),
   account_id: text('The account or team that the API key acts for.'),
@@ -25,7 +25,7 @@ export const ConsoleSessionSchema = Type.Object({
   access: Type.Enum(['read', 'write'], { description: 'Whether changes are allowed or refused.' }),
 })
 
-/** Who a session of the console stands for. */
+/** The caller that a session of the console stands for. */
 export type ConsoleSession = Static<typeof ConsoleSessionSchema>
 
 const SignInSchema = Type.Object({

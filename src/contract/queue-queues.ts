@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
 
-/** Queues: messages that are delivered one after the other, or so many at once as the queue says. */
+/** Queues: messages that are delivered one after the other, or as many at once as the queue says. */
 
 const queue = { service: 'queue', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the queue: letters, digits, - _ and .' }) })

@@ -205,7 +205,7 @@ class StoredDatabases implements Databases {
   }
 }
 
-/** Who may only read must not learn what opens writing. */
+/** A caller that may only read must not learn credentials that allow writing. */
 function shownTo(caller: Caller, credentials: 'show' | 'hide'): ShownCredentials {
   // Finance looks after what a team costs, not after its data.
   if (credentials === 'hide' || caller.role === 'finance') return 'none'

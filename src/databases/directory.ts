@@ -54,7 +54,7 @@ export interface ServingSettings {
   readonly domain?: string | undefined
 }
 
-/** Who is told of the databases that are served, before anybody else. */
+/** Told first of every change in which databases are served. */
 export interface DirectoryFollower {
   /** A database is served, or has changed. */
   put(row: DatabaseRow): void
@@ -175,7 +175,7 @@ export class ServingDirectory {
     if (!entry) throw new Error(`database ${databaseId} is not served`)
     const login = entry.logins.get(user)
     if (login) return login
-    // Whoever was deleted meanwhile gets a login that no engine takes.
+    // A user that was deleted meanwhile gets a login that no engine accepts.
     return { username: user, password: '' }
   }
 
@@ -264,7 +264,7 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
       requestsPerWrite: 1 + readRegionsOf(row).length,
       databaseId: row.database_id,
       port: row.port,
-      // Whoever asks clients for certificates asks them here, whatever stands in front.
+      // A database that asks clients for certificates does so here, whatever proxy stands in front.
       tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),
       serverName: domain === undefined || row.tls === 0 ? undefined : `${row.slug}.${domain}`,
       clientAuthority: row.client_authority ?? undefined,

@@ -1,12 +1,12 @@
 /**
- * Asks an engine a few questions and hangs up. Statistics ask every engine in use every few seconds, and a client library
- * made for long connections takes several times as much for that as this.
+ * Asks an engine a few questions and hangs up. Statistics ask every engine in use every few seconds, and a client
+ * library made for long connections takes several times as much for that as this.
  */
 import { createConnection } from 'node:net'
 import type { ControlAddress } from './control.js'
 import { CONTROL_USER } from './spec.js'
 
-/** An engine that sends nothing for so long is given up. */
+/** An engine that sends nothing for this long is given up. */
 const SILENCE_MS = 10_000
 
 /** A command as it goes to the engine. */

@@ -16,7 +16,7 @@ import { settingsOf } from './spec.js'
 import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
 import { Waiters, type WaitLimit } from './waiters.js'
 
-/** After this many failures in a row whoever waits is told. */
+/** After this many failures in a row the waiting callers are told. */
 const TOLD_AFTER_FAILURES = 3
 
 /** See the top of this file. */

@@ -38,7 +38,9 @@ export interface PipelineSettings {
   readonly bodyLimits: BodyLimits
 }
 
-/** Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer. */
+/**
+ * Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer.
+ */
 export class Pipeline {
   readonly #settings: PipelineSettings
   #compiled: Checkers | undefined
@@ -119,7 +121,7 @@ export class Pipeline {
     try {
       return await readBody(request, this.#settings.bodyLimits)
     } catch (error) {
-      // Whoever still sends would not get to read the answer; who is too slow or gone is not waited for.
+      // A client that is still sending would not read the answer; one that is too slow or gone is not waited for.
       const isAtEnd = isError(error, 'body_too_large') && (await discardBody(request))
       if (!isAtEnd) response.header('connection', 'close')
       throw error

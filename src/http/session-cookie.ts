@@ -10,7 +10,7 @@ const ID_CHARACTERS = 12
 export interface SessionKeeper {
   /** Name of the cookie; see `cookieNameOf`. */
   readonly cookieName: string
-  /** Whoever the session with this secret stands for; `undefined` when there is none, or its key has ended. */
+  /** The caller that the session with this secret stands for; `undefined` when there is none, or its key has ended. */
   caller(secret: string, ip: string): Promise<Caller | undefined>
 }
 

@@ -72,7 +72,7 @@ export class Site {
   }
 
   #find(path: string, headers: IncomingHttpHeaders): SiteFile | undefined {
-    // The root is the page for whoever asks; other addresses only for who wants a page.
+    // The root always answers the page; other addresses do so only for clients that accept HTML.
     const exact = this.#files.get(path === '/' ? PAGE : path)
     if (exact || API.test(path) || path.startsWith(HASHED)) return exact
     return headers.accept?.includes('text/html') ? this.#files.get(PAGE) : undefined

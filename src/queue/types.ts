@@ -131,7 +131,9 @@ export interface Settled {
 export interface MessageKind {
   /** Stands in the column `kind` of its messages. */
   readonly name: string
-  /** Builds the request of one attempt; `undefined` when there is nothing to send any more: the message is forgotten. */
+  /**
+   * Builds the request of one attempt; `undefined` when there is nothing to send any more: the message is forgotten.
+   */
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound | undefined
   /** Commits the outcome of an attempt together with whatever follows from it. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
@@ -176,7 +178,9 @@ export interface Intake {
   readonly name: string
   /** Whether an item belongs to this intake, judged by its headers alone. */
   claims(item: PublishItem): boolean
-  /** All claimed items of one request, in order, in one transaction. Throws `HomeportError` to fail the whole request. */
+  /**
+   * All claimed items of one request, in order, in one transaction. Throws `HomeportError` to fail the whole request.
+   */
   submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]>
   /** How a request is refused that holds this claimed item and cannot be read. Absent: as any other request. */
   refusal?(item: PublishItem, error: HomeportError): HomeportError
@@ -194,7 +198,7 @@ export interface DeadLetterSource {
 }
 
 /**
- * Cancels so many messages that it takes its time: in parts, with a record, and on after a crash. Answers how many that
+ * Cancels very many messages: in parts, with a record, and going on after a crash. Answers how many that
  * were, or `undefined` when they are so few that the caller can cancel them at once.
  */
 export type LargeCancel = (
@@ -215,8 +219,8 @@ export interface Queue extends Service {
    */
   drop(which: DropSelector): void
   /**
-   * Refuses addresses that may not be contacted, as far as that can be told without a look-up. For intakes: with the URLs
-   * that an item would be delivered to, and with its headers, which may name callbacks.
+   * Refuses addresses that may not be contacted, as far as that can be told without a look-up. For intakes: with the
+   * URLs that an item would be delivered to, and with its headers, which may name callbacks.
    * @throws HomeportError `destination_forbidden`.
    */
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void

@@ -54,14 +54,15 @@ export function nextMonthMs(nowMs: number): number {
 
 /**
  * What happened on one database, as plain counters that only grow, apart from `connections`, `holds` and `month`. The
- * data plane writes them for every command, so nothing here allocates after the first; whoever keeps series reads them
- * now and then and works with differences. Most databases sleep, so what takes room is made with the first command.
+ * data plane writes them for every command, so nothing here allocates after the first; what keeps the time series reads
+ * them now and then and works with differences. Most databases sleep, so what takes room is made with the first
+ * command.
  *
  * Hits and misses are not here: the engine counts them (`keyspace_hits` in INFO).
  */
 export class DatabaseMeter {
   #commandCounts: Float64Array | undefined
-  /** Requests as they are billed, this calendar month. Whoever keeps the books adds what earlier lives counted. */
+  /** Requests as they are billed, this calendar month. The usage book adds what was counted before the last restart. */
   readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
   /** Bytes that clients sent: of the Redis protocol all, of HTTP the bodies and targets. */
   bytesIn = 0
@@ -78,7 +79,9 @@ export class DatabaseMeter {
   refusedForSpace = 0
   /** When a command last came in, Unix milliseconds; 0 before the first. */
   lastActivityAtMs = 0
-  /** Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile. */
+  /**
+   * Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile.
+   */
   holds = 0
 
   /** How often each command was sent to the engine; by its position in `COMMANDS`. */

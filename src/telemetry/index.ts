@@ -9,9 +9,11 @@
  * net below the rule, not the rule: secrets are not handed to the logger in the first place. Of an error only its kind,
  * words, code and stack are written, and those of its causes.
  *
- * `renderMetrics` writes metrics the way Prometheus reads them; whoever has figures hands them over when it is scraped.
+ * `renderMetrics` writes metrics the way Prometheus reads them; the rooms that have figures are asked for them when it
+ * is scraped.
  *
- * `DatabaseMeter` holds the counters of one database: the data plane writes them, whoever keeps series reads them.
+ * `DatabaseMeter` holds the counters of one database: the data plane writes them, what keeps the time series reads
+ * them.
  */
 export {
   COMMAND_INDEX,

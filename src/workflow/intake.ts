@@ -34,7 +34,7 @@ import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
 
-/** Runs that invoke runs that invoke runs: so many in a row. */
+/** How deep runs may invoke runs that invoke runs. */
 const DEEPEST_INVOCATION = 100
 
 /** By which the result of a call will say what step it is for. */

@@ -10,7 +10,7 @@ export interface AttemptError {
   readonly time: number
 }
 
-/** A failed attempt, with its body cut to so many characters. */
+/** A failed attempt, with its body cut to `trimTo` characters. */
 export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimTo: number): AttemptError {
   return {
     status: attempt.status,

@@ -27,7 +27,8 @@ export interface KnownDelivery {
 /**
  * The lists of runs that have just grown: what has been committed is sent without reading it again. A list is known
  * from its beginning and without a gap, or not at all; elements that join it by other ways than a submission leave a
- * gap behind, and the list is read once more. Whoever ends a run, and leaves messages of it in the engine, says so here.
+ * gap behind, and the list is read once more. Code that ends a run while messages of it are still in the engine says so
+ * here.
  */
 export class RecentLists {
   /** In the order of growing. */
@@ -47,7 +48,9 @@ export class RecentLists {
     this.#keep({ run, delivery, elements: [element], next: 1, bytes: ROW_BYTES + sizeOf(element) })
   }
 
-  /** The list of a run has an element at this position now; one that is not part of what programs replay has no `step`. */
+  /**
+   * The list of a run has an element at this position now; one that is not part of what programs replay has no `step`.
+   */
   grew(runSeq: number, position: number, step?: ListedStep): void {
     const known = this.#take(runSeq)
     if (!known || known.next !== position) return

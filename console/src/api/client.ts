@@ -1,6 +1,6 @@
 /**
- * One function for every operation of the server. A page names the declaration of an endpoint (`src/contract/`); method,
- * path and all types come from there, so that no address and no shape is written a second time.
+ * One function for every operation of the server. A page names the declaration of an endpoint (`src/contract/`);
+ * method, path and all types come from there, so that no address and no shape is written a second time.
  */
 import type { Static, TSchema } from 'typebox'
 import { CONSOLE_HEADER } from '../../../src/contract/console.js'
@@ -52,7 +52,7 @@ interface LooseArgs {
 }
 
 /**
- * Calls an endpoint as whoever is signed in.
+ * Calls an endpoint as the person who is signed in.
  * @throws ApiError when the server refuses, or cannot be reached (status 0).
  */
 export async function api<

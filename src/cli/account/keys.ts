@@ -76,7 +76,7 @@ const deleteCommand = remote<TeamOption>({
     const keys = await api.call(listApiKeys, { query })
     const key = keys.find(({ key_id, name }) => key_id === wanted || name === wanted)
     const id = key?.key_id ?? wanted
-    await confirm(`End the API key "${key?.name ?? wanted}"? Whoever uses it is refused from then on.`)
+    await confirm(`End the API key "${key?.name ?? wanted}"? Programs that use it are refused from then on.`)
     const answer = await api.call(deleteApiKey, { params: { id }, query })
     show(answer, () => `deleted ${id}\n`)
   },

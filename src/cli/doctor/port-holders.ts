@@ -30,7 +30,7 @@ export function listeningSockets(): ReadonlyMap<number, string> {
   )
 }
 
-/** Who listens on the port; `undefined` when nobody does or when it belongs to another user. */
+/** The process that listens on the port; `undefined` when none does or when it belongs to another user. */
 export function holderOf(port: number): PortHolder | undefined {
   const inode = listeningSockets().get(port)
   if (inode === undefined) return undefined

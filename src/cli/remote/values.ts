@@ -23,7 +23,7 @@ export const list = (text: string, before: readonly string[] = []): string[] => 
 export const repeated = (text: string, before: readonly string[] = []): string[] => [...before, text]
 
 /**
- * A moment: `1h` is so long ago, `2026-11-21T10:00Z` a date, and a plain number Unix milliseconds.
+ * A moment: `1h` is an hour ago, `2026-11-21T10:00Z` a date, and a plain number Unix milliseconds.
  * @returns Unix milliseconds.
  */
 export function instant(text: string): number {

@@ -10,7 +10,7 @@ export function printable(text: string): string {
   })
 }
 
-/** Cuts text to so many characters; what is missing is shown by an ellipsis. */
+/** Cuts text to that many characters; an ellipsis shows that something is missing. */
 export function cut(text: string, most: number): string {
   const characters = [...text]
   return characters.length <= most ? text : `${characters.slice(0, Math.max(0, most - 1)).join('')}…`

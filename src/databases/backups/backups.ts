@@ -133,7 +133,9 @@ export class Backups implements Service {
     await this.#parts.files.removeAll(databaseId)
   }
 
-  /** Replaces the data of a database by that of a backup; resolves when it serves, rejects when nothing was replaced. */
+  /**
+   * Replaces the data of a database by that of a backup; resolves when it serves, rejects when nothing was replaced.
+   */
   async restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const at = this.#parts.clock.now()
     const { accountId } = caller
@@ -177,7 +179,7 @@ export class Backups implements Service {
     this.#daily.look()
   }
 
-  /** Opens the file of a completed backup, for whoever may see data. */
+  /** Opens the file of a completed backup, for a caller that may see data. */
   async download(caller: Caller, databaseId: string, backupId: string): Promise<BackupDownload> {
     const { store, files } = this.#parts
     // The file is the data itself, which this role has no credentials for.
@@ -228,7 +230,7 @@ export class Backups implements Service {
     for (const sendAway of this.#callers) sendAway(new HomeportError('starting', {}))
   }
 
-  /** What is begun goes on when whoever asked for it is gone, and its database stays awake. */
+  /** What is begun goes on when the client that asked for it is gone, and its database stays awake. */
   #track<Result>(databaseId: string, task: Task, begin: () => Promise<Result>): Promise<Result> {
     const work = this.#parts.sleep.during(databaseId, task, begin)
     const ended = work.finally(() => this.#underWay.delete(work))

@@ -56,7 +56,7 @@ export class Sleep {
 
   /**
    * Somebody needs the engines of a database now: begins to start them if it sleeps. The wish is declared before this
-   * returns, so that whoever asks the fleet next waits for them.
+   * returns, so that the next request to the fleet waits for them.
    */
   wake(databaseId: string): void {
     const sleeper = this.#of(databaseId)
@@ -211,7 +211,9 @@ export class Sleep {
     this.#parts.onAsleep?.()
   }
 
-  /** Whoever waited has been told. Nothing is tried again before the next request, unless only a replica is missing. */
+  /**
+   * Those who waited have been told. Nothing is tried again before the next request, unless only a replica is missing.
+   */
   #onFailedWake(databaseId: string, error: unknown): void {
     const { fleet, logger } = this.#parts
     const sleeper = this.#sleepers.get(databaseId)

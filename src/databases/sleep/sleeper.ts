@@ -13,8 +13,8 @@
  * - `asleep`: no process, and none is wished.
  * - `awake`: engines are wished to run; they run or are on their way up.
  * - `drowsy`: as awake, and serves; its log is being rewritten before its engines are stopped.
- * - `falling-asleep`: its engines are being stopped and no client is connected to them. Whoever comes now wakes it: the
- *   fleet starts them again when they have ended.
+ * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request that comes now wakes
+ *   it: the fleet starts them again when they have ended.
  *
  * Every arrow is one function here.
  */

@@ -48,7 +48,7 @@ export class DatabaseBook {
   #month: { readonly start: number; readonly costNano: number; readonly requests: number }
   #gauges: Omit<UsageGauges, 'open'>
   #lookedAt: number
-  /** The budget is spent when the month has so many requests. */
+  /** How many requests a month the budget pays for. */
   #spentAt = Number.POSITIVE_INFINITY
   #isTold = false
   #refusals = 0

@@ -136,7 +136,7 @@ export class Administration {
     await this.#parts.change(this.#callerOf(row, request), row.database_id, judge)
   }
 
-  /** Whoever has the data plane's `default` acts for the account that has the database. */
+  /** A client logged in as `default` acts for the account that owns the database. */
   #callerOf({ account_id: accountId }: DatabaseRow, { user, address: ip }: AdministrationRequest): Caller {
     const email = this.#parts.emailOf(accountId)
     return { accountId, email, accountType: 'paid', source: `REDIS_USER - ${user}`, access: 'write', ip }

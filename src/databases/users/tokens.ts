@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { randomSecret, sha256Hex } from '../../base/index.js'
 import type { StoredUser } from './user.js'
 
-/** A password that is guessed by trying has to hold out for at least so many bits of trying. */
+/** The least strength of a password against guessing, in bits. */
 const LEAST_ENTROPY_BITS = 64
 const GENERATED_BYTES = 32
 const SEAL_BYTES = 16

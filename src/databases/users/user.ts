@@ -4,7 +4,7 @@ import { randomSecret } from '../../base/index.js'
 
 const UserSchema = Type.Object({
   name: Type.String(),
-  /** Who is `off` cannot log in; connections that are logged in stay. */
+  /** A user that is `off` cannot log in; connections that are logged in stay. */
   status: Type.Union([Type.Literal('on'), Type.Literal('off')]),
   passwords: Type.Array(
     Type.Object({

@@ -1,6 +1,6 @@
 /**
  * Makes a snapshot the data of a member whose engine does not run. Every step may be cut short and the whole repeated:
- * whoever decides that the data is to be replaced repeats it until it is done, and starts no engine before.
+ * the caller that replaces the data repeats it until it is done, and starts no engine before.
  */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -4,7 +4,7 @@ import { FIRST_DUE, type PendingPage, type PendingSelector } from '../../store/o
 import type { MessageFilter } from '../../store/operations/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 
-/** So many are canceled in one transaction; other traffic goes on between two. */
+/** How many messages one transaction cancels; other traffic goes on between two of them. */
 const CHUNK = 1_000
 
 /** What is canceled: at most `most` messages of an account that pass a filter. */

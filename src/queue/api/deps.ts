@@ -32,7 +32,7 @@ export interface ApiDeps {
   readonly parallelism: () => { readonly sending: number; readonly most: number }
   /** To be called when a schedule was made or changed. */
   readonly schedulesChanged: () => void
-  /** Who cancels very many messages; `undefined` when nobody has registered for it. */
+  /** Cancels very many messages; `undefined` when no room has registered for it. */
   readonly largeCancel: () => LargeCancel | undefined
   /** Dead letters of other rooms, by the value of `source`. */
   readonly deadLetterSources: ReadonlyMap<string, DeadLetterSource>

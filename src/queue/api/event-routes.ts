@@ -10,11 +10,11 @@ import { readSelection, type WireFilters } from './filters.js'
 const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
-/** After so many reads with messages in them a request answers with what it has and a cursor. */
+/** After this many reads that found messages, a request answers with what it has and a cursor. */
 const MOST_READS = 20
 /** The same for all reads: of many messages few may pass the filter. */
 const MOST_LOOKS = 500
-/** Entries repeat the body of their message: a page that has so many characters of bodies is full. */
+/** Entries repeat the body of their message: a page with this many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
 /** The query of a log request. */
@@ -38,7 +38,7 @@ interface EventPage {
  */
 interface Place {
   readonly messageId: string
-  /** Earliest first: so many entries have been given out; latest first: so many are left. 0: after all of them. */
+  /** How many entries have been given out (earliest first) or are left (latest first). 0: after all of them. */
   readonly entries: number
 }
 

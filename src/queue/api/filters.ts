@@ -35,7 +35,7 @@ export function listOf(name: string, ...given: readonly (readonly string[] | und
   return values.map((value) => value.trim())
 }
 
-/** A list that selects nothing is a slip of whoever made it, and must not pass for no filter at all. */
+/** An empty list is most likely a mistake of the client; it must not be taken for no filter at all. */
 function refuseEmpty(name: string, given: readonly unknown[] | undefined): void {
   if (given?.length === 0) refuse(`The filter ${name} is an empty list. Leave it out, or name what to select.`)
 }

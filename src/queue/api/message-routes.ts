@@ -19,7 +19,7 @@ function selectionOf(wire: WireCancel): Selection {
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 
-/** So many are cancelled in one transaction. */
+/** How many messages one transaction cancels. */
 const SMALL = 1_000
 
 /** Whether a cancel may turn out to be a large one. */

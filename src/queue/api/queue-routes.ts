@@ -25,7 +25,7 @@ const view = (row: QueueRow, lag: number) => ({
   paused: row.paused === 1,
 })
 
-/** So many messages are counted in one read. */
+/** How many messages are counted in one read. */
 const COUNTED_AT_ONCE = 20_000
 
 /** How many messages of a queue have not ended. */

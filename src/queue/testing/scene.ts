@@ -15,7 +15,7 @@ export interface QueueScene {
   readonly client: Client
   /** Calls an operation as the client would not; an answer without a body is `undefined`. */
   ask(method: string, target: string, body?: unknown): Promise<{ status: number; answer: unknown }>
-  /** Resolves when the sink has received so many requests. */
+  /** Resolves when the sink has received that many requests. */
   arrived(count: number): Promise<unknown>
   /** Stops the service and starts another one for the same account. */
   restart(meanwhile?: () => void): Promise<void>
@@ -33,7 +33,9 @@ const nothingYet = (): never => {
   throw new Error('the scene is set before each test')
 }
 
-/** Sets a scene before each test of the present `describe`: a queue with an account of its own, a client, and a sink. */
+/**
+ * Sets a scene before each test of the present `describe`: a queue with an account of its own, a client, and a sink.
+ */
 export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOptions = {}): QueueScene {
   let accounts = 0
   let clock: Clock | undefined

@@ -1,8 +1,8 @@
-/** Where a look at sizes stands: items before a number are next, and so many bytes may still be kept. */
+/** Where a look at sizes stands: items before a number are next, and this many bytes may still be kept. */
 export interface BudgetStep {
   readonly before: number
   readonly leftBytes: number
-  /** So many items are looked at. */
+  /** How many items are looked at. */
   readonly limit: number
 }
 

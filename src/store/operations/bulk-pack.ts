@@ -31,7 +31,7 @@ export function outcomeOf(byte: number | undefined): ItemOutcome {
   return OUTCOMES[byte ?? 0] ?? 'pending'
 }
 
-/** A difference below 2^53 takes at most so many bytes. */
+/** The most bytes that a difference below 2^53 takes. */
 const LONGEST_BYTES = 8
 
 /** Packs ascending whole numbers below 2^53. */

@@ -10,7 +10,10 @@ const setState = query<{ databaseId: string; state: DatabaseRow['state'] }>(({ d
   db.updateTable('databases').set({ state: p.state }).where('database_id', '=', p.databaseId),
 )
 
-/** What a move into or out of `suspended` asks for; the entry of the audit log goes to whoever owns the database then. */
+/**
+ * What a move into or out of `suspended` asks for; the entry of the audit log goes to the account that owns the
+ * database then.
+ */
 export interface SuspensionArgs {
   readonly databaseId: string
   readonly audit: Omit<NewAuditRow, 'account_id'>

@@ -29,7 +29,7 @@ export interface ScheduleSize {
   readonly bytes: number
 }
 
-/** So many messages of the last fires are remembered. */
+/** How many messages of the last fires are remembered. */
 const MOST_REMEMBERED = 20
 
 const replace = query<NewSchedule>(({ db, p }) => {

@@ -55,7 +55,7 @@ export const list = read('teams.list', function* (args: { emailKey: string }): T
   return yield* all(teamsOf, args)
 })
 
-/** The members of a team, its owner first; `undefined` for who is not one of them. */
+/** The members of a team, its owner first; `undefined` for anybody who is not one of them. */
 export const members = read('teams.members', function* (args: TeamOfMember): Transaction<
   { team: TeamRow; members: MemberRow[] } | undefined
 > {
@@ -120,7 +120,9 @@ export type DeleteTeamOutcome =
   | { readonly kind: 'deleted' }
   | { readonly kind: 'not_empty'; readonly databases: number }
 
-/** Deletes a team without databases, with its members and keys. Only its owner may. Databases are made one at a time. */
+/**
+ * Deletes a team without databases, with its members and keys. Only its owner may. Databases are made one at a time.
+ */
 export const remove = write(
   'teams.remove',
   function* (args: TeamOfMember & { audit: NewAuditRow }): Transaction<DeleteTeamOutcome> {
@@ -136,7 +138,7 @@ export const remove = write(
   },
 )
 
-/** Who may decide who is a member. */
+/** The roles that may add and remove members. */
 const MANAGERS: readonly TeamRole[] = ['owner', 'admin']
 
 /** How a new member was taken. */
@@ -173,7 +175,9 @@ export type RemoveMemberOutcome =
   | { readonly kind: 'no_such_member' }
   | { readonly kind: 'is_owner' }
 
-/** Removes a member and the keys of the team that they hold. Members may also remove themselves, the owner nobody may. */
+/**
+ * Removes a member and the keys of the team that they hold. Members may also remove themselves, the owner nobody may.
+ */
 export const removeMember = write(
   'teams.removeMember',
   function* (args: TeamOfMember & { memberKey: string; audit: NewAuditRow }): Transaction<RemoveMemberOutcome> {

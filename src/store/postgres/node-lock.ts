@@ -67,7 +67,7 @@ export class NodeLock {
     if (state.kind === 'lost') await state.retaking?.catch(() => undefined)
   }
 
-  /** Whoever needs the lock while it is lost waits for the one attempt that is under way. */
+  /** Callers that need the lock while it is lost share the one attempt that is under way. */
   #retake(state: Extract<State, { kind: 'lost' }>): Promise<void> {
     if (state.retaking) return state.retaking
     const retaking = this.#connect().then(

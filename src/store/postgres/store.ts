@@ -113,7 +113,7 @@ class PostgresStore implements Store {
     return this.#closing
   }
 
-  /** The pool forgets whoever waits for a connection when it ends, so everything asked for comes first. */
+  /** The pool drops those who wait for a connection when it ends, so everything asked for is finished first. */
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running)
     await this.#pool.end()

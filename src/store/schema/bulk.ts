@@ -14,7 +14,8 @@ export type BulkKindName = (typeof BULK_KINDS)[number]
  *
  * `running` until every item of its fixed set has an outcome, then `finished` for ever. An aborted action gives every
  * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, so
- * none is half selected, and a server that stops leaves its actions `running` and takes them up again at its next start.
+ * none is half selected, and a server that stops leaves its actions `running` and takes them up again at its next
+ * start.
  */
 export type BulkActionState = 'running' | 'paused' | 'finished' | 'aborted'
 
@@ -31,7 +32,7 @@ export interface BulkActionsTable {
   settings: string | null
   /** Why, in the caller's words. */
   reason: string | null
-  /** At most so many items a second; NULL for no limit. */
+  /** The most items a second; NULL for no limit. */
   rate_per_second: number | null
   /** JSON of the target that new triggers must not match before `fence_until`; both NULL for no fence. */
   fence: string | null

@@ -15,7 +15,10 @@ export interface MessagesTable {
   /** `msg_…`, made with `newId`, so that the ids of an account sort by the time of creation. */
   message_id: string
   account_id: string
-  /** Who builds its requests and settles its outcomes: `http` for plain messages, else the name another room registered. */
+  /**
+   * The kind that builds its requests and settles its outcomes: `http` for plain messages, else the name that another
+   * room registered.
+   */
   kind: string
   /** An integer by which the creator finds and drops its messages together; NULL for none. */
   group_key: number | null

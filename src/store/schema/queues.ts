@@ -2,7 +2,7 @@
 export interface QueuesTable {
   account_id: string
   name: string
-  /** So many messages have their turn at once. */
+  /** How many messages have their turn at once. */
   parallelism: number
   /** 1: no turn begins; those that have begun go on. */
   paused: number

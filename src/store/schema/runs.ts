@@ -110,7 +110,9 @@ export interface RunRemainsTable {
   data: string
 }
 
-/** A failed attempt of a delivery that came through in the end; at most so many of a run, with the beginnings of bodies. */
+/**
+ * A failed attempt of a delivery that succeeded later; a bounded number for each run, with the beginnings of bodies.
+ */
 export interface RunAttemptsTable {
   run_seq: number
   /** The message, which is gone; an element of the run's list names it. */

@@ -117,7 +117,7 @@ function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefi
   const ask = () =>
     confirm({
       title: `Delete the key ${apiKey.name}`,
-      text: 'Whoever uses it is refused from that moment on, and so are sessions of this console that were opened with it.',
+      text: 'Programs that use it are refused from that moment on, and so are sessions of this console that were opened with it.',
       action: 'Delete the key',
       onConfirm: async () => {
         await api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } })

@@ -34,7 +34,7 @@ const ROLE_TEXTS: Readonly<Record<TeamRole, string>> = {
   finance: 'reads, and changes nothing',
 }
 
-/** The teams of whoever is signed in, each with its members. */
+/** The teams of the person who is signed in, each with its members. */
 export function TeamsPage() {
   const [isOpen, { open, close }] = useDisclosure()
   const canWrite = useCanWrite()

@@ -12,7 +12,7 @@ import { counted } from '../../lib/format.js'
 import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
 import { KIND_WORDS } from './words.js'
 
-/** The last step: whoever goes on has read the number. */
+/** The last step, which makes sure that the number was read. */
 export function ConfirmStep({
   choice,
   settings,

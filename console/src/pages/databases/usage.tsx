@@ -72,7 +72,7 @@ function Month({ stats }: { stats: DatabaseStats }) {
 
 const ms = (value: number): string => `${Number(value.toFixed(value < 10 ? 2 : 0))} ms`
 
-/** A rate, from values that are so many a second. */
+/** A rate, from values that are per second. */
 const rate = (value: number): string => `${short(value)}/s`
 
 function Charts({ stats }: { stats: DatabaseStats }) {

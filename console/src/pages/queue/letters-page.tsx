@@ -7,7 +7,7 @@ import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 
-/** So many dead letters are read at once. */
+/** How many dead letters are read at once. */
 export const LETTERS_PAGE = 100
 
 /** A list that is read in pages of dead letters. */

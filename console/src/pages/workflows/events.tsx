@@ -20,7 +20,7 @@ type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 
 const route = getRouteApi('/shell/events')
 
-/** Who waits for an event, and sending it. */
+/** The runs that wait for an event, and sending it. */
 export function EventsPage() {
   const { event } = route.useSearch()
   const navigate = useNavigate()

@@ -28,7 +28,7 @@ function told(answer: Answer): string {
   return `${counted(answer.length, 'run goes', 'runs go')} on.`
 }
 
-/** The dialog that sends an event to whoever waits for it, or to one run. */
+/** The dialog that sends an event to all runs that wait for it, or to one run. */
 export function NotifyForm({
   isOpen,
   onClose,
@@ -63,7 +63,7 @@ export function NotifyForm({
     >
       <Stack gap="md">
         <Text size="sm">
-          Whoever waits for <Term>{eventId}</Term> goes on, and finds the data as <Term>eventData</Term>.
+          Runs that wait for <Term>{eventId}</Term> go on, and find the data as <Term>eventData</Term>.
         </Text>
         {runId === undefined ? null : (
           <SegmentedControl

@@ -20,7 +20,7 @@ import { Waiting } from './waiting.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs/$id')
-/** Whoever opens a run wants to see it move. */
+/** An open run is refreshed often: people watch it move. */
 const WATCH_MS = 1_000
 
 /** One run: where it stands and why, its steps in time, and what went in and came out. */

@@ -22,7 +22,7 @@ import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs')
 const PAGE = 50
-/** Beyond so many pages the reader looks at the past, which does not move. */
+/** Beyond this many pages the reader looks at the past, which does not change. */
 const MOST_LIVE_PAGES = 4
 
 /** All runs that are kept, the newest first. */

@@ -53,7 +53,7 @@ export interface Advice extends Words {
   readonly advice: string
 }
 
-/** What each kind of reason means for whoever looks at the run. */
+/** What each kind of reason means to a person who looks at the run. */
 export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
   event: {
     tone: 'idle',
@@ -70,7 +70,7 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
     title: 'Waits for another run',
     advice: 'It goes on when the run that it has invoked ends. Look there for what holds it.',
   },
-  delayed: { tone: 'idle', title: 'Delayed', advice: 'Whoever started it asked for a delay. It goes on by itself.' },
+  delayed: { tone: 'idle', title: 'Delayed', advice: 'It was started with a delay. It goes on by itself.' },
   sleeping: { tone: 'idle', title: 'Sleeps', advice: 'Nothing has to be done: it goes on by itself.' },
   retry: {
     tone: 'warn',

@@ -5,7 +5,7 @@ import { Panel } from '../../../components/page.js'
 import { counted } from '../../../lib/format.js'
 import { useKeyCount } from './reads.js'
 
-/** In the place of the list, for whoever may read keys and not walk over all of them. */
+/** In the place of the list, for callers that may read keys but not list them. */
 export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name: string) => void }) {
   const [name, setName] = useState('')
   const total = useKeyCount(plane)
@@ -33,8 +33,8 @@ export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name
           </Group>
         </form>
         <Text size="sm" c="dimmed">
-          {counted(total, 'key')} here. The read-only token opens keys by their names; only whoever may write can list
-          them.
+          {counted(total, 'key')} here. The read-only token opens keys by their names; only a token that may write can
+          list them.
         </Text>
       </Stack>
     </Panel>

@@ -28,7 +28,7 @@ export function UsersTab({ database }: { database: DatabaseRecord }) {
   return (
     <Panel>
       <EmptyState title="This key may only read" icon={IconUsers}>
-        Only whoever has all rights may see and change the users of a database.
+        Only callers with all rights may see and change the users of a database.
       </EmptyState>
     </Panel>
   )
