@@ -14,6 +14,7 @@
  */
 import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
 import {
+  HeldMemory,
   IdleMemory,
   membersOf,
   type Service,
@@ -65,7 +66,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
     dataDir: config.dataDir,
     onFailure: surroundings.onFailure,
   })
-  const composed = compose({ config, logger, engine, plans, tls, store })
+  const composed = compose({ config, logger, engine, plans, tls, store, held: new HeldMemory() })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -130,6 +131,8 @@ interface Foundations {
   readonly plans: Awaited<ReturnType<typeof loadPlans>>
   readonly tls: ServerCertificate
   readonly store: Store
+  /** What all clients together may make the process hold. */
+  readonly held: HeldMemory
 }
 
 function compose(foundations: Foundations): Composed {
@@ -183,7 +186,7 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
 }
 
 /** The databases with what stands below and in front of them. */
-function composeDatabases({ config, logger, engine, plans, tls, store }: Foundations, accounts: Accounts) {
+function composeDatabases({ config, logger, engine, plans, tls, store, held }: Foundations, accounts: Accounts) {
   const clock = systemClock
   const fleet = createFleet({ ...fleetSettings(config), engine, clock, logger })
   const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
@@ -217,6 +220,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store }: Foundat
     clock,
     logger,
     version: VERSION,
+    memory: held,
   })
   return {
     services: [tls, fleet, databases, databases.usage],
@@ -254,12 +258,17 @@ function managementListener(
   })
 }
 
-function listenerSettings({ config, logger }: Foundations, accounts: Accounts, service: HttpSettings['service']) {
+function listenerSettings(
+  { config, logger, held: memory }: Foundations,
+  accounts: Accounts,
+  service: HttpSettings['service'],
+) {
   return {
     service,
     host: config.host,
     trustedProxies: config.trustedProxies,
     authenticator: accounts,
+    memory,
     version: VERSION,
     onInternalError: (error: unknown, reference: string) =>
       logger.error({ error, reference, service }, 'a request failed'),

@@ -22,6 +22,15 @@ describe('the configuration file', () => {
     expect(replica).toContain('replica-announce-ip eu-west-1')
   })
 
+  test.each([
+    [64 * 2 ** 20, 2 ** 30],
+    [3 * 2 ** 30, 3 * 2 ** 30],
+    [500 * 2 ** 30, 8 * 2 ** 30],
+  ])('bounds what a connection leaves unread, of a database with %i bytes', (maxMemoryBytes, limitBytes) => {
+    const text = renderConfig(specOf('db', [], { maxMemoryBytes }), { region: 'us-east-1', role: 'primary' }, paths)
+    expect(text).toContain(`client-output-buffer-limit normal ${limitBytes} 0 0\n`)
+  })
+
   test('holds no secret and opens no port', () => {
     const text = renderConfig(spec, { region: 'us-east-1', role: 'primary' }, paths)
     expect(text).toContain('port 0')

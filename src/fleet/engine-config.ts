@@ -83,6 +83,17 @@ function persistenceLines(persistence: EngineSpec['persistence'], role: MemberRo
   return ['appendonly no', 'save 3600 1 300 100 60 10000']
 }
 
+const LEAST_UNREAD_BYTES = 2 ** 30
+const MOST_UNREAD_BYTES = 8 * 2 ** 30
+
+/**
+ * How much of its replies a connection may leave with the engine, bytes. A pipeline of a few kilobytes can ask for any
+ * amount, which the engine makes before it writes the first of it, in memory that counts for no plan.
+ */
+function unreadLimit(maxMemoryBytes: number): number {
+  return Math.min(Math.max(maxMemoryBytes, LEAST_UNREAD_BYTES), MOST_UNREAD_BYTES)
+}
+
 /** The configuration file of one member. */
 export function renderConfig(spec: EngineSpec, { region, role }: MemberSpec, paths: EnginePaths): string {
   const isCopied = role === 'primary' && spec.members.length > 1
@@ -95,6 +106,7 @@ export function renderConfig(spec: EngineSpec, { region, role }: MemberSpec, pat
     `aclfile ${quoted(paths.userFile)}`,
     `maxmemory ${spec.maxMemoryBytes}`,
     `maxmemory-policy ${evictionPolicy(spec.eviction)}`,
+    `client-output-buffer-limit normal ${unreadLimit(spec.maxMemoryBytes)} 0 0`,
     `notify-keyspace-events "${spec.keyspaceEvents ?? ''}"`,
   ]
   return `${[...COMMON, ...own, ...persistenceLines(spec.persistence, role)].join('\n')}\n`

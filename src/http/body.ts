@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { othersFirst, systemClock } from '../base/index.js'
+import { type HeldMemory, type Holder, othersFirst, systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
@@ -12,19 +12,26 @@ export interface BodyLimits {
   readonly ms: number
 }
 
+/** Where a body that comes in pieces is counted until it is whole, and as whose. */
+export interface BodyAccount {
+  readonly memory: HeldMemory
+  readonly owner: string
+}
+
 /**
  * Reads the whole body of a request, into bytes of its own.
  * @throws HomeportError `body_too_large` as soon as that is known; the rest is still to be read or thrown away.
- * `invalid_request` when the connection or the time ends before the body does.
+ * `invalid_request` when the connection or the time ends before the body does,
+ * `memory_short` when too much would be held with it.
  */
-export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Uint8Array> {
+export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
   const declaredBytes = Number(request.headers['content-length'] ?? 0)
   return new Promise((resolve, reject) => {
     if (declaredBytes > limits.bytes) return reject(new HomeportError('body_too_large', { limitBytes: limits.bytes }))
     process.nextTick(() => {
       const body = takeWhole(request, declaredBytes)
       if (body) resolve(body)
-      else gather(request, limits).then(resolve, reject)
+      else gather(request, limits, account).then(resolve, reject)
     })
   })
 }
@@ -43,25 +50,42 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
 }
 
 /** Reads a body that comes in pieces, or that tells its end by itself. */
-function gather(request: IncomingMessage, { bytes: limitBytes, ms }: BodyLimits): Promise<Uint8Array> {
+function gather(
+  request: IncomingMessage,
+  { bytes: limitBytes, ms }: BodyLimits,
+  { memory, owner }: BodyAccount,
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let chunks: Buffer[] = []
     let receivedBytes = 0
+    const holder: Holder = {
+      owner,
+      get heldBytes() {
+        return receivedBytes
+      },
+      giveWay: () => refuse(new HomeportError('memory_short', {})),
+    }
     const refuse = (error: HomeportError): void => {
       timer.cancel()
+      memory.gone(holder)
       request.off('data', take)
+      chunks = []
       reject(error)
     }
     const take = (chunk: Buffer): void => {
       receivedBytes += chunk.byteLength
       if (receivedBytes > limitBytes) refuse(new HomeportError('body_too_large', { limitBytes }))
-      else chunks.push(chunk)
+      else {
+        chunks.push(chunk)
+        memory.grew(holder, chunk.byteLength)
+      }
     }
     // Somebody who sends a byte now and then must not hold what has come for ever.
     const timer = systemClock.after(ms, () => refuse(tooSlow(ms)))
     request.on('data', take)
     request.once('end', () => {
       timer.cancel()
+      memory.gone(holder)
       resolve(receivedBytes > TURN_BYTES ? joinedInTurns(chunks, receivedBytes) : joined(chunks, receivedBytes))
     })
     request.once('error', () => refuse(cutOff()))

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { HeldMemory } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { type Arrival, arrivalOf } from './arrival.js'
@@ -36,6 +37,8 @@ export interface PipelineSettings {
   readonly recognition: Recognition
   /** Larger bodies are refused with 413, slower ones with 400. */
   readonly bodyLimits: BodyLimits
+  /** Where bodies are counted that have not come whole. */
+  readonly memory: HeldMemory
 }
 
 /**
@@ -118,8 +121,10 @@ export class Pipeline {
   async #receive(request: IncomingMessage, response: FastifyReply): Promise<Uint8Array | Readable | undefined> {
     if (this.#endpoint.method === 'GET') return undefined
     if (this.#endpoint.body.kind === 'stream') return request
+    const { caller, ip } = arrivalOf(request)
+    const account = { memory: this.#settings.memory, owner: caller?.accountId ?? ip }
     try {
-      return await readBody(request, this.#settings.bodyLimits)
+      return await readBody(request, this.#settings.bodyLimits, account)
     } catch (error) {
       // A client that is still sending would not read the answer; one that is too slow or gone is not waited for.
       const isAtEnd = isError(error, 'body_too_large') && (await discardBody(request))

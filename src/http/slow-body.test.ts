@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import Type from 'typebox'
 import { expect, it } from 'vitest'
+import { HeldMemory } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
 
@@ -32,6 +33,33 @@ it('does not wait for ever for the rest of a body, also of somebody who has show
     expect(answer).toMatch(/^HTTP\/1\.1 400 /)
     expect(answer).toContain('The body was not complete within 0.02 s.')
   } finally {
+    await server.stop()
+  }
+})
+
+it('gives up a body when too much is held of those that have not come whole', async () => {
+  const LIMIT_BYTES = 1_000_000
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: LIMIT_BYTES, version: '1.2.3' },
+    memory: new HeldMemory(LIMIT_BYTES),
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    routes: [route(take, async () => ({}))],
+    publicUrl: 'http://localhost:8702',
+    onInternalError: () => {},
+  })
+  await server.start()
+  const sockets = Array.from({ length: 4 }, () => connect(server.port, '127.0.0.1'))
+  try {
+    const answers = sockets.map((socket) => {
+      socket.on('error', () => {})
+      socket.write(`POST /v2/take HTTP/1.1\r\nHost: x\r\nContent-Length: ${LIMIT_BYTES}\r\n\r\n${'x'.repeat(500_000)}`)
+      return new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(chunk.toString('latin1'))))
+    })
+    const answer = await Promise.race(answers)
+    expect(answer).toMatch(/^HTTP\/1\.1 503 /)
+    expect(answer).toContain('Too much is held for clients that send or read slowly')
+  } finally {
+    for (const socket of sockets) socket.destroy()
     await server.stop()
   }
 })

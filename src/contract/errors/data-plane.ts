@@ -75,7 +75,7 @@ export const dataPlaneErrors = {
     blame: 'homeport',
     retry: 'later',
     text: () =>
-      'Too much is held for clients that send or read slowly, and most of it for this database. The commands of this request may have been carried out; try again in a moment, with less at once.',
+      'Too much is held for clients that send or read slowly, most of it for those of this database or account. If this request came whole, it may have been carried out; try again in a moment, with less at once.',
   }),
   address_not_allowed: define<{ address: string }>({
     status: 403,
