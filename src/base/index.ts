@@ -9,8 +9,8 @@
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
- * - `parseDuration` and `formatDuration` read and write times as people do, `ipMatcher` reads networks, and `nearest`
- *   guesses which word a misspelt one was meant to be.
+ * - `parseDuration` and `formatDuration` read and write times as people do, `otherUnitOf` tells a time in seconds from one
+ *   in milliseconds, `ipMatcher` reads networks, and `nearest` guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `tryParseJson` and `isObject` read what others wrote.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
@@ -25,6 +25,7 @@ export { readFileIfThere, replaceFile, syncPath } from './files.js'
 export { HeldMemory, type Holder, WORTH_NOTING_BYTES } from './held-memory.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
+export { otherUnitOf } from './instant.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'

@@ -238,6 +238,9 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
       ['deleteDeadRuns', { workflowUrl: '' }],
       ['resumeRuns', { failureFunctionState: [] }],
       ['resumeRuns', { failureFunctionState: ['NONSENSE'] }],
+      ['deleteDeadRuns', { fromDate: 1_700_000_000 }],
+      ['deleteDeadLetters', { fromDate: 1_700_000_000 }],
+      ['cancelMessages', { toDate: 1_700_000_000_000_000 }],
     ]
     for (const [kind, selector] of wrong) expect([kind, (await start(kind, selector)).status]).toEqual([kind, 400])
     const fence = { kind: 'resumeRuns', fenceUntil: Date.now() + 60_000 }

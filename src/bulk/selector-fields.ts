@@ -1,4 +1,4 @@
-import { unreachable } from '../base/index.js'
+import { otherUnitOf, unreachable } from '../base/index.js'
 
 /**
  * The fields of a selector, one by one: how a value is read from JSON and how from texts of a query, and what is said
@@ -67,9 +67,6 @@ const LONGEST_FOUND = 60
 const LONGEST_REASON = 500
 /** The last millisecond that a JavaScript date can hold. */
 const LATEST_MS = 8.64e15
-/** Present times lie between these when they are given in seconds; as milliseconds they would all be in early 1970. */
-const SECONDS_FROM = 1e9
-const SECONDS_TO = 1e10
 
 /** Reads a field from JSON. */
 export function readBody(name: FieldName, raw: unknown): Read {
@@ -160,10 +157,9 @@ function readInstant(name: FieldName, value: unknown, found: unknown): Read {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > LATEST_MS) {
     return mustBe(name, 'a time in whole Unix milliseconds', found)
   }
-  if (value >= SECONDS_FROM && value < SECONDS_TO) {
-    return { problem: `\`${name}\` must be in Unix milliseconds; found ${value}, which looks like seconds.` }
-  }
-  return { value }
+  const unit = otherUnitOf(value)
+  if (unit === undefined) return { value }
+  return { problem: `\`${name}\` must be in Unix milliseconds; found ${value}, which looks like ${unit}.` }
 }
 
 function readCount(name: FieldName, least: number, value: unknown, found: unknown): Read {

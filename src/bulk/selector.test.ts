@@ -133,6 +133,12 @@ describe('what is not understood refuses the request', () => {
       '',
       '`fromDate` must be in Unix milliseconds; found 1700000000, which looks like seconds',
     ],
+    [
+      'microseconds',
+      { toDate: 1_700_000_000_000_000 },
+      '',
+      '`toDate` must be in Unix milliseconds; found 1700000000000000, which looks like microseconds',
+    ],
     ['dates the wrong way round', { fromDate: 20, toDate: 10 }, '', '`fromDate` (20) must be before `toDate` (10).'],
     ['an empty window', { fromDate: 10, toDate: 10 }, '', '`fromDate` (10) must be before `toDate` (10).'],
     ['a window over both places', { fromDate: 20 }, 'toDate=10', '`fromDate` (20) must be before `toDate` (10).'],

@@ -39,7 +39,7 @@
  */
 
 export { revisionOf } from './api/dead-letter-routes.js'
-export { readSelection, type WireFilters } from './api/filters.js'
+export { checkUnit, readSelection, type WireFilters } from './api/filters.js'
 export { bodyMembers, type DeadLetterView, deadLetterView, type MessageView, messageView } from './api/message-view.js'
 export { redacted, redactHeaders } from './api/redact.js'
 export { ByteBudget, type ByteBudgetDeps } from './byte-budget.js'

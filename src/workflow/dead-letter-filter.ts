@@ -1,5 +1,6 @@
 import { HomeportError } from '../contract/errors.js'
 import { FAILURE_STATES } from '../contract/workflow-dead-letters.js'
+import { checkUnit } from '../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, RunRow } from '../store/operations/runs.js'
 
 const LARGEST_PAGE = 100
@@ -48,15 +49,16 @@ const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
 
 /**
  * Ids win over filters, and an empty list of ids selects nothing.
- * @throws HomeportError for empty values and lists, and for dates in the wrong order.
+ * @throws HomeportError for empty values and lists, and for dates in the wrong order or unit.
  */
 function filterOf(query: DeadQuery): DeadRunFilter | undefined {
   if (query.dlqIds !== undefined) {
     return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds)) : undefined
   }
   if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
-  const { workflowCreatedAt, fromDate, toDate, responseStatus } = query
-  if (typeof fromDate === 'number' && typeof toDate === 'number' && fromDate > toDate) {
+  const { responseStatus } = query
+  const [fromDate, toDate, createdAt] = ['fromDate', 'toDate', 'workflowCreatedAt'].map((name) => time(query, name))
+  if (fromDate !== undefined && toDate !== undefined && fromDate > toDate) {
     refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must not be the later one.`)
   }
   return {
@@ -67,10 +69,17 @@ function filterOf(query: DeadQuery): DeadRunFilter | undefined {
     ...list('flowKeys', texts('flowControlKey', query.flowControlKey)),
     ...list('failureStates', states(query.failureFunctionState)),
     ...list('statuses', values('responseStatus', responseStatus)?.map(Number)),
-    ...(typeof workflowCreatedAt === 'number' && { createdAt: workflowCreatedAt }),
-    ...(typeof fromDate === 'number' && { from: fromDate }),
-    ...(typeof toDate === 'number' && { to: toDate }),
+    ...(createdAt !== undefined && { createdAt }),
+    ...(fromDate !== undefined && { from: fromDate }),
+    ...(toDate !== undefined && { to: toDate }),
   }
+}
+
+function time(query: DeadQuery, name: string): number | undefined {
+  const value = query[name]
+  if (typeof value !== 'number') return undefined
+  checkUnit(name, value)
+  return value
 }
 
 function list<Name extends string, Value>(name: Name, values: readonly Value[] | undefined) {

@@ -151,6 +151,10 @@ describe('dead letters of runs', () => {
     for (let made = 0; made < 3; made++) await fail(url, { label: 'bulk' })
     expect(await api('POST', '/restart?labeel=bulk')).toMatchObject({ status: 400 })
     expect(await api('DELETE', '?labeel=bulk')).toMatchObject({ status: 400 })
+    expect(await api('DELETE', '?fromDate=1700000000')).toMatchObject({
+      status: 400,
+      body: { error: 'fromDate is 1700000000, which looks like seconds; send Unix milliseconds.' },
+    })
     const { client } = suite.service
     const first = await client.dlq.resume({ filter: { label: 'bulk' }, count: 2 })
     expect(first.workflowRuns).toHaveLength(2)

@@ -162,6 +162,10 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(await scene.ask('DELETE', '/v2/messages?label=')).toMatchObject({ status: 400 })
     expect(await scene.ask('DELETE', '/v2/messages', { label: [] })).toMatchObject({ status: 400 })
     expect(await scene.ask('DELETE', '/v2/messages?fromDate=5&toDate=5')).toMatchObject({ status: 400 })
+    expect(await scene.ask('DELETE', '/v2/messages?fromDate=1700000000')).toEqual({
+      status: 400,
+      answer: { error: 'fromDate is 1700000000, which looks like seconds; send Unix milliseconds.' },
+    })
     expect(await scene.ask('DELETE', '/v2/messages', { messageIds: [] })).toEqual({
       status: 200,
       answer: { cancelled: 0 },

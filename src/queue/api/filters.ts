@@ -1,3 +1,4 @@
+import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
 
@@ -53,12 +54,20 @@ function urls(given: readonly string[] | undefined): readonly string[] {
   return values
 }
 
+/** @throws HomeportError for a date in another unit: taken as it is, it would select everything or nothing. */
+export function checkUnit(name: string, timeMs: number | undefined): void {
+  const unit = timeMs === undefined ? undefined : otherUnitOf(timeMs)
+  if (unit) refuse(`${name} is ${timeMs}, which looks like ${unit}; send Unix milliseconds.`)
+}
+
 function checkDates({ fromDate, toDate }: WireFilters): void {
+  checkUnit('fromDate', fromDate)
+  checkUnit('toDate', toDate)
   if (fromDate === undefined || toDate === undefined || fromDate < toDate) return
   refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must be the earlier one.`)
 }
 
-/** Reads the filters of a request. @throws HomeportError for empty values and lists, and dates in the wrong order. */
+/** Reads the filters of a request. @throws HomeportError for empty values and lists, dates in the wrong order or unit. */
 export function readSelection(wire: WireFilters): Selection {
   checkDates(wire)
   refuseEmpty('responseStatus', wire.responseStatus)
