@@ -261,6 +261,7 @@ const logQuery = Type.Object({
   count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Runs of a page. Default 10.' })),
   state: texts('Runs in this state.'),
   workflowRunId: texts('These runs.'),
+  workflowRuns: texts('These runs, each with the time of its creation: `<id>@<Unix milliseconds>`.'),
   workflowUrl: texts('Runs of this exact URL.'),
   workflowCreatedAt: Type.Optional(ms('Runs made at this very time')),
   messageId: Type.Optional(Type.String({ description: 'The run to which this message belongs.' })),

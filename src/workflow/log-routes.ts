@@ -3,8 +3,9 @@ import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
+import { checkUnit } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
-import type { RunLogFilter } from '../store/operations/runs.js'
+import type { RunLogFilter, RunMade } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
 import { flatEvents } from './flat-events.js'
 import type { Flights } from './flights.js'
@@ -53,12 +54,16 @@ async function page({ store, clock, flights }: LogDeps, accountId: string, query
 }
 
 function filterOf(query: LogQuery): RunLogFilter {
-  const { workflowCreatedAt: exactly, messageId } = query
-  const from = exactly ?? query.fromDate
-  const to = exactly ?? query.toDate
+  const { workflowCreatedAt: exactly, messageId, workflowRuns, fromDate, toDate } = query
+  checkUnit('fromDate', fromDate)
+  checkUnit('toDate', toDate)
+  checkUnit('workflowCreatedAt', exactly)
+  const from = exactly ?? fromDate
+  const to = exactly ?? toDate
   return {
     ...list('runIds', query.workflowRunId),
-    ...list('urls', query.workflowUrl),
+    ...(workflowRuns && { madeAt: commaSeparated(workflowRuns).map(madeAt) }),
+    ...(query.workflowUrl && { urls: query.workflowUrl.flatMap(urlsOf) }),
     ...list('labels', query.label),
     ...list('hosts', query.host),
     ...list('paths', query.path),
@@ -78,6 +83,18 @@ function list<Name extends string>(name: Name, values: readonly string[] | undef
 
 function commaSeparated(values: readonly string[]): string[] {
   return values.flatMap((value) => value.split(',')).filter((value) => value !== '')
+}
+
+/** A URL may itself hold commas: only one before another URL separates. */
+const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i)
+
+/** A run with the time of its creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
+function madeAt(text: string): RunMade {
+  const [, runId, createdAt] = /^(.+)@(\d{1,15})$/.exec(text) ?? []
+  if (runId !== undefined && createdAt !== undefined) return { runId, createdAt: Number(createdAt) }
+  throw new HomeportError('invalid_request', {
+    problem: `workflowRuns holds ${JSON.stringify(text.slice(0, 80))}; send ids with times of creation in Unix milliseconds, such as wfr_order-17@1795311039040.`,
+  })
 }
 
 function stateOf(text: string): RunState {

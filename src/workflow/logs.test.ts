@@ -47,15 +47,30 @@ describe('run logs', () => {
       idsOf(await get(`/v2/workflows/logs?host=${new URL(url).host}&path=/logged&callerIp=127.0.0.1&fromDate=1`)),
     ).toEqual([c, b, a])
     expect(idsOf(await get(`/v2/workflows/logs?label=all&toDate=1`))).toEqual([])
+    const createdAt = (await suite.service.log(a))?.workflowRunCreatedAt ?? 0
+    expect(idsOf(await get(`/v2/workflows/logs?workflowRuns=${a}@${createdAt},${b}@17`))).toEqual([a])
     const [step] = (await suite.service.log(b))?.steps[1]?.steps ?? []
     expect(idsOf(await get(`/v2/workflows/logs?messageId=${step?.messageId}`))).toEqual([b])
+  })
+
+  it('find a run by a URL that holds commas', async () => {
+    const url = 'http://127.0.0.1:1/a,b?c=d,e'
+    const { workflowRunId } = await suite.service.client.trigger({ url, delay: '1h' })
+    const later = await suite.service.client.trigger({ url: `${url}/more`, delay: '1h' })
+    const encoded = encodeURIComponent(url)
+    expect(idsOf(await get(`/v2/workflows/logs?workflowUrl=${encoded}`))).toEqual([workflowRunId])
+    expect(idsOf(await get(`/v2/workflows/logs?workflowUrl=${encoded},${encoded}/more`))).toEqual([
+      later.workflowRunId,
+      workflowRunId,
+    ])
   })
 
   it('refuse what they cannot mean', async () => {
     expect((await get('/v2/workflows/logs?state=RUNNING'))[1]).toEqual({
       error: 'state must be one of RUN_STARTED, RUN_SUCCESS, RUN_FAILED, RUN_CANCELED; found "RUNNING".',
     })
-    for (const query of ['count=0', 'count=many', 'cursor=x', 'fromDate=yesterday']) {
+    const unclear = ['fromDate=yesterday', 'fromDate=1700000000', 'workflowRuns=wfr_a', 'workflowRuns=wfr_a@now']
+    for (const query of ['count=0', 'count=many', 'cursor=x', ...unclear]) {
       expect((await get(`/v2/workflows/logs?${query}`))[0], query).toBe(400)
     }
   })

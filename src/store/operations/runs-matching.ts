@@ -9,6 +9,8 @@ import type { RunRow } from './runs-rows.js'
 /** Which runs to show: all that is given must hold; of a list, any element. Dates include their ends. */
 export interface RunLogFilter {
   readonly runIds?: readonly string[]
+  /** Runs by their ids and the times of their creation: an id may name another run once its log has been deleted. */
+  readonly madeAt?: readonly RunMade[]
   readonly states?: readonly RunState[]
   readonly urls?: readonly string[]
   readonly labels?: readonly string[]
@@ -23,6 +25,12 @@ export interface RunLogFilter {
   readonly to?: number
 }
 
+/** A run by its id and the time of its creation, Unix milliseconds. */
+export interface RunMade {
+  readonly runId: string
+  readonly createdAt: number
+}
+
 /** Asks for a page of run logs, newest runs first. */
 export interface RunLogArgs {
   readonly accountId: string
@@ -35,7 +43,7 @@ export interface RunLogArgs {
 }
 
 /** Runs that are named by their own id, or by that of a message, are looked up before anything else. */
-type Params = Omit<RunLogFilter, 'runIds' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
+type Params = Omit<RunLogFilter, 'runIds' | 'madeAt' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
 const CONDITIONS = {
@@ -91,8 +99,14 @@ interface OfRuns {
   readonly seqs: readonly number[]
 }
 
-const seqsOfIds = query<{ accountId: string; runIds: readonly string[] }, { seq: number }>(({ db, p, d }) =>
-  db.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where(d.inTexts('run_id', p.runIds)),
+type NamedRun = Pick<RunRow, 'seq' | 'run_id' | 'created_at'>
+
+const runsOfIds = query<{ accountId: string; runIds: readonly string[] }, NamedRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id', 'created_at'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('run_id', p.runIds)),
 )
 const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: number }>(({ db, p }) =>
   db
@@ -103,12 +117,22 @@ const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: num
     .where('runs.account_id', '=', p.accountId),
 )
 
+/** The numbers of runs that are named, in whatever way; those that every way names. */
 function* namedSeqs({ accountId, filter }: RunLogArgs): Transaction<number[] | undefined> {
-  const { runIds, messageId } = filter
-  const byId = runIds && (yield* all(seqsOfIds, { accountId, runIds })).map((row) => row.seq)
-  if (messageId === undefined) return byId
-  const byMessage = (yield* all(seqsOfMessage, { accountId, messageId })).map((row) => row.seq)
-  return byId ? byId.filter((seq) => byMessage.includes(seq)) : byMessage
+  const { runIds, madeAt, messageId } = filter
+  const ways: number[][] = []
+  if (runIds) ways.push((yield* all(runsOfIds, { accountId, runIds })).map(({ seq }) => seq))
+  if (madeAt) ways.push(yield* seqsOfMade(accountId, madeAt))
+  if (messageId !== undefined) ways.push((yield* all(seqsOfMessage, { accountId, messageId })).map(({ seq }) => seq))
+  const [first, ...others] = ways
+  return first?.filter((seq) => others.every((way) => way.includes(seq)))
+}
+
+function* seqsOfMade(accountId: string, wanted: readonly RunMade[]): Transaction<number[]> {
+  const named = yield* all(runsOfIds, { accountId, runIds: wanted.map(({ runId }) => runId) })
+  const isWanted = ({ run_id, created_at }: NamedRun) =>
+    wanted.some(({ runId, createdAt }) => runId === run_id && createdAt === created_at)
+  return named.filter(isWanted).map(({ seq }) => seq)
 }
 
 const rowsOf = query<OfRuns, RunRow>(({ db, p, d }) =>
@@ -150,7 +174,7 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
 
 /** The runs of a page: as many as fit, but one at least. `more` when others come after them. */
 export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; more: boolean }> {
-  const { runIds: _, messageId: __, labels, ...filter } = args.filter
+  const { runIds: _, madeAt: __, messageId: ___, labels, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
   const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
   // Named runs are of the account already: to say so again would lead the database to walk over all of its runs.

@@ -28,7 +28,7 @@ export {
   type PendingStep,
   type RunLogPage,
 } from './runs-logs.js'
-export type { RunLogArgs, RunLogFilter } from './runs-matching.js'
+export type { RunLogArgs, RunLogFilter, RunMade } from './runs-matching.js'
 export { expireWait, type NotifyArgs, type NotifyResult, notify, type Released, waiters } from './runs-notify.js'
 export {
   beginning,

@@ -23,6 +23,7 @@ import { createWorkflow } from '../index.js'
 export interface SeenRun {
   readonly workflowRunId: string
   readonly workflowState: string
+  readonly workflowRunCreatedAt: number
   readonly workflowRunResponse?: string
   readonly failureFunction?: {
     readonly state: string
