@@ -21,7 +21,16 @@ import { refuseForbiddenItem } from './publish/forbidden.js'
 import { Publishing } from './publish/publishing.js'
 import { Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
-import type { DeadLetterSource, DropSelector, Intake, LargeCancel, MessageKind, PublishItem, Queue } from './types.js'
+import type {
+  DeadLetterSource,
+  DropSelector,
+  FlowHold,
+  Intake,
+  LargeCancel,
+  MessageKind,
+  PublishItem,
+  Queue,
+} from './types.js'
 
 /** What a queue is made of. */
 export interface QueueDeps {
@@ -172,6 +181,11 @@ class StoredQueue implements Queue {
 
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void {
     refuseForbiddenItem(urls, headers, this.#api.targets)
+  }
+
+  flowHold(accountId: string, flowKey: string): FlowHold | undefined {
+    const { flow, clock } = this.#api
+    return flow.hold(accountId, flowKey, clock.now())
   }
 
   addKind(kind: MessageKind): void {

@@ -22,6 +22,13 @@ export interface Redaction {
   readonly headers?: 'all' | readonly string[]
 }
 
+/** Which limit of a flow-control key leaves no room for another call now. Times are Unix milliseconds. */
+export type FlowHold =
+  | { readonly by: 'pause' }
+  | { readonly by: 'parallelism'; readonly parallelism: number }
+  /** Until the present period ends. */
+  | { readonly by: 'rate'; readonly rate: number; readonly periodMs: number; readonly until: number }
+
 /** Limits that a message asks its flow-control key to have. */
 export interface FlowValue {
   readonly parallelism?: number
@@ -224,6 +231,8 @@ export interface Queue extends Service {
    * @throws HomeportError `destination_forbidden`.
    */
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
+  /** Which limit of a flow-control key leaves no room for another call now; `undefined` when there is room. */
+  flowHold(accountId: string, flowKey: string): FlowHold | undefined
   /** Registers a kind; before `start`. */
   addKind(kind: MessageKind): void
   /** Registers an intake; before `start`. The first one that claims an item gets it. */

@@ -14,11 +14,11 @@ const STILL: Standing = {
   attempts: [],
   waits: [],
   invoked: [],
-  flowKeys: [],
   flowPlaces: [],
   abandonedBranches: [],
   subjectOf: () => ({ sleeps: false }),
   inFlightSince: () => undefined,
+  holdOf: () => undefined,
 }
 const message = (more: object = {}) => ({
   seq: 1,
@@ -52,13 +52,24 @@ describe('why a run waits', () => {
     expect(say({ pending: [message()] })).toEqual([
       'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
     ])
-    expect(say({ pending: [message({ flow_key: 'k' })], flowKeys: [{ flow_key: 'k', paused: 1 }] })).toEqual([
+    const failed = [message({ retried: 1, next_at: NOW + 1_000 })]
+    const answered = [{ ...attempt, status: 500, body: Buffer.from('{"error":"Error","message":"no luck"}') }]
+    expect(say({ pending: failed, attempts: answered })).toEqual([
+      'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 500: no luck',
+    ])
+    const keyed = [message({ flow_key: 'k' })]
+    expect(say({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',
     ])
-    const place = { flowPlaces: [{ message_seq: 1, place: 3 }] }
-    expect(say({ pending: [message({ flow_key: 'k' })], ...place })).toEqual([
-      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line',
+    const place = { pending: keyed, flowPlaces: [{ message_seq: 1, place: 3 }] }
+    expect(say({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 2 be under way at once',
     ])
+    const rate = { by: 'rate', rate: 5, periodMs: 60_000, until: NOW + 9_000 } as const
+    expect(say({ ...place, holdOf: () => rate })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 5 begin in 60 s, the next at 2023-11-14T22:13:29.000Z',
+    ])
+    expect(say(place)).toEqual(['queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w'])
     expect(say({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
       'delayed: delayed until 2023-11-14T22:13:21.000Z',
       'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',

@@ -1,13 +1,7 @@
 import { unreachable } from '../base/index.js'
-import { storedHeaders } from '../queue/index.js'
-import type {
-  FlowKeyState,
-  FlowPlace,
-  InvokedRun,
-  PendingAttempt,
-  PendingStep,
-  WaitRow,
-} from '../store/operations/runs.js'
+import { type FlowHold, storedHeaders } from '../queue/index.js'
+import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
+import { asObject, parseJson } from './invoke.js'
 import { linkOf } from './sent-steps.js'
 import { type Subject, stepOfWait } from './subjects.js'
 
@@ -38,6 +32,7 @@ type Cause =
       readonly at: number
       /** Of the attempt before; 0 when there was no answer. */
       readonly status: number
+      /** Why there was no answer, or what the answer says of itself. */
       readonly error?: string
     }
   | { readonly kind: 'in-flight'; readonly url: string; readonly messageId: string; readonly since: number }
@@ -47,6 +42,11 @@ type Cause =
       readonly messageId: string
       readonly since: number
       readonly paused: boolean
+      /** Of the limit that holds it: so many calls may be open at once, or begin in a period, which ends at `until`. */
+      readonly parallelism?: number
+      readonly rate?: number
+      readonly periodMs?: number
+      readonly until?: number
       /** In the line of the key, from 1, counting what is under way; absent when it was not counted. */
       readonly place?: number
     }
@@ -70,12 +70,13 @@ export interface Standing {
   readonly waits: readonly WaitRow[]
   /** Runs that this one has invoked and that have not ended. */
   readonly invoked: readonly InvokedRun[]
-  readonly flowKeys: readonly FlowKeyState[]
   readonly flowPlaces: readonly FlowPlace[]
   /** Parallel branches that were planned, have no result, and to which nothing is to come. */
   readonly abandonedBranches: readonly string[]
   readonly subjectOf: (messageId: string) => Subject
   readonly inFlightSince: (seq: number) => number | undefined
+  /** What leaves no room under a flow-control key. */
+  readonly holdOf: (flowKey: string) => FlowHold | undefined
 }
 
 /** Why a run waits; several reasons for one whose branches run side by side. Never empty. */
@@ -135,11 +136,19 @@ function pendingReason(run: Standing, message: PendingStep): Cause {
   if (since !== undefined) return { kind: 'in-flight', url, messageId, since }
   if (message.retried > 0 && at > run.now) return retryReason(run, message)
   if (at > run.now) return { kind: run.subjectOf(messageId).sleeps ? 'sleeping' : 'delayed', until: at, messageId }
-  if (message.flow_key === null) return { kind: 'queued', url, messageId, since: at }
-  const paused = run.flowKeys.some(({ flow_key, paused }) => flow_key === message.flow_key && paused === 1)
-  const place = run.flowPlaces.find(({ message_seq }) => message_seq === message.seq)?.place
-  const held = { kind: 'flow-control' as const, flowControlKey: message.flow_key, messageId, since: at, paused }
-  return place === undefined ? held : { ...held, place }
+  const hold = message.flow_key === null ? undefined : run.holdOf(message.flow_key)
+  return hold ? heldReason(run, message, hold) : { kind: 'queued', url, messageId, since: at }
+}
+
+function heldReason(run: Standing, { seq, message_id, flow_key, next_at }: PendingStep, hold: FlowHold): Cause {
+  const place = run.flowPlaces.find(({ message_seq }) => message_seq === seq)?.place
+  const { by, ...limit } = hold
+  return {
+    ...{ kind: 'flow-control', flowControlKey: flow_key ?? '', messageId: message_id, since: next_at },
+    paused: by === 'pause',
+    ...limit,
+    ...(place !== undefined && { place }),
+  }
 }
 
 function retryReason(run: Standing, message: PendingStep): Cause {
@@ -152,8 +161,18 @@ function retryReason(run: Standing, message: PendingStep): Cause {
     of: message.max_retries,
     at: message.next_at,
     status: last?.status ?? 0,
-    ...(last && last.error !== null && { error: last.error }),
+    ...(last && errorOf(last)),
   }
+}
+
+/** Characters of what an answer says of itself. */
+const LONGEST_ERROR = 200
+
+/** SDKs answer with what was thrown, as `message` of a JSON object. */
+function errorOf({ error, body }: PendingAttempt): { error?: string } {
+  const said = error ?? asObject(parseJson(body ?? new Uint8Array()))?.message
+  if (typeof said !== 'string' || said === '') return {}
+  return { error: said.length > LONGEST_ERROR ? `${said.slice(0, LONGEST_ERROR)}…` : said }
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
@@ -195,8 +214,21 @@ function causeInWords(because: Cause, now: number): string {
 
 function flowInWords(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
   const place = held.place === undefined ? '' : `, place ${held.place} in its line`
-  const paused = held.paused ? ', which is paused' : ''
-  return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${paused}`
+  const limit = limitInWords(held)
+  return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}`
+}
+
+function limitInWords({
+  paused,
+  parallelism,
+  rate,
+  periodMs,
+  until,
+}: Extract<Cause, { kind: 'flow-control' }>): string {
+  if (paused) return ', which is paused'
+  if (parallelism !== undefined) return `; it lets ${parallelism} be under way at once`
+  if (rate === undefined || periodMs === undefined || until === undefined) return ''
+  return `; it lets ${rate} begin in ${seconds(periodMs)}, the next at ${time(until)}`
 }
 
 function branchesInWords(branches: readonly string[]): string {
@@ -205,5 +237,6 @@ function branchesInWords(branches: readonly string[]): string {
 }
 
 function failureInWords({ status, error }: { readonly status: number; readonly error?: string }): string {
-  return status > 0 ? `HTTP ${status}` : (error ?? 'no answer')
+  if (status === 0) return error ?? 'no answer'
+  return error === undefined ? `HTTP ${status}` : `HTTP ${status}: ${error}`
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
-import { checkUnit } from '../queue/index.js'
+import { checkUnit, type Queue } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { RunLogFilter, RunMade } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
@@ -15,6 +15,7 @@ import { cursorAfter, placeOf } from './run-cursor.js'
 /** What reading run logs takes. */
 export interface LogDeps {
   readonly store: Store
+  readonly queue: Pick<Queue, 'flowHold'>
   readonly clock: Clock
   readonly flights: Flights
 }
@@ -38,7 +39,7 @@ export function logRoutes(deps: LogDeps): Route[] {
   ]
 }
 
-async function page({ store, clock, flights }: LogDeps, accountId: string, query: LogQuery) {
+async function page({ store, queue, clock, flights }: LogDeps, accountId: string, query: LogQuery) {
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
   const now = clock.now()
@@ -47,6 +48,7 @@ async function page({ store, clock, flights }: LogDeps, accountId: string, query
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
     now,
     inFlightSince: (seq: number) => flights.since(seq),
+    holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey),
   }
   const runs = runLogs(found, view)
   // Built from the very fields that the schema declares.

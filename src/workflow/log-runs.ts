@@ -15,6 +15,8 @@ export interface LogView {
   readonly now: number
   /** Since when a message, by its number, is being delivered. */
   readonly inFlightSince: Standing['inFlightSince']
+  /** What leaves no room under a flow-control key of the account. */
+  readonly holdOf: Standing['holdOf']
 }
 
 /** The record of a failure, as this room wrote it into `runs.failure`. */
@@ -53,13 +55,18 @@ function canceledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
   return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
 }
 
-function standingOf(run: RunRow, material: RunMaterial, page: RunLogPage, { inFlightSince }: LogView): Standing {
+function standingOf(
+  run: RunRow,
+  material: RunMaterial,
+  page: RunLogPage,
+  { inFlightSince, holdOf }: LogView,
+): Standing {
   const { elements, invoked } = material
   return {
     ...material,
     inFlightSince,
+    holdOf,
     invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
-    flowKeys: page.flowKeys,
     flowPlaces: page.flowPlaces,
     abandonedBranches: abandonedBranches(material),
     subjectOf: (messageId) => subjectOf(material, messageId),

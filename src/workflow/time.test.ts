@@ -205,7 +205,8 @@ describe('runs and time', () => {
       'flow control',
       ({ because }) => because?.[0]?.kind === 'flow-control',
     )
-    expect(held.because).toMatchObject([{ flowControlKey: 'rate', place: 1, paused: false }])
+    const limit = { rate: 2, periodMs: HOUR_MS, until: expect.any(Number) }
+    expect(held.because).toMatchObject([{ flowControlKey: 'rate', place: 1, paused: false, ...limit }])
     expect(app.delivered).toHaveLength(2)
     clock.advance(HOUR_MS)
     expect(await suite.service.ended(second)).toMatchObject({ workflowRunResponse: '"ran"' })
@@ -227,7 +228,7 @@ describe('runs and time', () => {
       'its place',
       ({ because }) => because?.some(({ kind }) => kind === 'flow-control') ?? false,
     )
-    expect(held.because).toMatchObject([{ place: 3 }])
+    expect(held.because).toMatchObject([{ place: 3, parallelism: 1 }])
     expect(open).toHaveLength(1)
     for (let step = 0; step < 3; step++) {
       await waitFor(() => open.length === 1, { what: 'the next step' })

@@ -68,7 +68,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     routes: () => [
       ...triggerRoutes({ intake, clock }),
       ...runRoutes({ store, queue, clock, lists }),
-      ...logRoutes({ store, clock, flights }),
+      ...logRoutes({ store, queue, clock, flights }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),
     ],

@@ -1,6 +1,6 @@
 import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
 import type { PendingRow } from '../../store/operations/messages.js'
-import type { FlowValue, MessageConfig } from '../types.js'
+import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import type { Entry } from './entry.js'
 import { Fifo } from './fifo.js'
 
@@ -81,6 +81,15 @@ class Key {
     return isOnlyRate ? this.#periodStart + this.limits.periodMs : Number.POSITIVE_INFINITY
   }
 
+  /** What leaves no room for another call; `undefined` when there is room. */
+  hold(now: number): FlowHold | undefined {
+    const { isPaused, parallelism, rate, periodMs } = this.limits
+    if (isPaused) return { by: 'pause' }
+    if (parallelism !== null && this.#open >= parallelism) return { by: 'parallelism', parallelism }
+    if (rate === null || !this.#isRunning(now) || this.#begun < rate) return undefined
+    return { by: 'rate', rate, periodMs, until: this.#periodStart + periodMs }
+  }
+
   get isIdle(): boolean {
     return this.#open === 0 && this.waiting.size === 0
   }
@@ -136,6 +145,11 @@ export class FlowControl {
   /** What a key has open and has begun. */
   use(account: string, name: string, now: number): FlowUse {
     return this.#key(`${account}/${name}`).use(now)
+  }
+
+  /** What leaves no room for another call of a key; `undefined` when there is room, or nothing has named the key. */
+  hold(account: string, name: string, now: number): FlowHold | undefined {
+    return this.#keys.get(`${account}/${name}`)?.hold(now)
   }
 
   /** Whether a due message may go out now. Otherwise it waits, and `advance` will answer it. */

@@ -21,13 +21,6 @@ export interface InvokedRun
   readonly meta: string | null
 }
 
-/** How a flow-control key stands. */
-export interface FlowKeyState {
-  readonly flow_key: string
-  /** 0 or 1. */
-  readonly paused: number
-}
-
 /** The place of a due message in the line of its flow-control key. */
 export interface FlowPlace {
   readonly message_seq: number
@@ -74,8 +67,6 @@ export interface RunLogPage {
   readonly waits: readonly WaitRow[]
   /** Whom they have invoked, oldest first; of very many the first ones. */
   readonly invoked: readonly InvokedRun[]
-  /** The flow-control keys of `pending`. */
-  readonly flowKeys: readonly FlowKeyState[]
   /** Of due ones among `pending`; of very many the first ones. */
   readonly flowPlaces: readonly FlowPlace[]
   /** By whom cancelled runs were cancelled, as far as that is still known. */
@@ -130,13 +121,6 @@ const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
     .orderBy('runs.seq')
     .limit(MOST_INVOKED),
 )
-const flowKeysOf = query<{ accountId: string; keys: readonly string[] }, FlowKeyState>(({ db, p, d }) =>
-  db
-    .selectFrom('flow_keys')
-    .select(['flow_key', 'paused'])
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('flow_key', p.keys)),
-)
 
 const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
   db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
@@ -178,7 +162,6 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),
     invoked: yield* all(invokedBy, { seqs }),
-    flowKeys: yield* flowStates(args.accountId, pending),
     flowPlaces: yield* flowPlaces(args, pending),
     cancels: yield* cancelsAmong(runs),
   }
@@ -197,9 +180,4 @@ function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly Pendi
     places.push({ message_seq: seq, place: ahead + 1 })
   }
   return places
-}
-
-function* flowStates(accountId: string, pending: readonly PendingStep[]): Transaction<FlowKeyState[]> {
-  const keys = new Set(pending.flatMap(({ flow_key }) => (flow_key === null ? [] : [flow_key])))
-  return keys.size > 0 ? yield* all(flowKeysOf, { accountId, keys: [...keys] }) : []
 }

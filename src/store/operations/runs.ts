@@ -19,7 +19,6 @@ export { type DeadLetterRow, listDead } from './runs-dead-list.js'
 export { type FinishRunArgs, type FinishRunResult, finishRun } from './runs-finish.js'
 export {
   type CancelOfRuns,
-  type FlowKeyState,
   type FlowPlace,
   type InvokedRun,
   logPage,

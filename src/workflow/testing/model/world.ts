@@ -360,7 +360,7 @@ export class World {
   /** With nothing in flight, every run that has not ended waits for something that will come. */
   async #checkReasons(): Promise<void> {
     const page = await this.#page({ states: ['RUN_STARTED'] })
-    const view = { trimTo: 0, now: this.#clock.now(), inFlightSince: () => undefined }
+    const view = { trimTo: 0, now: this.#clock.now(), inFlightSince: () => undefined, holdOf: () => undefined }
     for (const run of runLogs(page, view)) {
       const reasons = run.because as readonly { readonly kind: string }[]
       if (reasons.length === 0 || reasons.some(({ kind }) => kind === 'no-step' || kind === 'discarded-branch')) {
