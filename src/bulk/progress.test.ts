@@ -9,6 +9,7 @@ const authorization = 'Bearer acc'
 
 interface Event {
   readonly name: string
+  readonly id: string
   readonly data: { readonly state: string; readonly done: number; readonly matched: number }
 }
 
@@ -21,8 +22,8 @@ async function readEvents(response: Response, events: Event[]): Promise<void> {
     const blocks = text.split('\n\n')
     text = blocks.pop() ?? ''
     for (const block of blocks) {
-      const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? []
-      if (name && data) events.push({ name, data: JSON.parse(data) })
+      const [, name, id, data] = /^event: (\w+)\nid: (.*)\ndata: (.*)$/.exec(block) ?? []
+      if (name && id && data) events.push({ name, id, data: JSON.parse(data) })
     }
   }
 }
@@ -64,6 +65,14 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const over: Event[] = []
     await readEvents(await fetch(`${service.url}${ACTIONS}/${actionId}`, { headers }), over)
     expect(over.map(({ name }) => name)).toEqual(['end'])
+    // An EventSource asks again after every end of a stream, with the id that it has seen last, until it gets 204.
+    const again = (id: string) =>
+      fetch(`${service.url}${ACTIONS}/${actionId}`, { headers: { ...headers, 'last-event-id': id } })
+    const seen = await again(over[0]?.id ?? '')
+    expect([seen.status, await seen.text()]).toEqual([204, ''])
+    const missed: Event[] = []
+    await readEvents(await again('running-1'), missed)
+    expect(missed).toEqual(over)
 
     await startRuns(store, 'acc', 100)
     const slow = await service.ask('acc', 'DELETE', '/v2/workflows/runs', { async: true, ratePerSecond: 1 })

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type Reply, reply } from '../http/index.js'
+import { type Call, type Reply, reply } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { bulkAction } from './answers.js'
 import type { RouteDeps } from './creation.js'
@@ -11,18 +11,32 @@ const QUIET_MS = 15_000
 /** The most events a second: nobody can read faster. */
 const BETWEEN_EVENTS_MS = 100
 
+const NOTHING = new Uint8Array()
+
 /**
  * The progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over. The
- * stream ends after that, when the reader goes, and when the server stops.
+ * stream ends after that, when the reader goes, and when the server stops. Each event holds the whole action, so a reader
+ * that comes again misses nothing. An `EventSource` comes again after every end; who has seen the `end` gets 204, after
+ * which it stays away.
  */
-export function progressOf(deps: RouteDeps, action: BulkActionRow, gone: AbortSignal): Reply {
+export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Pick<Call, 'headers' | 'signal'>): Reply {
+  if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, NOTHING)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     // A server that stops must not wait for a connection on which nothing will come any more.
     connection: 'close',
   }
-  return reply(200, Readable.from(events(deps, action, gone)), headers)
+  return reply(200, Readable.from(events(deps, action, call.signal)), headers)
+}
+
+const isOver = ({ state }: BulkActionRow): boolean => state === 'finished' || state === 'aborted'
+
+/** How far the action is; the same for one that is over, whoever asks when. */
+const eventId = (action: BulkActionRow): string => `${action.state}-${operations.bulk.decidedItems(action)}`
+
+function event(name: 'progress' | 'end', action: BulkActionRow, data: string): string {
+  return `event: ${name}\nid: ${eventId(action)}\ndata: ${data}\n\n`
 }
 
 async function* events(
@@ -36,11 +50,10 @@ async function* events(
     for (;;) {
       const current = await store.run(operations.bulkRead.action, { accountId, actionId })
       if (!current) return
-      const isOver = current.state === 'finished' || current.state === 'aborted'
       const data = JSON.stringify(bulkAction(current))
-      if (isOver) yield `event: end\ndata: ${data}\n\n`
-      else yield data === shown ? ': still there\n\n' : `event: progress\ndata: ${data}\n\n`
-      if (isOver || !(await news.next(clock))) return
+      if (isOver(current)) yield event('end', current, data)
+      else yield data === shown ? ': still there\n\n' : event('progress', current, data)
+      if (isOver(current) || !(await news.next(clock))) return
       shown = data
     }
   } finally {

@@ -19,7 +19,7 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
     route(contract.listBulkActions, (call) => listActions(deps, call.caller, call.query)),
     route(contract.getBulkAction, async (call) => {
       const action = await findAction(deps, call.caller, call.params.actionId)
-      return wantsEvents(call) ? progressOf(deps, action, call.signal) : bulkAction(action)
+      return wantsEvents(call) ? progressOf(deps, action, call) : bulkAction(action)
     }),
     route(contract.listBulkOutcomes, async (call) => {
       const action = await findAction(deps, call.caller, call.params.actionId)

@@ -217,7 +217,7 @@ export const getBulkAction = endpoint({
   access: 'read',
   summary: 'Show the progress of a bulk action',
   description:
-    'The state of an action and its counts so far. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the answer is a stream of server-sent events: `progress` with the action after each change, and `end` with it when it is finished or aborted, after which the stream ends.',
+    'The state of an action and its counts so far. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the answer is a stream of server-sent events: `progress` with the action after each change, and `end` with it when it is finished or aborted, after which the stream ends. A reader that comes again gets the present state first; one whose `Last-Event-ID` is that of the `end` gets 204, so that an `EventSource` stays away.',
   params: actionParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The action.', body: BulkAction },
