@@ -51,6 +51,9 @@ const parameterNames: object = new Proxy({}, { get: (_target, name) => new Param
 /**
  * Declares a query. The builder runs once per dialect, so it must not look at parameter values: a choice that depends
  * on a value is two queries.
+ *
+ * A value that never changes and that an index is limited to (`WHERE state = 'pending'`) is best written with `sql.lit`:
+ * as a parameter, SQLite plans the statement anew whenever it is bound, to see whether the index fits.
  */
 export function query<Params extends object, Row = unknown>(
   build: (building: Building<Params>) => Compilable<Row>,

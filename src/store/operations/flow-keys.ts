@@ -182,7 +182,7 @@ const dueOf = query<{ accountId: string; now: number }, { flow_key: string; due:
     .where('account_id', '=', p.accountId)
     .where('flow_key', 'is not', null)
     .where('finished_at', 'is', null)
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending'))
     .where('next_at', '<=', p.now)
     .groupBy('flow_key')
     .$narrowType<{ flow_key: string }>(),

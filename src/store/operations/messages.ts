@@ -143,7 +143,7 @@ export function toPendingRows(messages: readonly NewMessage[], seqs: readonly nu
 }
 
 const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
-  db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where('state', '=', 'pending'),
+  db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where('state', '=', sql.lit('pending')),
 )
 
 /** Deletes what is pending of these groups, as part of another transaction. Answers how many messages that were. */
@@ -220,7 +220,7 @@ export const pending = read(
 )
 
 const bodyOf = query<{ seq: number }, { body: Uint8Array | null }>(({ db, p }) =>
-  db.selectFrom('messages').select('body').where('seq', '=', p.seq).where('state', '=', 'pending'),
+  db.selectFrom('messages').select('body').where('seq', '=', p.seq).where('state', '=', sql.lit('pending')),
 )
 
 /** The body of a pending message; `undefined` when the message is gone. */

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { all, change, first, insertAll, only, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import {
@@ -65,13 +66,17 @@ const nextHeld = query<OfQueue & { limit: number }, PendingRow>(({ db, p }) =>
     .where('account_id', '=', p.accountId)
     .where('queue', '=', p.name)
     .where('finished_at', 'is', null)
-    .where('state', '=', 'held')
+    .where('state', '=', sql.lit('held'))
     .orderBy('seq')
     .limit(p.limit),
 )
 
 const begin = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
-  db.updateTable('messages').set({ state: 'pending' }).where(d.inNumbers('seq', p.seqs)).where('state', '=', 'held'),
+  db
+    .updateTable('messages')
+    .set({ state: 'pending' })
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', sql.lit('held')),
 )
 
 /** Gives the next messages of a queue their turns, as far as it has room. Answers those messages. */

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { all, change, first, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { deletePendingOfGroups, type PendingRow } from './messages.js'
@@ -29,7 +30,7 @@ const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>(({ db,
     .updateTable('runs')
     .set({ state: 'RUN_CANCELED', finished_at: p.at })
     .where(d.inNumbers('seq', p.seqs))
-    .where('state', '=', 'RUN_STARTED')
+    .where('state', '=', sql.lit('RUN_STARTED'))
     .returning(['seq', 'parent_seq', 'parent']),
 )
 const cancelStartedBy = query<CancelRunsArgs & { by: number }>(({ db, p, d }) =>
@@ -37,7 +38,7 @@ const cancelStartedBy = query<CancelRunsArgs & { by: number }>(({ db, p, d }) =>
     .updateTable('runs')
     .set({ state: 'RUN_CANCELED', finished_at: p.at, canceled_by: p.by })
     .where(d.inNumbers('seq', p.seqs))
-    .where('state', '=', 'RUN_STARTED'),
+    .where('state', '=', sql.lit('RUN_STARTED')),
 )
 const canceledBy = query<Seqs & { by: number }, { seq: number }>(({ db, p, d }) =>
   db.selectFrom('runs').select('seq').where(d.inNumbers('seq', p.seqs)).where('canceled_by', '=', p.by),

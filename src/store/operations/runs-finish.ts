@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { first, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
@@ -26,7 +27,7 @@ const succeed = query<FinishRunArgs, EndedChild & { seq: number }>(({ db, p }) =
     .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response })
     .where('account_id', '=', p.accountId)
     .where('run_id', '=', p.runId)
-    .where('state', '=', 'RUN_STARTED')
+    .where('state', '=', sql.lit('RUN_STARTED'))
     .returning(['seq', 'parent_seq', 'parent']),
 )
 const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>(({ db, p }) =>

@@ -85,7 +85,7 @@ const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
     .selectFrom('messages')
     .select(['seq', 'message_id', 'group_key', 'retried', 'max_retries', 'next_at', 'config', 'url', 'flow_key'])
     .where(d.inNumbers('group_key', p.seqs))
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending'))
     .orderBy('seq'),
 )
 const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>

@@ -158,7 +158,7 @@ const sizesOfPending = query<OfRuns, Sized>(({ db, p, d }) =>
     .innerJoin('message_attempts as a', 'a.message_seq', 'messages.seq')
     .select([sql<number>`group_key`.as('seq'), sumOf('a.body', 'a.headers')])
     .where(d.inNumbers('group_key', p.seqs))
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending'))
     .groupBy('group_key'),
 )
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { all, first, insertAll, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { PENDING_COLUMNS, type PendingRow } from './messages.js'
@@ -43,7 +44,7 @@ const startedRun = query<{ accountId: string; runId: string }, Run>(({ db, p, d 
       .select(['seq', 'run_id', 'created_at'])
       .where('account_id', '=', p.accountId)
       .where('run_id', '=', p.runId)
-      .where('state', '=', 'RUN_STARTED'),
+      .where('state', '=', sql.lit('RUN_STARTED')),
   ),
 )
 const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
@@ -52,7 +53,7 @@ const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
       .selectFrom('runs')
       .select(['seq', 'run_id', 'created_at'])
       .where(d.inNumbers('seq', p.seqs))
-      .where('state', '=', 'RUN_STARTED'),
+      .where('state', '=', sql.lit('RUN_STARTED')),
   ),
 )
 const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>
@@ -76,7 +77,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .set({ next_at: p.at })
       .where(d.inNumbers('group_key', p.groups))
       .where(d.inTexts('message_id', p.messageIds))
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .returning(PENDING_COLUMNS)
       .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { all, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { PendingRow } from './messages.js'
@@ -17,7 +18,7 @@ const startedAmong = query<{ seqs: readonly number[] }, { seq: number; account_i
       .selectFrom('runs')
       .select(['seq', 'account_id'])
       .where(d.inNumbers('seq', p.seqs))
-      .where('state', '=', 'RUN_STARTED'),
+      .where('state', '=', sql.lit('RUN_STARTED')),
   ),
 )
 

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely'
+import { sql } from 'kysely'
 import { all, change, insertAll, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { RunRemainsTable } from '../schema/runs.js'
@@ -30,7 +31,7 @@ const pendingOf = query<{ seq: number }, PendingOfRun>(({ db, p }) =>
     .selectFrom('messages')
     .select(['message_id', 'next_at', ...DELIVERY_COLUMNS])
     .where('group_key', '=', p.seq)
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending'))
     .orderBy('seq'),
 )
 const waitsOf = query<{ seq: number }, WaitRow>(({ db, p }) =>
