@@ -14,6 +14,7 @@
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `tryParseJson` and `isObject` read what others wrote.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
+ * - `TurnoverMap` holds what comes and goes all the time, without burdening the collector of garbage.
  * - `TargetGate` decides which addresses may be contacted on behalf of a user.
  *
  * Nothing here reads configuration, opens a socket or logs; only the gate asks the resolver for names.
@@ -32,5 +33,6 @@ export { nearest } from './nearest.js'
 export { othersFirst } from './others-first.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
+export { TurnoverMap } from './turnover-map.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'

@@ -1,3 +1,4 @@
+import { TurnoverMap } from '../base/index.js'
 import type { Delivery, DeliveryColumns, ListedStep, RunOfDelivery } from '../store/operations/runs.js'
 import { type ListElement, listElement } from './outbound.js'
 
@@ -32,8 +33,8 @@ export interface KnownDelivery {
  */
 export class RecentLists {
   /** In the order of growing. */
-  readonly #lists = new Map<number, Known>()
-  readonly #seqs = new Map<string, number>()
+  readonly #lists = new TurnoverMap<number, Known>()
+  readonly #seqs = new TurnoverMap<string, number>()
   #bytes = 0
 
   /** An id names a new run now. */

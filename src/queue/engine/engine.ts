@@ -1,4 +1,4 @@
-import type { Clock, Service, TargetPolicy, Timer } from '../../base/index.js'
+import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import { type DuePage, partOf } from '../../store/operations/messages-due.js'
@@ -84,7 +84,7 @@ export class Engine implements Service {
   readonly flow = new FlowControl()
   readonly #backlog: Backlog
   readonly #sender: Sender
-  readonly #unsettled = new Set<Entry>()
+  readonly #unsettled = new TurnoverMap<Entry, true>()
   /** Messages whose request is over and whose outcome is not yet committed. */
   #settling = 0
   #phase: 'idle' | 'running' | 'stopping' | 'stopped' = 'idle'
@@ -121,7 +121,7 @@ export class Engine implements Service {
       this.#phase = 'stopping'
       this.#wake?.cancel()
       await this.#quiet(graceMs)
-      for (const entry of this.#unsettled) entry.abort?.()
+      for (const entry of this.#unsettled.keys()) entry.abort?.()
       await this.#quiet(PAUSE_AFTER_FAILURE_MS)
     }
     this.#phase = 'stopped'
@@ -184,7 +184,7 @@ export class Engine implements Service {
     while (this.#settling < lingering(this.#deps.concurrency)) {
       const entry = this.#backlog.take(now)
       if (!entry) break
-      this.#unsettled.add(entry)
+      this.#unsettled.set(entry, true)
       void this.#deliver(entry)
     }
     const load = this.#backlog.nextLoad(now)

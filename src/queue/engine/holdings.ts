@@ -1,3 +1,4 @@
+import { TurnoverMap } from '../../base/index.js'
 import type { DropSelector } from '../types.js'
 import { type Entry, isBefore } from './entry.js'
 
@@ -18,9 +19,9 @@ export interface Excess {
 
 /** The messages in memory, found by number, by group, and counted by account and lane. */
 export class Holdings {
-  readonly #entries = new Map<number, Entry>()
-  readonly #groups = new Map<number, Set<Entry>>()
-  readonly #accounts = new Map<string, Account>()
+  readonly #entries = new TurnoverMap<number, Entry>()
+  readonly #groups = new TurnoverMap<number, Set<Entry>>()
+  readonly #accounts = new TurnoverMap<string, Account>()
 
   get size(): number {
     return this.#entries.size
@@ -85,9 +86,9 @@ export class Holdings {
    * all its lanes are small, of everything. What is being sent stays. `undefined` when nothing of that can leave.
    */
   excess(): Excess | undefined {
-    const [accountId, account] = largest(this.#accounts, ({ held }) => held) ?? []
+    const [accountId, account] = largest(this.#accounts.entries(), ({ held }) => held) ?? []
     if (accountId === undefined || !account) return undefined
-    const [lane, count = 0] = largest(account.lanes, (held) => held) ?? []
+    const [lane, count = 0] = largest(account.lanes.entries(), (held) => held) ?? []
     const of = count > SMALL_LANE ? 'lane' : 'account'
     const all = [...this.#entries.values()].filter((entry) =>
       of === 'lane' ? entry.lane === lane : entry.message.accountId === accountId,
@@ -117,8 +118,11 @@ export class Holdings {
   }
 }
 
-function largest<Key, Value>(map: ReadonlyMap<Key, Value>, size: (value: Value) => number): [Key, Value] | undefined {
+function largest<Key, Value>(
+  entries: Iterable<[Key, Value]>,
+  size: (value: Value) => number,
+): [Key, Value] | undefined {
   let found: [Key, Value] | undefined
-  for (const each of map) if (!found || size(each[1]) > size(found[1])) found = each
+  for (const each of entries) if (!found || size(each[1]) > size(found[1])) found = each
   return found
 }

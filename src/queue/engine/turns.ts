@@ -1,3 +1,4 @@
+import { TurnoverMap } from '../../base/index.js'
 import type { Entry } from './entry.js'
 import { Fifo } from './fifo.js'
 
@@ -67,12 +68,12 @@ interface Flight {
  */
 export class Turns {
   readonly #limits: TurnLimits
-  readonly #accounts = new Map<string, Account>()
-  readonly #hosts = new Map<string, Host>()
-  readonly #lines = new Map<string, Line>()
+  readonly #accounts = new TurnoverMap<string, Account>()
+  readonly #hosts = new TurnoverMap<string, Host>()
+  readonly #lines = new TurnoverMap<string, Line>()
   /** Accounts with a line that turns and room in flight. */
   readonly #turning: Account[] = []
-  readonly #flights = new Map<Entry, Flight>()
+  readonly #flights = new TurnoverMap<Entry, Flight>()
   /** In the order of their start. */
   readonly #quickFlights = new Fifo<Flight>()
   #quick = 0

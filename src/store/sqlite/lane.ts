@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
-import { systemClock, type Timer } from '../../base/index.js'
+import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { AnyOperation } from '../operation.js'
 import {
@@ -48,7 +48,7 @@ export class Lane {
   /** When that is to happen: after this tick, or later when nobody waits for any of it. */
   #plan: 'none' | 'soon' | Timer = 'none'
   /** Given to the thread, by the ids of the calls. */
-  readonly #sent = new Map<number, Waiting>()
+  readonly #sent = new TurnoverMap<number, Waiting>()
   #held = (): void => {}
   #lastId = 0
 
