@@ -101,7 +101,11 @@ export class Backlog {
 
   /** Takes the next message to send. `release` or `again` has to follow, and `answered` as soon as its request is over. */
   take(now: number): Entry | undefined {
-    return this.#ready.take(now)
+    for (;;) {
+      const entry = this.#ready.take(now)
+      if (!entry || this.#flow.mayGoNow(entry, now)) return entry
+      this.#ready.done(entry)
+    }
   }
 
   /** The request of a taken message is over: others may have its place. */
@@ -286,7 +290,7 @@ export class Backlog {
 
 /** The same message as one that has just come into memory. */
 function fresh(entry: Entry): Entry {
-  return { ...entry, hasPlace: false, state: 'waiting', abort: undefined }
+  return { ...entry, place: undefined, state: 'waiting', abort: undefined }
 }
 
 function hasLeft({ left, leftGroups }: Meanwhile, row: PendingRow): boolean {

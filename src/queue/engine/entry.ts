@@ -22,9 +22,17 @@ export function isBefore(a: Place, b: Place): boolean {
  *   waiting ─ due ─> limited ─ room under its key ─> ready ─ taken ─> sending ─ outcome committed ─> waiting again,
  *      └────────────────┴───────────────────────────────┴─ dropped ──────┘                           or forgotten
  *
- * Only messages that name a flow-control key are ever `limited`.
+ * Only messages that name a flow-control key are ever `limited`; they may become so again when their turn comes, because
+ * the key was paused or narrowed meanwhile.
  */
 export type EntryState = 'waiting' | 'limited' | 'ready' | 'sending' | 'dropped'
+
+/** A place under a flow-control key: `kept` until the message's turn comes. */
+export interface FlowPlace {
+  /** The number of the period that it counts in. */
+  readonly period: number
+  use: 'kept' | 'sent'
+}
 
 /** A message in the engine's memory. */
 export interface Entry extends Place {
@@ -40,8 +48,8 @@ export interface Entry extends Place {
   readonly lane: string
   /** Account and flow-control key, joined by a slash; `undefined` without a key. */
   readonly flow: string | undefined
-  /** Whether it counts among the calls that its flow-control key has open. */
-  hasPlace: boolean
+  /** Among the calls that its flow-control key has open; `undefined` when it has none. */
+  place: FlowPlace | undefined
   state: EntryState
   /** Ends the request in flight; set while there is one. */
   abort: (() => void) | undefined
@@ -115,7 +123,7 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
     flow: row.flow_key === null ? undefined : `${row.account_id}/${row.flow_key}`,
     nextAt: row.next_at,
     seq: row.seq,
-    hasPlace: false,
+    place: undefined,
     state: 'waiting',
     abort: undefined,
   }

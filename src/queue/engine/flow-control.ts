@@ -1,7 +1,7 @@
 import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
-import type { Entry } from './entry.js'
+import type { Entry, FlowPlace } from './entry.js'
 import { Fifo } from './fifo.js'
 
 /** The limits of a flow-control key. */
@@ -35,33 +35,71 @@ const UNLIMITED: FlowLimits = {
 /** A key: its limits, its use, and the messages that wait for room under it. */
 class Key {
   limits: FlowLimits = UNLIMITED
-  readonly waiting = new Fifo<Entry>()
+  readonly #waiting = new Fifo<Entry>()
+  /** Those that had a place and lost it before they were sent: they go before the others. */
+  readonly #sentBack = new Fifo<Entry>()
+  /** Places that are taken, and those of them from which a request has been sent. */
   #open = 0
+  #underWay = 0
   #begun = 0
+  /** Periods are numbered, as the start of one moves until its first call is sent. */
+  #period = 0
+  #sent = 0
   #periodStart = Number.NEGATIVE_INFINITY
 
   /** Takes a place for a call that begins now, if there is one. */
-  take(now: number): boolean {
+  take(now: number): FlowPlace | undefined {
     const { isPaused, parallelism, rate } = this.limits
-    if (isPaused || (parallelism !== null && this.#open >= parallelism)) return false
-    if (!this.#isRunning(now)) {
-      this.#begun = 0
-      this.#periodStart = now
-    }
-    if (rate !== null && this.#begun >= rate) return false
+    if (isPaused || (parallelism !== null && this.#open >= parallelism)) return undefined
+    if (!this.#isRunning(now)) this.#beginPeriod(now)
+    if (rate !== null && this.#begun >= rate) return undefined
     this.#open++
     this.#begun++
-    return true
+    return { period: this.#period, use: 'kept' }
   }
 
-  release(): void {
+  /** Whether a place that was taken before may still be used: limits may have changed since, and the period be over. */
+  isGood(place: FlowPlace, now: number): boolean {
+    const { isPaused, parallelism, rate } = this.limits
+    if (isPaused || (parallelism !== null && this.#underWay >= parallelism)) return false
+    return rate === null || (place.period === this.#period && this.#isRunning(now))
+  }
+
+  /** A call is sent from a place that is good. A period begins with its first call. */
+  sends(place: FlowPlace, now: number): void {
+    place.use = 'sent'
+    this.#underWay++
+    if (this.#sent++ === 0) this.#periodStart = now
+  }
+
+  #beginPeriod(now: number): void {
+    this.#period++
+    this.#periodStart = now
+    this.#begun = 0
+    this.#sent = 0
+  }
+
+  release({ use }: FlowPlace): void {
     this.#open--
+    if (use === 'sent') this.#underWay--
   }
 
   /** Nothing has been sent from the place that was taken last. */
   giveBack(): void {
     this.#open--
     this.#begun--
+    if (this.#begun === 0) this.endPeriod()
+  }
+
+  wait(entry: Entry, from: 'new' | 'sentBack'): void {
+    entry.state = 'limited'
+    const line = from === 'new' ? this.#waiting : this.#sentBack
+    line.push(entry)
+  }
+
+  /** The next message that waits. */
+  next(): Entry | undefined {
+    return this.#sentBack.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
   }
 
   endPeriod(): void {
@@ -91,7 +129,7 @@ class Key {
   }
 
   get isIdle(): boolean {
-    return this.#open === 0 && this.waiting.size === 0
+    return this.#open === 0 && this.#waiting.size === 0 && this.#sentBack.size === 0
   }
 
   /** A clock that was set back ends the period too: it must not last longer than it says. */
@@ -102,7 +140,8 @@ class Key {
 
 /**
  * Flow control (reference queue 3.9): a message that names a key goes out when the key has room. Room is taken when the
- * message is next to be sent, retries included, whatever kind it is of, and given back when its request is over.
+ * message is next to be sent, retries included, whatever kind it is of, and given back when its request is over. Between
+ * the two it waits for its turn among all that may go; when that comes, the room must still be good.
  *
  * Limits are durable, use is not: after a restart a rate begins a new period. Pure: time comes in.
  */
@@ -156,21 +195,44 @@ export class FlowControl {
   admit(entry: Entry, now: number): boolean {
     if (entry.flow === undefined) return true
     const key = this.#key(entry.flow)
-    if (!this.#withWaiting.has(key) && key.take(now)) {
-      entry.hasPlace = true
-      return true
-    }
-    entry.state = 'limited'
-    key.waiting.push(entry)
-    this.#withWaiting.add(key)
+    if (!this.#withWaiting.has(key)) entry.place = key.take(now)
+    if (entry.place) return true
+    this.#wait(key, entry, 'new')
     return false
+  }
+
+  /**
+   * Whether a message that was let go may be sent now that its turn has come. Meanwhile its key may have been paused or
+   * narrowed, and its period may be over: then it takes another place, or waits again.
+   */
+  mayGoNow(entry: Entry, now: number): boolean {
+    if (entry.flow === undefined) return true
+    const key = this.#key(entry.flow)
+    const place = this.#goodPlace(key, entry, now)
+    if (place) key.sends(place, now)
+    else this.#wait(key, entry, 'sentBack')
+    return place !== undefined
+  }
+
+  /** The place that a message has, or another one in its stead. */
+  #goodPlace(key: Key, entry: Entry, now: number): FlowPlace | undefined {
+    if (entry.place && key.isGood(entry.place, now)) return entry.place
+    this.release(entry)
+    entry.place = key.take(now)
+    return entry.place
+  }
+
+  #wait(key: Key, entry: Entry, from: 'new' | 'sentBack'): void {
+    key.wait(entry, from)
+    this.#withWaiting.add(key)
   }
 
   /** The request of a message is over, or it will not be sent. */
   release(entry: Entry): void {
-    if (entry.flow === undefined || !entry.hasPlace) return
-    entry.hasPlace = false
-    this.#key(entry.flow).release()
+    const { flow, place } = entry
+    if (flow === undefined || place === undefined) return
+    entry.place = undefined
+    this.#key(flow).release(place)
   }
 
   /** Messages that waited and may go out now. */
@@ -189,14 +251,15 @@ export class FlowControl {
 
   #advanceKey(key: Key, now: number, free: Entry[]): void {
     for (;;) {
-      if (!key.take(now)) return
-      const entry = key.waiting.shiftAlive('limited')
+      const place = key.take(now)
+      if (place === undefined) return
+      const entry = key.next()
       if (!entry) {
         key.giveBack()
         this.#withWaiting.delete(key)
         return
       }
-      entry.hasPlace = true
+      entry.place = place
       free.push(entry)
     }
   }

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
+import type { PendingRow } from '../../store/operations/messages.js'
+import { Backlog } from './backlog.js'
+import type { Entry } from './entry.js'
+import { FlowControl } from './flow-control.js'
+
+/** One request at once, unless said otherwise, so that what may go waits for its turn. */
+const turns = (most: number) => ({ most, mostOfAccount: most, mostOfHost: most, slowAfterMs: 1e9, mostSlow: 0 })
+const LIMITS = { windowMs: 1e9, loadLimit: 100, mostOfHost: 100, flowLoadLimit: 100, mostOfFlow: 100, capacity: 500 }
+
+const row = (seq: number): PendingRow => ({
+  ...{ seq, message_id: `msg_${seq}`, account_id: 'acc', kind: 'http', group_key: null, url: 'http://a/' },
+  ...{ method: 'POST', headers: '{}', body: null, body_bytes: 0, config: '{}', max_retries: 0, retried: 0 },
+  ...{ next_at: 0, created_at: 0, labels: '', flow_key: 'k', caller_ip: null, host: 'a', topic: null },
+  ...{ endpoint: null, queue: null, slot_seq: null, schedule_id: null },
+})
+const key = (more: Partial<FlowKeyRow>): FlowKeyRow => ({
+  ...{ account_id: 'acc', flow_key: 'k', parallelism: null, rate: null, period_s: 10, paused: 0 },
+  ...{ pinned_parallelism: 0, pinned_rate: 0, updated_at: 0 },
+  ...more,
+})
+
+/** An engine that holds some messages of one key. */
+function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
+  const flow = new FlowControl()
+  flow.set(key(limits))
+  const backlog = new Backlog({ ...LIMITS, turns: { ...turns(atOnce), mostSlowBytes: 0 } }, flow)
+  const load = backlog.nextLoad(0)
+  if (load) backlog.loaded(load, { rows: [], upTo: load.until }, 0)
+  let seq = 0
+  const offer = (count: number, now: number): void => {
+    for (let made = 0; made < count; made++) backlog.offer([row(++seq)], now)
+  }
+  offer(messages, 0)
+  let open: Entry | undefined
+  /** Ends the request under way and begins the next; answers its number. */
+  const next = (now: number): number | undefined => {
+    if (open) {
+      backlog.answered(open)
+      backlog.release(open)
+    }
+    backlog.advance(now)
+    open = backlog.take(now)
+    return open?.seq
+  }
+  return { flow, backlog, next, offer, use: (now: number) => flow.use('acc', 'k', now) }
+}
+
+describe('flow control', () => {
+  it('holds what was let go before its key was paused, and lets it go before what has come since', () => {
+    const { flow, next, offer, use } = start(3)
+    expect(next(0)).toBe(1)
+    flow.set(key({ paused: 1 }))
+    offer(1, 1)
+    expect(next(1)).toBeUndefined()
+    // Looked at in their turns, those that had a place have given it back.
+    while (next(1) !== undefined);
+    flow.set(key({ paused: 0 }))
+    expect([next(2), next(2), next(2), next(2)]).toEqual([2, 3, 4, undefined])
+    expect(use(2).open).toBe(0)
+  })
+
+  it('holds what was let go before its key was narrowed', () => {
+    const { flow, backlog, next, use } = start(3, { parallelism: 3 }, 2)
+    expect(next(0)).toBe(1)
+    flow.set(key({ parallelism: 1 }))
+    expect(backlog.take(0)).toBeUndefined()
+    expect(use(0).open).toBe(1)
+    expect([next(0), next(0), next(0)]).toEqual([2, 3, undefined])
+    expect(use(0).open).toBe(0)
+  })
+
+  it('counts a call in the period in which it is sent, not in that in which it was let go', () => {
+    const { next, offer, use } = start(2, { rate: 2 })
+    expect(next(0)).toBe(1)
+    // The second was let go in the first period. Its turn comes in the next one, when there are two others.
+    offer(2, 9_000)
+    expect([next(11_000), next(11_000), next(11_000)]).toEqual([3, 4, undefined])
+    expect(use(11_000)).toMatchObject({ begun: 2, periodStart: 11_000 })
+    expect([next(20_999), next(21_000)]).toEqual([undefined, 2])
+  })
+
+  it('begins a period with its first call, not when nothing was left that waited', () => {
+    const { backlog, next, offer, use } = start(2, { rate: 1 })
+    expect([next(0), next(9_999), next(10_000)]).toEqual([1, undefined, 2])
+    expect(next(20_000)).toBeUndefined()
+    backlog.advance(20_000)
+    offer(2, 29_000)
+    expect(next(29_000)).toBe(3)
+    expect(use(29_000)).toMatchObject({ begun: 1, periodStart: 29_000 })
+    expect(next(30_000)).toBeUndefined()
+    expect(next(39_000)).toBe(4)
+  })
+})
