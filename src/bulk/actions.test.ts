@@ -145,7 +145,27 @@ describeOnEveryStore('bulk actions', (openStore) => {
     }
   })
 
+  it('lists actions by their state and kind', async () => {
+    const account = newAccount()
+    await service.cancel(account, {})
+    await startRuns(store, account, 2)
+    const going = await service.ask(account, 'DELETE', RUNS, { async: true, ratePerSecond: 1 })
+    const { actionId } = going.body as { actionId: string }
+    await service.ask(account, 'POST', `${ACTIONS}/${actionId}/pause`)
+    const idsOf = async (query: string) => {
+      const { body } = await service.ask(account, 'GET', `${ACTIONS}?${query}`)
+      return (body as { bulkActions: { actionId: string }[] }).bulkActions.map((action) => action.actionId)
+    }
+    expect(await idsOf('state=paused')).toEqual([actionId])
+    expect(await idsOf('state=paused&state=finished')).toHaveLength(2)
+    expect(await idsOf('state=finished&count=1')).not.toContain(actionId)
+    expect(await idsOf('kind=resumeRuns')).toEqual([])
+    expect(await idsOf('kind=cancelRuns&state=paused')).toEqual([actionId])
+  })
+
   it.each([
+    `${ACTIONS}?state=lost`,
+    `${ACTIONS}?kind=cancelEverything`,
     `${ACTIONS}?cursor=x`,
     `${ACTIONS}?cursor=1-2`,
     `${ACTIONS}?count=0`,

@@ -2,6 +2,7 @@ import * as contract from '../contract/bulk.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Call, type Caller, type Route, route } from '../http/index.js'
 import { operations } from '../store/index.js'
+import type { BulkActionState, BulkKindName } from '../store/schema/bulk.js'
 import { bulkAction, outcomeEntry, pageOf, storedOutcomes } from './answers.js'
 import { cancelRuns } from './cancel.js'
 import { controlRoutes } from './control-routes.js'
@@ -48,10 +49,16 @@ interface PageQuery {
   readonly count?: number
 }
 
-async function listActions({ store }: RouteDeps, caller: Caller, query: PageQuery) {
+interface ActionsQuery extends PageQuery {
+  readonly state?: readonly BulkActionState[]
+  readonly kind?: readonly BulkKindName[]
+}
+
+async function listActions({ store }: RouteDeps, { accountId }: Caller, query: ActionsQuery) {
   const limit = query.count ?? DEFAULT_PAGE
   const before = readActionsCursor(query.cursor)
-  const rows = await store.run(operations.bulkRead.actions, { accountId: caller.accountId, before, limit: limit + 1 })
+  const { state: states = contract.BULK_STATES, kind: kinds = contract.BULK_KINDS } = query
+  const rows = await store.run(operations.bulkRead.actions, { accountId, before, limit: limit + 1, states, kinds })
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {

@@ -12,6 +12,9 @@ export const BULK_KINDS = [
   'retryDeadLetters',
 ] as const
 
+/** Where a bulk action may stand. */
+export const BULK_STATES = ['running', 'paused', 'finished', 'aborted'] as const
+
 /**
  * The wire of bulk actions: what may stand in a selector, and what is answered. The rules that a schema cannot say are
  * kept by `bulk/selector.ts`, which also writes the texts of refusals.
@@ -136,7 +139,7 @@ export const BulkLook = Type.Object({
 export const BulkAction = Type.Object({
   actionId: Type.String(),
   kind: Type.Enum([...BULK_KINDS]),
-  state: Type.Enum(['running', 'paused', 'finished', 'aborted']),
+  state: Type.Enum([...BULK_STATES]),
   selector: Type.Record(Type.String(), Type.Unknown(), {
     description: 'What was asked for. Of a long list of ids the first 100, and their number in a field of its own.',
   }),
@@ -197,8 +200,19 @@ export const listBulkActions = endpoint({
   path: '/v2/workflows/bulkActions',
   access: 'read',
   summary: 'List bulk actions',
-  description: 'Every bulk action of the account, newest first, with its progress.',
-  query: Type.Object(page, { additionalProperties: false }),
+  description: 'The bulk actions of the account, newest first, with their progress.',
+  query: Type.Object(
+    {
+      ...page,
+      state: Type.Optional(
+        Type.Array(Type.Enum([...BULK_STATES]), { description: 'Only actions in one of these states.' }),
+      ),
+      kind: Type.Optional(
+        Type.Array(Type.Enum([...BULK_KINDS]), { description: 'Only actions of one of these kinds.' }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
   body: { kind: 'none' },
   success: {
     status: 200,

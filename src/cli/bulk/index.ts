@@ -31,15 +31,29 @@ const COLUMNS: readonly Column<Action>[] = [
   { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
 ]
 
-const listCommand = remote<{ count: number; cursor?: string }>({
+const listCommand = remote<{ count: number; cursor?: string; state?: string[]; kind?: string[] }>({
   name: 'list',
   summary: 'list bulk actions, newest first',
-  flags: (command) => pageFlags(command, 20),
-  run: async ({ api, io, show }, { count, cursor }) => {
-    const page = await api.call(listBulkActions, { query: { count, ...given({ cursor }) } })
+  flags: (command) =>
+    pageFlags(command, 20)
+      .option('--state <states>', 'only in these states, with commas between them', list)
+      .option('--kind <kinds>', 'only of these kinds, with commas between them', list),
+  examples: ['homeport bulk list --state running,paused'],
+  run: async ({ api, io, show }, { count, cursor, state, kind }) => {
+    // The server judges the words, and names those that there are.
+    const filter = given({
+      cursor,
+      state: state as Action['state'][] | undefined,
+      kind: kind as Action['kind'][] | undefined,
+    })
+    const page = await api.call(listBulkActions, { query: { count, ...filter } })
     const rows = page.bulkActions
     const text = () => renderTable(io, COLUMNS, rows) + moreBelow(page.cursor)
-    show(page, () => (rows.length === 0 ? 'There are no bulk actions.\n' : text()))
+    const isAny = state === undefined && kind === undefined
+    show(page, () => {
+      if (rows.length > 0) return text()
+      return isAny ? 'There are no bulk actions.\n' : 'There are no bulk actions that fit.\n'
+    })
   },
 })
 

@@ -1,5 +1,6 @@
 import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
+import type { BulkActionState, BulkKindName } from '../schema/bulk.js'
 import type { MessageState } from '../schema/messages.js'
 import type { RunState } from '../schema/runs.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
@@ -22,23 +23,32 @@ export const action = read('bulk.action', function* (args: { accountId: string; 
   return yield* first(actionById, args)
 })
 
-const actionsBefore = query<{ accountId: string; before: number; limit: number }, BulkActionRow>(({ db, p }) =>
+/** Asks for a page of actions. */
+export interface ActionsArgs {
+  readonly accountId: string
+  /** Only actions with a smaller `bulk_actions.seq`. */
+  readonly before: number
+  readonly limit: number
+  readonly states: readonly BulkActionState[]
+  readonly kinds: readonly BulkKindName[]
+}
+
+const actionsBefore = query<ActionsArgs, BulkActionRow>(({ db, p, d }) =>
   db
     .selectFrom('bulk_actions')
     .select(ACTION_COLUMNS)
     .where('account_id', '=', p.accountId)
     .where('seq', '<', p.before)
+    .where(d.inTexts('state', p.states))
+    .where(d.inTexts('kind', p.kinds))
     .orderBy('seq', 'desc')
     .limit(p.limit),
 )
 
-/** Actions of an account, newest first, from before the number `before`. */
-export const actions = read(
-  'bulk.actions',
-  function* (args: { accountId: string; before: number; limit: number }): Transaction<BulkActionRow[]> {
-    return yield* all(actionsBefore, args)
-  },
-)
+/** Actions of an account in some states and of some kinds, newest first. */
+export const actions = read('bulk.actions', function* (args: ActionsArgs): Transaction<BulkActionRow[]> {
+  return yield* all(actionsBefore, args)
+})
 
 const runningActions = query<object, BulkActionRow>(({ db }) =>
   db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('state', '=', 'running').orderBy('seq'),

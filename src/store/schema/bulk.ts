@@ -1,4 +1,4 @@
-import type { BULK_KINDS } from '../../contract/bulk.js'
+import type { BULK_KINDS, BULK_STATES } from '../../contract/bulk.js'
 import type { Assigned } from '../dialect.js'
 
 /** What a bulk action does to each item of its set. */
@@ -17,7 +17,7 @@ export type BulkKindName = (typeof BULK_KINDS)[number]
  * none is half selected, and a server that stops leaves its actions `running` and takes them up again at its next
  * start.
  */
-export type BulkActionState = 'running' | 'paused' | 'finished' | 'aborted'
+export type BulkActionState = (typeof BULK_STATES)[number]
 
 /** A bulk action: who asked for what, and how far it is. */
 export interface BulkActionsTable {
