@@ -5,6 +5,7 @@ import {
   configOf,
   firstAttemptAt,
   forwardedHeaders,
+  type HeaderMap,
   type Intake,
   labelColumn,
   type Publisher,
@@ -30,7 +31,7 @@ import { ownBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Starting, TriggerGate } from './gate.js'
 import { parseInvocation } from './invoke.js'
-import { announces, belongsToRun, classify, type ItemKind } from './protocol.js'
+import { announces, belongsToRun, classify, type ItemKind, PROTOCOL_HEADER } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
 
@@ -220,7 +221,7 @@ export class RunIntake implements Intake, TriggerGate {
     const delivery: DeliveryColumns = {
       url: destination.url,
       method: settings.method ?? 'POST',
-      headers: JSON.stringify(forwardedHeaders(item.headers, false)),
+      headers: JSON.stringify(headersOfCall(item)),
       config: markedConfig(configOf(own), { role: 'call' }),
       max_retries: settings.retries ?? 0,
       labels: labelColumn(settings.labels),
@@ -238,6 +239,17 @@ export class RunIntake implements Intake, TriggerGate {
       delivery,
     }
   }
+}
+
+/**
+ * What the third party gets. SDKs that announce no features forward the version of the protocol with everything, also
+ * with their calls: another workflow that is called would take its payload for a list (reference workflow 4.2).
+ */
+function headersOfCall({ headers }: PublishItem): HeaderMap {
+  const { [PROTOCOL_HEADER]: version, ...others } = forwardedHeaders(headers, false)
+  return version === undefined || headers['upstash-feature-set'] === undefined
+    ? others
+    : { ...others, [PROTOCOL_HEADER]: version }
 }
 
 /** The step that a call is for, as it stands in the JSON that is kept of it; unknown SDKs may not say. */

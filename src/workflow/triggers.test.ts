@@ -1,4 +1,5 @@
 import { Client as QueueClient } from '@upstash/qstash'
+import { serve as olderServe } from '@upstash/qstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { useWorkflows } from './testing/suite.js'
@@ -145,6 +146,28 @@ describe('triggering runs without the workflow client', () => {
       '{"stepId":1,"out":"1"}',
     ])
     expect(seen).toEqual(['blue', 'red'])
+  })
+
+  it('tells a third party nothing of the workflow, also when an older SDK forwards its version with a call', async () => {
+    const called: Headers[] = []
+    const results: unknown[] = []
+    const app = await host({
+      '/third': async (request) => {
+        called.push(request.headers)
+        return Response.json('answer')
+      },
+      '/older': async (request) => (await route(request)) ?? new Response(),
+    })
+    const route = olderServe<string>(
+      async (context) => {
+        results.push(await context.call('ask', `${app.url}/third`, 'POST', 'question', { 'x-mine': 'yes' }))
+      },
+      { qstashClient: new QueueClient({ baseUrl: suite.service.url, token: suite.service.token }), env: {} },
+    )
+    expect((await post(`/v2/publish/${app.url}/older`, 'payload'))[0]).toBe(200)
+    await waitFor(() => results.length > 0, { what: 'the answer of the third party' })
+    expect([results[0], called[0]?.get('x-mine')]).toEqual(['answer', 'yes'])
+    expect([...(called[0]?.keys() ?? [])].filter((name) => name.startsWith('upstash-workflow'))).toEqual([])
   })
 
   it('refuses run ids and settings that cannot be', async () => {
