@@ -10,13 +10,19 @@ describe('durations', () => {
     ['250ms', 250],
     ['1m1ms', 60_001],
     ['0s', 0],
+    ['1.5s', 1_500],
+    ['1h0.5m', 3_630_000],
+    ['0.0004s', 0],
   ])('reads %s', (text, ms) => {
     expect(parseDuration(text)).toBe(ms)
   })
 
-  it.each(['', '10', 's', '1.5s', '-1s', '1 s', '1w', '10s ', '99999999999999999d'])('refuses "%s"', (text) => {
-    expect(parseDuration(text)).toBeUndefined()
-  })
+  it.each(['', '10', 's', '1.s', '.5s', '1.5', '1.5.5s', '-1s', '1 s', '1w', '10s ', '99999999999999999d'])(
+    'refuses "%s"',
+    (text) => {
+      expect(parseDuration(text)).toBeUndefined()
+    },
+  )
 
   it('reads back what it writes', () => {
     fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (ms) => parseDuration(formatDuration(ms)) === ms))

@@ -113,7 +113,7 @@ function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: numb
 }
 
 function timeoutMs(text = DEFAULT_WAIT): number {
-  const ms = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseDuration(text)
+  const ms = parseDuration(/^\d{1,12}$/.test(text) ? `${text}s` : text)
   if (ms !== undefined && ms <= LONGEST_WAIT_MS) return ms
   throw new HomeportError('invalid_request', {
     problem: `timeout is ${JSON.stringify(text.slice(0, 80))}; send a duration of at most 366 days, such as 30s, 12h or 7d.`,

@@ -65,14 +65,17 @@ describe('runs and time', () => {
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"done"' })
   })
 
-  it('gives up waiting for an event at the deadline', async () => {
+  it.each([
+    ['3d' as const, 72 * HOUR_MS],
+    [0.5, 500],
+  ])('gives up waiting for an event at the deadline, after %s', async (timeout, afterMs) => {
     const app = await host({
-      '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout: '3d' })).timeout },
+      '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout })).timeout },
     })
     const started = clock.now()
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait` })
     const deadline = await dueAt(workflowRunId)
-    expect(deadline - started).toBe(72 * HOUR_MS)
+    expect(deadline - started).toBe(afterMs)
     advanceTo(deadline)
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: 'true' })
     expect(await suite.service.client.getWaiters({ eventId: 'never' })).toEqual([])

@@ -96,8 +96,11 @@ function retryDelay(headers: Headers): string | undefined {
   return refuseSetting('Upstash-Retry-Delay', found, `${parsed.problem}: ${grammar}`)
 }
 
+/** SDKs take numbers of seconds, with fractions, and send some of them as they are. */
+const BARE_SECONDS = /^\d{1,12}(?:\.\d+)?$/
+
 /** The milliseconds of a duration; of a bare number, which are seconds, too. */
-const durationMs = remembering((text) => (/^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseDuration(text)), {
+const durationMs = remembering((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
   most: 1_000,
   longest: 40,
 })
@@ -108,7 +111,7 @@ function duration(headers: Headers, name: string): number | undefined {
   if (found === undefined) return undefined
   return (
     durationMs(found) ??
-    refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a whole number of seconds')
+    refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a number of seconds')
   )
 }
 
