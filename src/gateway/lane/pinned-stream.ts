@@ -28,6 +28,13 @@ export interface PinnedEnds {
   readonly toEngine: (bytes: Buffer) => void
 }
 
+/** How much a client has subscribed to. */
+export interface Subscribed {
+  readonly channels: number
+  readonly patterns: number
+  readonly shardChannels: number
+}
+
 interface Mark {
   readonly nonce: string
   /** Called in place of the mark's error. */
@@ -72,6 +79,8 @@ export class PinnedStream {
   #late: Buffer[] | undefined
   /** Channels and patterns, as the last confirmation told; shard channels are counted by themselves. */
   #channels = 0
+  /** Of those, patterns. */
+  #patterns = 0
   #shardChannels = 0
   #held: Buffer[] = []
   /** The beginning of the present frame has been passed on already, so its rest is too. */
@@ -86,6 +95,12 @@ export class PinnedStream {
   /** Whether something was subscribed when `subscriptions` last resolved. */
   get isSubscribed(): boolean {
     return this.#channels + this.#shardChannels > 0
+  }
+
+  /** How much was subscribed of each kind when `subscriptions` last resolved. */
+  get subscribed(): Subscribed {
+    const patterns = Math.min(this.#patterns, this.#channels)
+    return { channels: this.#channels - patterns, patterns, shardChannels: this.#shardChannels }
   }
 
   /** From the next frame on, every frame goes through `filter`. */
@@ -243,8 +258,12 @@ export class PinnedStream {
     const found = CONFIRMATION.exec(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
     if (!found) return
     const remaining = Number(REMAINING.exec(frame.toString('latin1', frame.length - LONGEST_REMAINING_BYTES))?.[1] ?? 0)
-    if (found[1] === 's') this.#shardChannels = remaining
-    else this.#channels = remaining
+    if (found[1] === 's') {
+      this.#shardChannels = remaining
+      return
+    }
+    if (found[1] === 'p') this.#patterns = Math.max(0, this.#patterns + remaining - this.#channels)
+    this.#channels = remaining
   }
 }
 

@@ -97,10 +97,12 @@ export class Exchange implements Holder, AnswerBody {
 
   /** Writes a piece of an answer that has begun. */
   write(piece: string | Buffer): void {
-    if (this.response.destroyed) return
-    this.response.write(piece)
+    const { response } = this
+    if (response.destroyed) return
+    // What waits is kept outside of the heap, where it is no larger than it says.
+    response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
     this.noteUnread(piece.length)
-    if (this.response.writableLength <= this.#maxUnreadBytes) return
+    if (response.writableLength <= this.#maxUnreadBytes) return
     this.#warn('a REST client that does not read its answer was disconnected')
     this.breakOff()
   }

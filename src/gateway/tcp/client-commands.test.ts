@@ -160,3 +160,66 @@ it('refuses a name with spaces also in HELLO', async () => {
   raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password} SETNAME "a b"\r\n`)
   await raw.expect('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 })
+
+describe('a line of CLIENT LIST', () => {
+  /** What the owner is told of a client, once that fits. */
+  async function told(id: string, fits: RegExp): Promise<Map<string, string>> {
+    const owner = await client()
+    const asked = (): boolean => {
+      if (fits.test(owner.received)) return true
+      owner.received = ''
+      owner.send(`CLIENT LIST ID ${id}\r\n`)
+      return false
+    }
+    await waitFor(asked, { what: `a line that fits ${fits}`, everyMs: 50 })
+    const line = owner.received.split('\r\n').find((text) => fits.test(text)) ?? ''
+    owner.socket.destroy()
+    return new Map(
+      line
+        .trim()
+        .split(' ')
+        .map((field) => field.split('=', 2) as [string, string]),
+    )
+  }
+
+  it('has every field that an engine has, whose numbers libraries read, and names the last command', async () => {
+    const raw = await client()
+    const fields = await told(await idOf(raw), /cmd=client\|id/)
+    const numbers =
+      'fd age idle db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem redir resp'
+    for (const name of numbers.split(' '))
+      expect([name, fields.get(name)]).toEqual([name, expect.stringMatching(/^-?\d+$/)])
+    expect(Object.fromEntries(fields)).toMatchObject({
+      flags: 'N',
+      multi: '-1',
+      redir: '-1',
+      user: 'default',
+      events: 'r',
+    })
+    raw.send('NOSUCH\r\n')
+    await told(fields.get('id') ?? '', /cmd=NULL/)
+  })
+
+  it.each([
+    ['SUBSCRIBE a b\r\nPSUBSCRIBE c*\r\nSSUBSCRIBE d\r\nUNSUBSCRIBE b\r\n', / flags=P .* sub=1 psub=1 ssub=1 /],
+    ['PSUBSCRIBE a* b*\r\nPUNSUBSCRIBE a*\r\n', / flags=P .* sub=0 psub=1 ssub=0 /],
+    ['MULTI\r\nGET a\r\nCLIENT ID\r\nGET b\r\n', / flags=x .* multi=3 /],
+    ['BLPOP nothing 0\r\n', / flags=b .* cmd=blpop /],
+    ['MONITOR\r\n', / flags=O /],
+    ['HELLO 3\r\nCLIENT TRACKING ON\r\n', / flags=t .* cmd=client\|tracking .* resp=3 /],
+  ])('tells what the connection is in after %j', async (commands, expected) => {
+    const raw = await client()
+    const id = await idOf(raw)
+    raw.send(commands)
+    expect((await told(id, expected)).get('id')).toMatch(/\d/)
+  })
+
+  it('of a client that tracks or monitors is no line of a subscriber', async () => {
+    const raw = await client()
+    const id = await idOf(raw)
+    await raw.send('MONITOR\r\n').expect('+OK\r\n')
+    const owner = await client()
+    await owner.send(`CLIENT KILL TYPE pubsub ID ${id}\r\nCLIENT KILL TYPE normal ID ${id}\r\n`).expect(':0\r\n:1\r\n')
+    await raw.expectClosed()
+  })
+})

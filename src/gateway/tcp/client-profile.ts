@@ -5,6 +5,8 @@ export class ClientProfile {
   readonly id: number
   readonly connectedAtMs: number
   lastCommandAtMs: number
+  /** Row of the command table of its last command; undefined before the first and behind one that is unknown. */
+  lastCommand: string | undefined
   name = ''
   libraryName = ''
   libraryVersion = ''
@@ -32,20 +34,35 @@ export class ClientProfile {
 export interface SessionFacts {
   readonly user: string
   readonly protocol: 2 | 3
-  /** `N` normal, `x` in a transaction, `P` subscribed or otherwise pinned. */
-  readonly flags: 'N' | 'x' | 'P'
+  /** In the engine's letters: `P` subscribed, `O` monitors, `t` tracks, `x` in a transaction, `b` blocked; else `N`. */
+  readonly flags: string
+  readonly channels: number
+  readonly patterns: number
+  readonly shardChannels: number
+  /** Commands of the open transaction that wait for EXEC; -1 when none is open. */
+  readonly queued: number
+  /** Bytes of commands that have not been taken. */
+  readonly inputBytes: number
+  /** Bytes of replies that it has not read. */
+  readonly outputBytes: number
 }
 
 const PLAIN_NAME = /^[\x21-\x7e]*$/
 
-/** One line of CLIENT LIST, in the engine's form and order. */
+/**
+ * One line of CLIENT LIST, in the engine's form and order, with every number that client libraries count on. Of memory
+ * only what the gateway holds for the client is told: engine connections are shared.
+ */
 export function describeClient(profile: ClientProfile, session: SessionFacts, nowMs: number): string {
   const seconds = (sinceMs: number): number => Math.max(0, Math.floor((nowMs - sinceMs) / 1000))
   const { id, address, localAddress, name, libraryName, libraryVersion } = profile
   return (
-    `id=${id} addr=${address} laddr=${localAddress} name=${name} age=${seconds(profile.connectedAtMs)} ` +
-    `idle=${seconds(profile.lastCommandAtMs)} flags=${session.flags} db=0 user=${session.user} ` +
-    `resp=${session.protocol} lib-name=${libraryName} lib-ver=${libraryVersion}`
+    `id=${id} addr=${address} laddr=${localAddress} fd=-1 name=${name} age=${seconds(profile.connectedAtMs)} ` +
+    `idle=${seconds(profile.lastCommandAtMs)} flags=${session.flags} db=0 sub=${session.channels} ` +
+    `psub=${session.patterns} ssub=${session.shardChannels} multi=${session.queued} qbuf=${session.inputBytes} qbuf-free=0 ` +
+    `argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=${session.outputBytes} ` +
+    `tot-mem=${session.inputBytes + session.outputBytes} events=r cmd=${profile.lastCommand?.toLowerCase() ?? 'NULL'} ` +
+    `user=${session.user} redir=-1 resp=${session.protocol} lib-name=${libraryName} lib-ver=${libraryVersion}`
   )
 }
 

@@ -39,6 +39,20 @@ export class CommandRouter {
     this.#pinning = new Pinning(session, this.#transactions)
   }
 
+  /** The connection's state in the letters of CLIENT LIST, and how many commands wait for EXEC: -1 when none can. */
+  get clientState(): { readonly flags: string; readonly queued: number } {
+    const { queue } = this.#transactions
+    const { blocked, kind } = this.#session
+    const letters = [
+      this.#pinning.monitors ? 'O' : '',
+      kind === 'pubsub' ? 'P' : '',
+      queue ? 'x' : '',
+      blocked > 0 ? 'b' : '',
+      this.#pinning.tracks ? 't' : '',
+    ]
+    return { flags: letters.join('') || 'N', queued: queue?.length ?? -1 }
+  }
+
   /** Takes the parser's present frame, whose row in the command table is `command`. */
   route(command: KnownCommand | undefined): void {
     const { user, lane, parser } = this.#session
@@ -78,6 +92,7 @@ export class CommandRouter {
     const [subcommand] = this.#arguments(1)
     if (subcommand !== undefined) {
       const row = findSubcommand(container.name, subcommand)
+      this.#session.profile.lastCommand = row?.name
       this.#routeChecked(row, `${container.name} ${subcommand.toUpperCase()}`)
       return
     }

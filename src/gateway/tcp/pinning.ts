@@ -35,6 +35,11 @@ export class Pinning {
     return this.#session.lane.isPinned && this.#reasons.has('monitors')
   }
 
+  /** Whether invalidations come of what the client has read. */
+  get tracks(): boolean {
+    return this.#session.lane.isPinned && this.#reasons.has('tracks')
+  }
+
   /**
    * Whether every reply of a pinned lane has arrived, on which an open transaction is discarded by the question. If not,
    * the present command is taken again once that is so.

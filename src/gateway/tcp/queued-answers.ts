@@ -49,6 +49,11 @@ export class QueuedAnswers {
     return this.#places.length === 0
   }
 
+  /** Commands that wait for EXEC, as far as replies are counted. */
+  get length(): number {
+    return Math.max(0, this.#queued) + this.#places.filter(({ kind }) => kind === 'own').length
+  }
+
   /** Whether there are so many of these commands that no further one may be queued. */
   get isFull(): boolean {
     return this.#places.length >= MOST_PLACES

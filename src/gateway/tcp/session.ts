@@ -48,6 +48,7 @@ export interface SessionServices {
 const LAST_REPLIES_MS = 1_000
 /** Input that is read while the client has to wait. */
 const HELD_INPUT_BYTES = 256 * 1024
+const NOTHING_SUBSCRIBED = { channels: 0, patterns: 0, shardChannels: 0 }
 
 /** The connection of one client: frames its commands, keeps their order, and sends them where they belong. */
 export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
@@ -115,7 +116,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   get kind(): 'normal' | 'pubsub' {
-    return this.lane.state.kind === 'pinned' ? 'pubsub' : 'normal'
+    const { state } = this.lane
+    return state.kind === 'pinned' && state.stream.isSubscribed ? 'pubsub' : 'normal'
   }
 
   /** Whether the client has subscribed to something in RESP2, where an engine takes hardly any other command. */
@@ -125,10 +127,14 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   describe(): string {
-    const { kind } = this.lane.state
-    const inTransaction = this.lane.state.kind === 'own' && this.lane.state.transaction === 'open'
-    const flags = kind === 'pinned' ? 'P' : inTransaction ? 'x' : 'N'
-    const facts = { user: this.user ?? '(none)', protocol: this.protocol, flags } as const
+    const { state } = this.lane
+    const facts = {
+      ...{ user: this.user ?? '(none)', protocol: this.protocol },
+      ...(state.kind === 'pinned' ? state.stream.subscribed : NOTHING_SUBSCRIBED),
+      ...this.#router.clientState,
+      inputBytes: this.parser.heldBytes,
+      outputBytes: this.outlet.queuedBytes,
+    }
     return describeClient(this.profile, facts, this.services.clock.now())
   }
 
@@ -290,6 +296,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const { parser } = this
     if (this.user && !this.permits.takeToken()) return
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
+    this.profile.lastCommand = command?.name
     if (!this.#steering.passes(command)) return
     const skips = this.#beginSkip()
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
