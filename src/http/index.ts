@@ -27,7 +27,7 @@ export { discardBody } from './discard-body.js'
 export { parseJson } from './json.js'
 export { type Call, isReply, type Reply, type Route, reply, route } from './route.js'
 export { sendWhole } from './send.js'
-export { HttpServer, type HttpSettings, refuseSocket } from './server.js'
+export { HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'
 export {
   cookieNameOf,
   requireConsoleHeader,

@@ -20,7 +20,7 @@ import type { Site } from './site.js'
 /** Long enough for ids and names of any client; the router's own default is 100. */
 const LONGEST_PARAMETER = 2_048
 /** The request line and the headers together; a message may bring headers for its destination and its callbacks. */
-const LONGEST_HEAD_BYTES = 65_536
+export const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000

@@ -9,8 +9,12 @@ export interface Target {
   readonly query: string
 }
 
+/** How a target begins that a proxy would be sent, and that every server has to take. */
+const ORIGIN = /^https?:\/\/[^/?]*/i
+
 /** Splits a request's target at its first `?`. */
-export function splitTarget(url: string): Target {
+export function splitTarget(target: string): Target {
+  const url = target.startsWith('/') ? target : target.replace(ORIGIN, '')
   const at = url.indexOf('?')
   return at < 0 ? { path: url, query: '' } : { path: url.slice(0, at), query: url.slice(at + 1) }
 }

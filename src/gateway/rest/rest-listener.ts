@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Clock, HeldMemory } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { ClientAddresses, refuseSocket } from '../../http/index.js'
+import { ClientAddresses, LONGEST_HEAD_BYTES, refuseSocket } from '../../http/index.js'
 import type { Lanes } from '../lane/lanes.js'
 import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
@@ -61,13 +61,14 @@ export class RestListener {
     this.#server = createServer(
       {
         ...{ keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
+        maxHeaderSize: LONGEST_HEAD_BYTES,
         ...{ headersTimeout: options.headTimeoutMs, connectionsCheckingInterval: options.headTimeoutMs / 4 },
       },
       (request, response) => this.#onRequest(request, response),
     )
     // Whoever asks before sending a body is told by the answer where its token is wrong.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
-    this.#server.on('clientError', (_error, socket) => refuseSocket(socket))
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
   /** The port it listens on. */

@@ -126,6 +126,20 @@ describe('a huge body', () => {
   })
 })
 
+describe('the head of a request', () => {
+  it('may hold keys as long as they may be, and is told to be too long beyond that', async () => {
+    const key = 'k'.repeat(32_000)
+    expect(await exchange([head(`/set/${key}/v`)], '{"result":"OK"}')).toMatch(/^HTTP\/1\.1 200 /)
+    const end = 'Send less in them, and more in the body."}'
+    expect(await exchange([head(`/set/${'k'.repeat(70_000)}/v`)], end)).toMatch(/^HTTP\/1\.1 431 /)
+  })
+
+  it('may name its target as a proxy is sent it', async () => {
+    const pair = head('http://x:1/set/absolute/http:y') + head('HTTP://x/get/absolute', ['Connection: close'], 'GET')
+    expect(bodiesOf(await exchange([pair], '{"result":"http:y"}'))[0]).toBe('{"result":"OK"}')
+  })
+})
+
 describe('a token', () => {
   const ping = (): Promise<number> =>
     fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } }).then(
