@@ -57,6 +57,7 @@ export type TeamMember = Static<typeof TeamMemberSchema>
 export const listTeams = endpoint({
   id: 'listTeams',
   service: 'management',
+  topic: 'Teams',
   method: 'GET',
   path: '/v2/teams',
   auth: 'basic',
@@ -80,6 +81,7 @@ export type CreateTeamBody = Static<typeof CreateTeamSchema>
 export const createTeam = endpoint({
   id: 'createTeam',
   service: 'management',
+  topic: 'Teams',
   method: 'POST',
   path: '/v2/team',
   auth: 'basic',
@@ -95,6 +97,7 @@ export const createTeam = endpoint({
 export const deleteTeam = endpoint({
   id: 'deleteTeam',
   service: 'management',
+  topic: 'Teams',
   method: 'DELETE',
   path: '/v2/team/{id}',
   auth: 'basic',
@@ -111,6 +114,7 @@ export const deleteTeam = endpoint({
 export const listTeamMembers = endpoint({
   id: 'listTeamMembers',
   service: 'management',
+  topic: 'Teams',
   method: 'GET',
   path: '/v2/teams/{team_id}',
   auth: 'basic',
@@ -138,6 +142,7 @@ export type AddMemberBody = Static<typeof AddMemberSchema>
 export const addTeamMember = endpoint({
   id: 'addTeamMember',
   service: 'management',
+  topic: 'Teams',
   method: 'POST',
   path: '/v2/teams/member',
   auth: 'basic',
@@ -162,6 +167,7 @@ export type RemoveMemberBody = Static<typeof RemoveMemberSchema>
 export const removeTeamMember = endpoint({
   id: 'removeTeamMember',
   service: 'management',
+  topic: 'Teams',
   method: 'DELETE',
   path: '/v2/teams/member',
   auth: 'basic',
@@ -205,6 +211,7 @@ const TeamQuery = Type.Object({
 export const listApiKeys = endpoint({
   id: 'listApiKeys',
   service: 'management',
+  topic: 'API keys',
   method: 'GET',
   path: '/v2/apikeys',
   auth: 'basic',
@@ -233,6 +240,7 @@ export type CreateApiKeyBody = Static<typeof CreateApiKeySchema>
 export const createApiKey = endpoint({
   id: 'createApiKey',
   service: 'management',
+  topic: 'API keys',
   method: 'POST',
   path: '/v2/apikeys',
   auth: 'basic',
@@ -255,6 +263,7 @@ export const createApiKey = endpoint({
 export const deleteApiKey = endpoint({
   id: 'deleteApiKey',
   service: 'management',
+  topic: 'API keys',
   method: 'DELETE',
   path: '/v2/apikeys/{id}',
   auth: 'basic',

@@ -92,15 +92,16 @@ const AuditQuery = Type.Object({
   before: Type.Optional(text('`log_id` of the last entry of the page before: only older ones.')),
 })
 
-const auditLogsAt = <const Id extends string>(id: Id, path: string) =>
+const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: string) =>
   endpoint({
     id,
     service: 'management',
+    topic: 'Audit log',
     method: 'GET',
     path,
     auth: 'basic',
     access: 'read',
-    summary: 'Read the audit log',
+    summary,
     description: 'Every change that was made for this account or team, the newest first.',
     query: AuditQuery,
     body: { kind: 'none' },
@@ -109,7 +110,11 @@ const auditLogsAt = <const Id extends string>(id: Id, path: string) =>
   })
 
 /** Reads the audit log. */
-export const listAuditLogs = auditLogsAt('listAuditLogs', '/v2/auditlogs')
+export const listAuditLogs = auditLogsAt('listAuditLogs', '/v2/auditlogs', 'Read the audit log')
 
 /** The same at the root of the host, where the reference has it. */
-export const listAuditLogsAtRoot = auditLogsAt('listAuditLogsAtRoot', '/auditlogs')
+export const listAuditLogsAtRoot = auditLogsAt(
+  'listAuditLogsAtRoot',
+  '/auditlogs',
+  'Read the audit log, by its other path',
+)

@@ -42,6 +42,7 @@ const anyBody = { kind: 'json', optional: true, schema: Type.Unknown() } as cons
 export const listBackups = endpoint({
   id: 'listBackups',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'GET',
   path: '/v2/redis/list-backup/{id}',
   auth: 'basic',
@@ -58,6 +59,7 @@ export const listBackups = endpoint({
 export const createBackup = endpoint({
   id: 'createBackup',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'POST',
   path: '/v2/redis/create-backup/{id}',
   auth: 'basic',
@@ -91,6 +93,7 @@ export const createBackup = endpoint({
 export const deleteBackup = endpoint({
   id: 'deleteBackup',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'DELETE',
   path: '/v2/redis/delete-backup/{id}/{backup_id}',
   auth: 'basic',
@@ -107,6 +110,7 @@ export const deleteBackup = endpoint({
 export const restoreBackup = endpoint({
   id: 'restoreBackup',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'POST',
   path: '/v2/redis/restore-backup/{id}',
   auth: 'basic',
@@ -140,11 +144,12 @@ const daily = <Method extends 'PATCH' | 'POST', Verb extends 'enable' | 'disable
   endpoint({
     id: `${verb}DailyBackup${method === 'POST' ? 'ByPost' : ''}`,
     service: 'management',
+    topic: 'Backups and imports',
     method,
     path: `/v2/redis/${verb}-dailybackup/{id}`,
     auth: 'basic',
     access: 'write',
-    summary: verb === 'enable' ? 'Switch daily backups on' : 'Switch daily backups off',
+    summary: `Switch daily backups ${verb === 'enable' ? 'on' : 'off'}${method === 'POST' ? ', by POST' : ''}`,
     description:
       verb === 'enable'
         ? 'A backup is made every day from now on, at this time of the day, and kept for 1 day, or 3 days with the production pack. Not on plan free. What is on stays as it is.'
@@ -192,6 +197,7 @@ const importErrors = ['database_not_found', 'database_busy', 'store_unavailable'
 export const importFromUrl = endpoint({
   id: 'importFromUrl',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'POST',
   path: '/v2/redis/import/{id}',
   auth: 'basic',
@@ -216,6 +222,7 @@ export const importFromUrl = endpoint({
 export const importFile = endpoint({
   id: 'importFile',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'POST',
   path: '/v2/redis/import-rdb/{id}',
   auth: 'basic',
@@ -242,6 +249,7 @@ export const importFile = endpoint({
 export const getImport = endpoint({
   id: 'getImport',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'GET',
   path: '/v2/redis/import/{id}',
   auth: 'basic',
@@ -258,6 +266,7 @@ export const getImport = endpoint({
 export const downloadBackup = endpoint({
   id: 'downloadBackup',
   service: 'management',
+  topic: 'Backups and imports',
   method: 'GET',
   path: '/v2/redis/download-backup/{id}/{backup_id}',
   auth: 'basic',

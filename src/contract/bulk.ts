@@ -162,10 +162,12 @@ const page = {
 }
 const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }))
 /** The path parameters of what is about one action. */
-export const actionParams = Type.Object({ actionId: Type.String() })
+export const actionParams = Type.Object({
+  actionId: Type.String({ description: 'Id of the action, as its start answered it.' }),
+})
 
 /** What every endpoint of bulk actions has in common. */
-export const shared = { service: 'queue', auth: 'bearer' } as const
+export const shared = { service: 'queue', topic: 'Bulk actions', auth: 'bearer' } as const
 
 /** Cancels many runs at once. */
 export const cancelWorkflowRuns = endpoint({

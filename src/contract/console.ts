@@ -43,6 +43,7 @@ export type SignInBody = Static<typeof SignInSchema>
 export const createConsoleSession = endpoint({
   id: 'createConsoleSession',
   service: 'management',
+  topic: 'Console',
   method: 'POST',
   path: '/v2/console/session',
   auth: 'none',
@@ -58,6 +59,7 @@ export const createConsoleSession = endpoint({
 export const getConsoleSession = endpoint({
   id: 'getConsoleSession',
   service: 'management',
+  topic: 'Console',
   method: 'GET',
   path: '/v2/console/session',
   auth: 'basic',
@@ -73,6 +75,7 @@ export const getConsoleSession = endpoint({
 export const endConsoleSession = endpoint({
   id: 'endConsoleSession',
   service: 'management',
+  topic: 'Console',
   method: 'DELETE',
   path: '/v2/console/session',
   auth: 'basic',
@@ -115,6 +118,7 @@ export type ConsoleSettings = Static<typeof ConsoleSettingsSchema>
 export const getConsoleSettings = endpoint({
   id: 'getConsoleSettings',
   service: 'management',
+  topic: 'Console',
   method: 'GET',
   path: '/v2/console/settings',
   auth: 'basic',
@@ -177,6 +181,7 @@ export type Overview = Static<typeof OverviewSchema>
 export const getOverview = endpoint({
   id: 'getOverview',
   service: 'management',
+  topic: 'Console',
   method: 'GET',
   path: '/v2/console/overview',
   auth: 'basic',
@@ -204,6 +209,7 @@ export type DatabaseUsage = Static<typeof DatabaseUsageSchema>
 export const getUsage = endpoint({
   id: 'getUsage',
   service: 'management',
+  topic: 'Console',
   method: 'GET',
   path: '/v2/console/usage',
   auth: 'basic',
@@ -231,6 +237,7 @@ export type RegionStatus = Static<typeof RegionStatusSchema>
 export const getRegionStatus = endpoint({
   id: 'getRegionStatus',
   service: 'management',
+  topic: 'Console',
   method: 'GET',
   path: '/v2/console/regions/{id}',
   auth: 'basic',

@@ -52,6 +52,7 @@ export type AwakeRecord = Static<typeof AwakeSchema>
 export const getAwake = endpoint({
   id: 'getAwake',
   service: 'management',
+  topic: 'Databases',
   method: 'GET',
   path: '/v2/redis/awake/{id}',
   auth: 'basic',

@@ -39,7 +39,17 @@ function change<const Body extends BodyShape, Answer extends TSchema>(declared: 
   const { id, method = 'POST', path, summary, description, body, answer, errors = [] } = declared
   const answers: TSchema = answer
   return endpoint({
-    ...{ id, method, summary, description, body, service: 'management', auth: 'basic', access: 'write' },
+    ...{
+      id,
+      method,
+      summary,
+      description,
+      body,
+      service: 'management',
+      topic: 'Databases',
+      auth: 'basic',
+      access: 'write',
+    },
     path: `/v2/redis/${path}`,
     params: IdParams,
     success: { status: 200, description: answers === OkSchema ? 'The text "OK".' : 'The database.', body: answer },
@@ -175,11 +185,11 @@ const ChangePlanSchema = Type.Object({
 /** The body of a change of plan. */
 export type ChangePlanBody = Static<typeof ChangePlanSchema>
 
-const changePlanAt = (id: string, path: string) =>
+const changePlanAt = (id: string, path: string, summary: string) =>
   change({
     id,
     path,
-    summary: 'Change the plan',
+    summary,
     description:
       'Name the plan in `plan_name` or `plan`. The engine gets its new limits while it runs and no data is dropped; connections are closed if the limits of a connection change. A plan that is smaller than the data in use is refused with both numbers.',
     body: { kind: 'json', schema: ChangePlanSchema },
@@ -188,10 +198,14 @@ const changePlanAt = (id: string, path: string) =>
   })
 
 /** Changes the plan of a database. */
-export const changePlan = changePlanAt('changePlan', '{id}/change-plan')
+export const changePlan = changePlanAt('changePlan', '{id}/change-plan', 'Change the plan')
 
 /** The same, as some clients spell it. */
-export const changePlanByVerb = changePlanAt('changePlanByVerb', 'change-plan/{id}')
+export const changePlanByVerb = changePlanAt(
+  'changePlanByVerb',
+  'change-plan/{id}',
+  'Change the plan, by its other path',
+)
 
 /** Changes the budget of a database. */
 export const updateBudget = change({
@@ -249,6 +263,7 @@ export const updateAllowList = change({
 export const moveToTeam = endpoint({
   id: 'moveToTeam',
   service: 'management',
+  topic: 'Databases',
   method: 'POST',
   path: '/v2/redis/move-to-team',
   auth: 'basic',

@@ -76,6 +76,7 @@ export type DatabaseStats = Static<typeof DatabaseStatsSchema>
 export const getMetrics = endpoint({
   id: 'getMetrics',
   service: 'management',
+  topic: 'Server',
   method: 'GET',
   path: '/metrics',
   auth: 'basic',
@@ -97,6 +98,7 @@ export const getMetrics = endpoint({
 export const getDatabaseStats = endpoint({
   id: 'getDatabaseStats',
   service: 'management',
+  topic: 'Databases',
   method: 'GET',
   path: '/v2/redis/stats/{id}',
   auth: 'basic',

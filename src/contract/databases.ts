@@ -145,6 +145,7 @@ const CredentialsQuery = Type.Object({
 export const createDatabase = endpoint({
   id: 'createDatabase',
   service: 'management',
+  topic: 'Databases',
   method: 'POST',
   path: '/v2/redis/database',
   auth: 'basic',
@@ -174,6 +175,7 @@ export const createDatabase = endpoint({
 export const getDatabase = endpoint({
   id: 'getDatabase',
   service: 'management',
+  topic: 'Databases',
   method: 'GET',
   path: '/v2/redis/database/{id}',
   auth: 'basic',
@@ -191,6 +193,7 @@ export const getDatabase = endpoint({
 export const listDatabases = endpoint({
   id: 'listDatabases',
   service: 'management',
+  topic: 'Databases',
   method: 'GET',
   path: '/v2/redis/databases',
   auth: 'basic',
@@ -207,6 +210,7 @@ export const listDatabases = endpoint({
 export const deleteDatabase = endpoint({
   id: 'deleteDatabase',
   service: 'management',
+  topic: 'Databases',
   method: 'DELETE',
   path: '/v2/redis/database/{id}',
   auth: 'basic',

@@ -5,6 +5,31 @@ import type { ErrorCode } from './errors.js'
 /** Which listener serves an endpoint. */
 export type ServiceName = 'management' | 'queue'
 
+/** What operations are about, in the order in which the documentation lists them. */
+export const TOPICS = [
+  'Databases',
+  'Backups and imports',
+  'Teams',
+  'API keys',
+  'Audit log',
+  'Server',
+  'Console',
+  'Messages',
+  'Queues',
+  'URL groups',
+  'Schedules',
+  'Flow control',
+  'Dead letters',
+  'Signing keys',
+  'Workflow runs',
+  'Failed runs',
+  'Events and webhooks',
+  'Bulk actions',
+] as const
+
+/** What an operation is about. */
+export type Topic = (typeof TOPICS)[number]
+
 /** How a caller proves who it is: HTTP Basic with e-mail and API key, a queue token, or not at all. */
 export type AuthScheme = 'basic' | 'bearer' | 'none'
 
@@ -42,6 +67,7 @@ export interface Endpoint<
   /** Unique, camelCase; the `operationId` of OpenAPI. */
   readonly id: string
   readonly service: ServiceName
+  readonly topic: Topic
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
   readonly path: string
   readonly auth: AuthScheme

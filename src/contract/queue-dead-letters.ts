@@ -5,7 +5,7 @@ import { RUN_DEAD_FILTERS } from './workflow-dead-letters.js'
 
 /** The dead letter queue: messages that could not be delivered, and what can be done about them. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'Dead letters', auth: 'bearer' } as const
 
 const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
 
@@ -60,7 +60,7 @@ export const listDeadLetters = endpoint({
   errors: ['invalid_request'],
 })
 
-const deadParams = Type.Object({ dlqId: Type.String() })
+const deadParams = Type.Object({ dlqId: Type.String({ description: 'Id of the dead letter.' }) })
 
 /** Read one dead letter. */
 export const getDeadLetter = endpoint({

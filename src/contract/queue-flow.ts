@@ -3,7 +3,7 @@ import { endpoint } from './endpoint.js'
 
 /** Flow control: limits that messages share by naming the same key. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'Flow control', auth: 'bearer' } as const
 
 /** A flow-control key. */
 const FlowKey = Type.Object({
@@ -46,7 +46,7 @@ export const getFlowKey = endpoint({
   access: 'read',
   summary: 'Read a flow-control key',
   description: 'Shows the limits of a key, its use, and how many messages wait for it. The key may hold slashes.',
-  params: Type.Object({ key: Type.String() }),
+  params: Type.Object({ key: Type.String({ description: 'The flow-control key.' }) }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The key.', body: FlowKey },
   errors: ['flow_key_not_found', 'invalid_request'],
@@ -65,7 +65,7 @@ export const changeFlowKey = endpoint({
     '`<key>/pin?parallelism=3&rate=20&period=120` (sets limits that messages do not change; `period` in seconds), ' +
     '`<key>/unpin?parallelism=true&rate=true` (the limits stay until the next message sets them), and ' +
     '`<key>/resetRate` or `<key>/reset` (ends the present period). Pausing and pinning make a key that is not there.',
-  params: Type.Object({ action: Type.String() }),
+  params: Type.Object({ action: Type.String({ description: 'The flow-control key, a slash and what to do.' }) }),
   body: { kind: 'none' },
   success: { status: 200, description: 'It is done.', body: Type.Object({}) },
   errors: ['flow_key_not_found', 'invalid_request'],

@@ -3,7 +3,7 @@ import { endpoint } from './endpoint.js'
 
 /** URL groups: one publication goes to every endpoint of the group. On the wire they are called topics. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'URL groups', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the group: letters, digits, - _ and .' }) })
 
 /** A member of a group. */

@@ -3,7 +3,7 @@ import { endpoint } from './endpoint.js'
 
 /** Queues: messages that are delivered one after the other, or as many at once as the queue says. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'Queues', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the queue: letters, digits, - _ and .' }) })
 
 /** The highest parallelism of a queue. */

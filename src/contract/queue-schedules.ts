@@ -4,8 +4,8 @@ import { Headers, Message } from './queue-fields.js'
 
 /** Schedules: the same message, published again and again. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
-const params = Type.Object({ scheduleId: Type.String() })
+const queue = { service: 'queue', topic: 'Schedules', auth: 'bearer' } as const
+const params = Type.Object({ scheduleId: Type.String({ description: 'Id of the schedule.' }) })
 const fields = Message.properties
 
 /** A schedule. */
@@ -60,7 +60,9 @@ export const createSchedule = endpoint({
     'exactly one message (to a URL group: one for each endpoint). Of fires that fell into a time when the server was ' +
     'away or its clock jumped, one is made up for. `Upstash-Not-Before` is refused. `POST /v2/schedules/{id}/pause` and ' +
     '`/resume` are understood here too.',
-  params: Type.Object({ destination: Type.String() }),
+  params: Type.Object({
+    destination: Type.String({ description: 'URL or URL group that every message goes to, unencoded.' }),
+  }),
   body: { kind: 'raw' },
   success: {
     status: 200,

@@ -6,6 +6,7 @@ import { endpoint } from './endpoint.js'
 /** Say what is wrong with the signature of a delivery. */
 export const verifySignature = endpoint({
   service: 'queue',
+  topic: 'Signing keys',
   auth: 'bearer',
   id: 'verifySignature',
   method: 'POST',

@@ -4,7 +4,8 @@ import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } fr
 
 /** The operations of the queue: publish, look, cancel, logs, signing keys. */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'Messages', auth: 'bearer' } as const
+const destination = Type.String({ description: 'URL that the message goes to, unencoded, or the name of a URL group.' })
 
 const PublishReply = Type.Object({
   messageId: Type.String(),
@@ -47,7 +48,7 @@ export const publishMessage = endpoint({
     'of the same names in lower case; the header wins. A destination that is no URL names a URL group: every endpoint ' +
     'of it gets a message, and the answer is a list. ' +
     'The answer comes when the message is on disk; a duplicate is answered 202 with the id of the first message.',
-  params: Type.Object({ destination: Type.String() }),
+  params: Type.Object({ destination }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
@@ -66,7 +67,7 @@ export const enqueueMessage = endpoint({
     'As publishing, but the message waits until its turn comes: messages of a queue are delivered in the order in which ' +
     'they came, so many at once as the parallelism of the queue says. The queue is made with parallelism 1 when there ' +
     'is none. With a delay the message takes its place at once and its turn lasts at least until the delay is over.',
-  params: Type.Object({ queueName: Type.String(), destination: Type.String() }),
+  params: Type.Object({ queueName: Type.String({ description: 'The queue; made when there is none.' }), destination }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
@@ -104,7 +105,9 @@ export const publishBatch = endpoint({
   errors: ['invalid_request', 'destination_forbidden', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
 })
 
-const messageParams = Type.Object({ messageId: Type.String() })
+const messageParams = Type.Object({
+  messageId: Type.String({ description: 'Id of the message, as its publication answered it.' }),
+})
 
 /** Read one message. */
 export const getMessage = endpoint({
@@ -222,7 +225,7 @@ const eventsDescription =
   'What happened to messages: publications, attempts, retries and ends. Entries are ordered by message (newest first) ' +
   'and by time within a message. Dates hold for the time of the entry.'
 
-/** Read the log. */
+/** Reads the log. */
 export const listEvents = endpoint({
   ...queue,
   id: 'listEvents',
@@ -237,14 +240,14 @@ export const listEvents = endpoint({
   errors: ['invalid_request'],
 })
 
-/** Read the log, under its newer name. */
+/** Reads the log, under its newer name. */
 export const listLogs = endpoint({
   ...queue,
   id: 'listLogs',
   method: 'GET',
   path: '/v2/logs',
   access: 'read',
-  summary: 'Read the log of messages',
+  summary: 'Read the log of messages, by its newer path',
   description: eventsDescription,
   query: eventFilters,
   body: { kind: 'none' },
@@ -261,6 +264,7 @@ const Keys = Type.Object({
 export const getSigningKeys = endpoint({
   ...queue,
   id: 'getSigningKeys',
+  topic: 'Signing keys',
   method: 'GET',
   path: '/v2/keys',
   access: 'read',
@@ -275,6 +279,7 @@ export const getSigningKeys = endpoint({
 export const rotateSigningKeys = endpoint({
   ...queue,
   id: 'rotateSigningKeys',
+  topic: 'Signing keys',
   method: 'POST',
   path: '/v2/keys/rotate',
   access: 'write',

@@ -4,7 +4,7 @@ import { CURSOR, RunDeadLetter } from './queue-fields.js'
 
 /** The wire of dead letters of runs: reading them, and taking them up again (reference workflow 4.13). */
 
-const queue = { service: 'queue', auth: 'bearer' } as const
+const queue = { service: 'queue', topic: 'Failed runs', auth: 'bearer' } as const
 
 /** How the call of a failure function stands. */
 export const FAILURE_STATES = ['CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'] as const

@@ -4,6 +4,8 @@ import { ms, runId } from './workflow.js'
 
 /** The wire of events: runs wait for them, others notify, webhooks turn requests into them. */
 
+const eventId = Type.String({ description: 'Name of the event.' })
+
 const Waiter = Type.Object({
   url: Type.String(),
   deadline: Type.Integer({ description: 'Unix seconds.' }),
@@ -17,13 +19,14 @@ const Waiter = Type.Object({
 export const waitForEvent = endpoint({
   id: 'waitForEvent',
   service: 'queue',
+  topic: 'Events and webhooks',
   method: 'POST',
   path: '/v2/wait/{+eventId}',
   auth: 'bearer',
   access: 'write',
   summary: 'Let a run wait for an event',
   description: 'Sent by SDKs. The run goes on when the event comes or the timeout has passed.',
-  params: Type.Object({ eventId: Type.String() }),
+  params: Type.Object({ eventId }),
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -44,6 +47,7 @@ export const waitForEvent = endpoint({
 export const notifyEvent = endpoint({
   id: 'notifyEvent',
   service: 'queue',
+  topic: 'Events and webhooks',
   method: 'POST',
   path: '/v2/notify/{+event}',
   auth: 'bearer',
@@ -73,13 +77,14 @@ export const notifyEvent = endpoint({
 export const listWaiters = endpoint({
   id: 'listWaiters',
   service: 'queue',
+  topic: 'Events and webhooks',
   method: 'GET',
   path: '/v2/waiters/{+eventId}',
   auth: 'bearer',
   access: 'read',
   summary: 'Runs that wait for an event',
   description: 'The waits for an event, oldest first.',
-  params: Type.Object({ eventId: Type.String() }),
+  params: Type.Object({ eventId }),
   body: { kind: 'none' },
   success: { status: 200, description: 'Who waits.', body: Type.Array(Waiter) },
   errors: [],
@@ -89,6 +94,7 @@ const hook = (method: Endpoint['method']) =>
   endpoint({
     id: `callWebhook${method.charAt(0)}${method.slice(1).toLowerCase()}`,
     service: 'queue',
+    topic: 'Events and webhooks',
     method,
     path: '/v2/workflows/hooks/{userId}/{workflowRunId}/{+eventId}',
     auth: 'none',
@@ -96,7 +102,7 @@ const hook = (method: Endpoint['method']) =>
     summary: `Call a webhook of a run with ${method}`,
     description:
       'The address that `context.createWebhook` makes. The whole request goes to the run that waits for it, or is kept until the run waits. Needs no credentials: whoever knows the address may call it.',
-    params: Type.Object({ userId: Type.String(), workflowRunId: runId, eventId: Type.String() }),
+    params: Type.Object({ userId: Type.String({ description: 'Id of the account.' }), workflowRunId: runId, eventId }),
     body: { kind: 'raw' },
     success: {
       status: 200,

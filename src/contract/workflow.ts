@@ -28,6 +28,7 @@ const settings =
 export const triggerRun = endpoint({
   id: 'triggerWorkflow',
   service: 'queue',
+  topic: 'Workflow runs',
   method: 'POST',
   path: '/v2/trigger/{+destination}',
   auth: 'bearer',
@@ -50,6 +51,7 @@ const TriggerItem = Type.Object({
 export const triggerRuns = endpoint({
   id: 'triggerWorkflows',
   service: 'queue',
+  topic: 'Workflow runs',
   method: 'POST',
   path: '/v2/batch/trigger',
   auth: 'bearer',
@@ -73,6 +75,7 @@ const RawStep = Type.Object({
 export const getRunSteps = endpoint({
   id: 'getWorkflowRunSteps',
   service: 'queue',
+  topic: 'Workflow runs',
   method: 'GET',
   path: '/v2/workflows/runs/{workflowRunId}',
   auth: 'bearer',
@@ -89,6 +92,7 @@ export const getRunSteps = endpoint({
 export const endRun = endpoint({
   id: 'endWorkflowRun',
   service: 'queue',
+  topic: 'Workflow runs',
   method: 'DELETE',
   path: '/v2/workflows/runs/{workflowRunId}',
   auth: 'bearer',
@@ -314,15 +318,16 @@ const logsAnswer = Type.Object({
   ),
 })
 
-const logs = (id: string, path: string) =>
+const logs = (id: string, path: string, summary: string) =>
   endpoint({
     id,
     service: 'queue',
+    topic: 'Workflow runs',
     method: 'GET',
     path,
     auth: 'bearer',
     access: 'read',
-    summary: 'Run logs, newest runs first',
+    summary,
     description:
       'Runs with their steps: finished ones in groups that were sequential or parallel, and under `next` what is going on, being retried, or failed.',
     query: logQuery,
@@ -332,18 +337,23 @@ const logs = (id: string, path: string) =>
   })
 
 /** Run logs under their REST name and under the name that SDKs use. */
-export const listRuns = logs('listWorkflowRuns', '/v2/workflows/logs')
-export const listRunEvents = logs('listWorkflowEvents', '/v2/workflows/events')
+export const listRuns = logs('listWorkflowRuns', '/v2/workflows/logs', 'Read the logs of runs')
+export const listRunEvents = logs(
+  'listWorkflowEvents',
+  '/v2/workflows/events',
+  'Read the logs of runs, by the path of SDKs',
+)
 
 /** What has happened to runs, flat: the older form of run logs. */
 export const listRunMessageLogs = endpoint({
   id: 'listWorkflowMessageLogs',
   service: 'queue',
+  topic: 'Workflow runs',
   method: 'GET',
   path: '/v2/workflows/messageLogs',
   auth: 'bearer',
   access: 'read',
-  summary: 'What has happened to runs, newest runs first',
+  summary: 'Read what has happened to runs, as a flat list',
   description:
     'The run logs as a flat list. A page holds all events of its runs: `count` and `cursor` count runs, not events.',
   query: logQuery,

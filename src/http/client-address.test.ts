@@ -6,6 +6,7 @@ import { HttpServer, type HttpSettings, route } from './index.js'
 const whoAmI = endpoint({
   id: 'whoAmI',
   service: 'queue',
+  topic: 'Server',
   path: '/v2/me',
   summary: 'Who am I',
   description: 'Where the request came from.',

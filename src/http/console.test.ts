@@ -17,7 +17,7 @@ const caller: Caller = {
 
 const declare = (id: string, method: 'GET' | 'POST', service: 'management' | 'queue', auth: 'basic' | 'bearer') =>
   endpoint({
-    ...{ id, method, service, auth, summary: id, description: id, errors: [] },
+    ...{ id, method, service, topic: 'Server', auth, summary: id, description: id, errors: [] },
     path: `/v2/${id}`,
     access: method === 'GET' ? 'read' : 'write',
     body: method === 'GET' ? { kind: 'none' } : { kind: 'raw' },

@@ -1,15 +1,18 @@
 import type { TSchema } from 'typebox'
-import type { AuthScheme, Endpoint, SuccessShape } from '../contract/endpoint.js'
-import { type Described, errorsByStatus, propertiesOf, SERVICE_TITLES } from './openapi.js'
+import { type AuthScheme, type Endpoint, type ServiceName, type SuccessShape, TOPICS } from '../contract/endpoint.js'
+import { exampleOf, type Field, fieldsOf } from './docs-fields.js'
+import { type Described, errorsByStatus, SERVICE_TITLES } from './openapi.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 6rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
-code { font: 0.92em ui-monospace, monospace; overflow-wrap: anywhere; }
-.verb { font-weight: 700; margin-right: 0.5em; } .quiet { opacity: 0.7; }
+h1 { margin-bottom: 0; } h2 { margin-top: 4rem; }
+section { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 0.5rem; }
+code, pre { font: 0.92em ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; padding: 0.6rem 0.8rem; }
+.verb { font-weight: 700; margin-right: 0.5em; } .quiet { opacity: 0.75; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem 0.35rem 0; border-bottom: 1px solid var(--line); }
-nav ul { padding-left: 1.1rem; columns: 2 22rem; } a { color: inherit; }
+nav { columns: 2 22rem; } nav div { break-inside: avoid; padding-bottom: 1rem; } nav ul { margin: 0; padding-left: 1.1rem; } a { color: inherit; }
 `
 
 const AUTH_TEXTS: Readonly<Record<AuthScheme, string>> = {
@@ -18,41 +21,88 @@ const AUTH_TEXTS: Readonly<Record<AuthScheme, string>> = {
   none: 'none',
 }
 
-/** The page at `/docs`: every operation with its fields and errors, readable without any script. */
+/** The variables of examples are those that `homeport env` sets. */
+const URL_VARIABLES: Readonly<Record<ServiceName, string>> = { management: '$HOMEPORT_API_URL', queue: '$QSTASH_URL' }
+const AUTH_ARGUMENTS: Readonly<Record<AuthScheme, readonly string[]>> = {
+  basic: ['-u "$HOMEPORT_EMAIL:$HOMEPORT_API_KEY"'],
+  bearer: ['-H "Authorization: Bearer $QSTASH_TOKEN"'],
+  none: [],
+}
+
+/** The page at `/docs`: every operation with an example, its fields and errors, readable without any script. */
 export function docsPage(described: Described): string {
   const title = SERVICE_TITLES[described.service]
+  const chapters = TOPICS.map((topic) => ({
+    topic,
+    endpoints: described.endpoints.filter((endpoint) => endpoint.topic === topic),
+  })).filter(({ endpoints }) => endpoints.length > 0)
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body>
 <h1>${escapeHtml(title)}</h1>
-<p class="quiet">Version ${escapeHtml(described.version)} at <code>${escapeHtml(described.publicUrl)}</code>. The same as data: <a href="/openapi.json">OpenAPI 3.1</a>.</p>
-<nav><ul>${described.endpoints.map(contentsLine).join('')}</ul></nav>
-${described.endpoints.map(section).join('\n')}
+<p class="quiet">Version ${escapeHtml(described.version)} at <code>${escapeHtml(described.publicUrl)}</code>. For machines: <a href="/openapi.json">OpenAPI 3.1</a>.</p>
+<p>The examples use what <code>eval "$(npx homeport env)"</code> sets. A refusal is <code>{"error": "..."}</code>, which says what is wrong and what to do.</p>
+<nav aria-label="Operations">${chapters.map(contents).join('')}</nav>
+<main>
+${chapters.map(chapter).join('\n')}
+</main>
 </body></html>
 `
 }
 
-function contentsLine(endpoint: Endpoint): string {
-  return `<li><a href="#${escapeHtml(endpoint.id)}">${escapeHtml(endpoint.summary)}</a></li>`
+interface Chapter {
+  readonly topic: string
+  readonly endpoints: readonly Endpoint[]
 }
 
+function contents({ topic, endpoints }: Chapter): string {
+  const lines = endpoints.map(({ id, summary }) => `<li><a href="#${escapeHtml(id)}">${escapeHtml(summary)}</a></li>`)
+  return `<div><strong>${escapeHtml(topic)}</strong><ul>${lines.join('')}</ul></div>`
+}
+
+const chapter = ({ topic, endpoints }: Chapter): string =>
+  `<h2>${escapeHtml(topic)}</h2>\n${endpoints.map(section).join('\n')}`
+
 function section(endpoint: Endpoint): string {
+  const errors = [...errorsByStatus(endpoint)].map(([status, codes]) => `${status} (${codes.join(', ')})`)
   const parts = [
-    `<h2 id="${escapeHtml(endpoint.id)}">${escapeHtml(endpoint.summary)}</h2>`,
+    `<section id="${escapeHtml(endpoint.id)}"><h3>${escapeHtml(endpoint.summary)}</h3>`,
     `<p><code><span class="verb">${endpoint.method}</span>${escapeHtml(endpoint.path)}</code></p>`,
     `<p>${escapeHtml(endpoint.description)}</p>`,
     `<p class="quiet">Authentication: ${AUTH_TEXTS[endpoint.auth]}.</p>`,
-    fieldTable('Path', endpoint.params),
-    fieldTable('Query', endpoint.query),
+    `<pre>${escapeHtml(curl(endpoint))}</pre>`,
+    fieldTable('Path', 'Required', endpoint.params),
+    fieldTable('Query', 'Required', endpoint.query),
     bodyPart(endpoint),
     ...[endpoint.success, ...(endpoint.otherAnswers ?? [])].map(answerPart),
-    `<p class="quiet">Errors: ${[...errorsByStatus(endpoint)].map(([status, codes]) => `${status} (${codes.join(', ')})`).join(', ')}.</p>`,
+    `<p class="quiet">Errors: ${errors.join(', ')}.</p></section>`,
   ]
-  return parts.join('\n')
+  return parts.filter((part) => part !== '').join('\n')
+}
+
+/** A command that calls the operation, with what it requires. */
+function curl({ service, method, path, auth, body }: Endpoint): string {
+  const target = path.replace('{+destination}', 'https://example.com/hook').replaceAll(/\{\+?(\w+)\}/g, '$$$1')
+  const verb = method === 'GET' ? [] : [method === 'HEAD' ? '--head' : `-X ${method}`]
+  const words = ['curl', ...verb, `"${URL_VARIABLES[service]}${target}"`, ...AUTH_ARGUMENTS[auth]]
+  return [words.join(' '), ...bodyArguments(body)].join(' \\\n  ')
+}
+
+function bodyArguments(body: Endpoint['body']): string[] {
+  switch (body.kind) {
+    case 'none':
+      return []
+    case 'raw':
+      return ["-d 'any text'"]
+    case 'stream':
+      return ['-T file']
+    case 'json':
+      return body.optional ? [] : [`-H 'Content-Type: application/json' -d '${JSON.stringify(exampleOf(body.schema))}'`]
+  }
 }
 
 function answerPart({ status, description, body }: SuccessShape): string {
-  return `<h3>Answer ${status}</h3><p>${escapeHtml(description)}</p>${fieldTable('Fields of the answer', body)}`
+  return `<h4>Answer ${status}</h4><p>${escapeHtml(description)}</p>${fieldTable('Fields of the answer', 'Always', body)}`
 }
 
 function bodyPart(endpoint: Endpoint): string {
@@ -61,40 +111,21 @@ function bodyPart(endpoint: Endpoint): string {
       return ''
     case 'raw':
     case 'stream':
-      return '<h3>Body</h3><p>Any bytes; they pass through as they are.</p>'
+      return '<h4>Body</h4><p>Any bytes; they pass through as they are.</p>'
     case 'json':
-      return fieldTable('Body (JSON)', endpoint.body.schema)
+      return fieldTable('Body (JSON)', 'Required', endpoint.body.schema)
   }
 }
 
-function fieldTable(heading: string, schema: TSchema | undefined): string {
-  const properties = propertiesOf(schema)
-  if (properties.length === 0) return ''
-  const rows = properties.map(({ name, property, required }) => {
-    const need = required ? 'yes' : 'no'
-    return `<tr><td><code>${escapeHtml(name)}</code></td><td>${escapeHtml(typeText(property))}</td><td>${need}</td><td>${escapeHtml(textOf(property, 'description'))}</td></tr>`
-  })
-  return `<h3>${heading}</h3><table><thead><tr><th>Field</th><th>Type</th><th>Always</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
+function fieldTable(heading: string, presence: 'Required' | 'Always', schema: TSchema | undefined): string {
+  const rows = fieldsOf(schema).map(fieldRow)
+  if (rows.length === 0) return ''
+  return `<h4>${heading}</h4><table><thead><tr><th>Field</th><th>Type</th><th>${presence}</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
 }
 
-function typeText(schema: TSchema): string {
-  const known = schema as {
-    enum?: readonly unknown[]
-    type?: string
-    items?: TSchema
-    anyOf?: readonly TSchema[]
-    const?: unknown
-  }
-  if (known.const !== undefined) return String(known.const)
-  if (known.enum) return known.enum.map(String).join(' | ')
-  if (known.anyOf) return known.anyOf.map(typeText).join(' | ')
-  if (known.type === 'array' && known.items) return `list of ${typeText(known.items)}`
-  return known.type ?? 'any'
-}
-
-function textOf(schema: TSchema, key: string): string {
-  const value: unknown = (schema as Record<string, unknown>)[key]
-  return typeof value === 'string' ? value : ''
+function fieldRow({ name, type, required, meaning }: Field): string {
+  const cells = [`<code>${escapeHtml(name)}</code>`, escapeHtml(type), required ? 'yes' : 'no', escapeHtml(meaning)]
+  return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
 }
 
 function escapeHtml(text: string): string {

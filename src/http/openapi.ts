@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import type { AuthScheme, Endpoint, ServiceName } from '../contract/endpoint.js'
+import { type AuthScheme, type Endpoint, type ServiceName, TOPICS } from '../contract/endpoint.js'
 import { ERRORS, type ErrorCode } from '../contract/errors.js'
 
 /** What a description of a service is made from. */
@@ -34,6 +34,9 @@ export function openApi(described: Described): object {
     openapi: '3.1.0',
     info: { title: SERVICE_TITLES[described.service], version: described.version },
     servers: [{ url: described.publicUrl }],
+    tags: TOPICS.filter((topic) => described.endpoints.some((endpoint) => endpoint.topic === topic)).map((name) => ({
+      name,
+    })),
     paths,
     components: {
       securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
@@ -62,6 +65,7 @@ function renaming(own: string, path: string): ReadonlyMap<string, string> {
 function operation(endpoint: Endpoint, names: ReadonlyMap<string, string>): object {
   return {
     operationId: endpoint.id,
+    tags: [endpoint.topic],
     summary: endpoint.summary,
     description: endpoint.description,
     security: endpoint.auth === 'none' ? [] : [{ [endpoint.auth]: [] }],

@@ -23,6 +23,7 @@ const authenticator: Authenticator = {
 const shape = (id: string, path: string) => ({
   id,
   service: 'queue' as const,
+  topic: 'Server' as const,
   path,
   summary: id,
   description: id,
@@ -350,7 +351,7 @@ describe('the pages that come by themselves', () => {
     ])
     expect(json.paths['/v2/things'].post.responses['401'].content['application/json'].schema.$ref).toMatch(/Error$/)
     const page = await (await fetch(`${base}/docs`)).text()
-    for (const id of ['create', 'strict', 'publish', 'failing']) expect(page).toContain(`<h2 id="${id}">`)
+    for (const id of ['create', 'strict', 'publish', 'failing']) expect(page).toContain(`<section id="${id}">`)
   })
 })
 

@@ -6,7 +6,8 @@ import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
 
 const take = endpoint({
-  ...{ id: 'take', service: 'queue', path: '/v2/take', summary: 'Take', description: 'Takes a body.', errors: [] },
+  ...{ id: 'take', service: 'queue', topic: 'Server', path: '/v2/take', errors: [] },
+  ...{ summary: 'Take', description: 'Takes a body.' },
   ...{ method: 'POST', auth: 'none', access: 'write', body: { kind: 'raw' } },
   success: { status: 200, description: 'taken', body: Type.Any() },
 } as const)

@@ -46,7 +46,8 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint] as const))('%s
     expect(found?.where).toBe(`${endpoint.method.toLowerCase()} ${found?.path}`)
     expect(shapeOf(found?.path ?? '')).toBe(shapeOf(endpoint.path))
     const operation = found?.operation
-    expect(operation).toMatchObject({ summary: endpoint.summary, description: endpoint.description })
+    const { summary, description, topic } = endpoint
+    expect(operation).toMatchObject({ summary, description, tags: [topic] })
     const answers = [endpoint.success, ...(endpoint.otherAnswers ?? [])]
     expect(Object.keys(operation?.responses ?? {})).toEqual(
       expect.arrayContaining(answers.map(({ status }) => String(status))),
@@ -80,6 +81,11 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
     expect(shapes).toEqual([...new Set(shapes)])
   })
 
+  it('has no two operations that a list of them cannot tell apart', () => {
+    const summaries = operationsOf(documentOf(name)).map(({ operation }) => operation.summary)
+    expect(summaries).toEqual([...new Set(summaries)])
+  })
+
   it('names and describes every operation, its parameters and its answers', () => {
     const document = documentOf(name)
     for (const { where, path, operation } of operationsOf(document)) {
@@ -88,6 +94,8 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
       expect(operation.description.length, where).toBeGreaterThan(5)
       const parameters = operation.parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
       expect(parameters, where).toEqual([...new Set(parameters)])
+      for (const { schema } of operation.parameters)
+        expect(schema, where).toMatchObject({ description: expect.stringMatching(/.{6}/) })
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
       const declared = operation.parameters.filter((parameter) => parameter.in === 'path')
       expect(declared.map((parameter) => parameter.name).sort(), where).toEqual(inPath.sort())
