@@ -39,14 +39,11 @@ import { BulkWorker, type WorkerDeps } from './worker.js'
 
 /** What the room needs. */
 export interface BulkDeps extends Omit<WorkerDeps, 'fences'> {
-  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. Default 15 minutes. */
-  readonly deliveryTimeoutMs?: number
-  /** How long ended actions are kept. Default 7 days. */
-  readonly retentionMs?: number
+  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. */
+  readonly deliveryTimeoutMs: number
+  /** How long ended actions are kept. */
+  readonly retentionMs: number
 }
-
-const DEFAULT_DELIVERY_TIMEOUT_MS = 900_000
-const DEFAULT_RETENTION_MS = 7 * 86_400_000
 
 /**
  * The room: a service and its HTTP operations. It starts after the queue and stops before the listener, whose callers
@@ -62,17 +59,17 @@ export interface Bulk extends Service {
 
 /** Builds the room. */
 export function createBulk(deps: BulkDeps): Bulk {
-  const { store, clock, logger, deliveryTimeoutMs = DEFAULT_DELIVERY_TIMEOUT_MS } = deps
+  const { store, clock, logger } = deps
   const fences = new Fences()
   const worker = new BulkWorker({ ...deps, fences })
   const retention = new Retention({
     name: 'bulk actions',
     clock,
     logger,
-    keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
+    keepMs: deps.retentionMs,
     sweep: (step) => store.run(operations.bulk.sweepActions, step),
   })
-  const rooms = { ...deps, worker, fences, deliveryTimeoutMs }
+  const rooms = { ...deps, worker, fences }
   const routes = bulkRoutes(rooms)
   return {
     name: 'bulk',

@@ -46,18 +46,16 @@ export interface QueueDeps {
   readonly responseKeepBytes: number
   /** How long `stop` waits for requests in flight. */
   readonly shutdownGraceMs: number
-  /** How long finished messages are kept for the logs, and dead letters in their queue. Default 7 days. */
-  readonly retentionMs?: number
-  /** Of finished messages, their logs and dead letters the newest are kept, up to this much. Default 4 GiB. */
-  readonly retentionBytes?: number
+  /** How long finished messages are kept for the logs, and dead letters in their queue. */
+  readonly retentionMs: number
+  /** Of finished messages, their logs and dead letters the newest are kept, up to this much. */
+  readonly retentionBytes: number
   /** Which destinations may be contacted; default everything. */
   readonly deliveryTargets?: TargetPolicy
   /** Sent as `Upstash-Region` with every delivery. Default `US-EAST-1`. */
   readonly region?: string
 }
 
-const DEFAULT_RETENTION_MS = 7 * 86_400_000
-const DEFAULT_RETENTION_BYTES = 4 * 2 ** 30
 const DEFAULT_REGION = 'US-EAST-1'
 
 const ROUTES = [
@@ -115,7 +113,7 @@ class StoredQueue implements Queue {
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, offer })
     const budget = new ByteBudget({
-      keepBytes: deps.retentionBytes ?? DEFAULT_RETENTION_BYTES,
+      keepBytes: deps.retentionBytes,
       measure: (step) => store.run(operations.messagesTrim.measure, step),
       trim: (step) => store.run(operations.messagesTrim.trim, step),
     })
@@ -123,7 +121,7 @@ class StoredQueue implements Queue {
       name: 'messages',
       clock,
       logger,
-      keepMs: deps.retentionMs ?? DEFAULT_RETENTION_MS,
+      keepMs: deps.retentionMs,
       sweep: (step) => this.#sweep(store, step),
       afterwards: (goesOn) => budget.enforce(goesOn),
     })

@@ -3,7 +3,7 @@ import { atCleanup } from '../../test/support/cleanup.js'
 import { waitFor } from '../../test/support/wait-for.js'
 import { newId } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { startQueue } from '../queue/testing/harness.js'
+import { ROOMY, startQueue } from '../queue/testing/harness.js'
 import { operations } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { silentLogger } from '../telemetry/index.js'
@@ -25,7 +25,7 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
       accountId,
       extend: (queue) => {
         workflow = createWorkflow({
-          ...{ store, queue, clock, logger: silentLogger, deliveryTimeoutMs: 1_000, publicUrl: 'http://127.0.0.1' },
+          ...{ ...ROOMY, store, queue, clock, logger: silentLogger, publicUrl: 'http://127.0.0.1' },
           accountOfUser: () => undefined,
           // A run below takes more than 10,000 bytes.
           retentionBytes: 35_000,

@@ -27,18 +27,15 @@ export interface WorkflowDeps {
   readonly accountOfUser: (userId: string) => string | undefined
   /** Where users reach the service. */
   readonly publicUrl: string
-  /** How long ended runs are kept for the logs. Default 7 days. */
-  readonly retentionMs?: number
-  /** Of ended runs with their logs and dead letters the newest are kept, up to this much. Default 4 GiB. */
-  readonly retentionBytes?: number
+  /** How long ended runs are kept for the logs. */
+  readonly retentionMs: number
+  /** Of ended runs with their logs and dead letters the newest are kept, up to this much. */
+  readonly retentionBytes: number
   /** A request to the service that is larger is refused. Default 16 MiB. */
   readonly queueBodyLimitBytes?: number
   /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
-
-const DEFAULT_RETENTION_MS = 7 * 86_400_000
-const DEFAULT_RETENTION_BYTES = 4 * 2 ** 30
 
 /** Workflow runs as the composition root sees them. As a service it deletes old runs; deliveries are the queue's. */
 export interface Workflow extends Service {
@@ -77,7 +74,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
 
 function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
   const budget = new ByteBudget({
-    keepBytes: retentionBytes ?? DEFAULT_RETENTION_BYTES,
+    keepBytes: retentionBytes,
     measure: (step) => store.run(operations.runs.measureRuns, step),
     trim: (step) => store.run(operations.runs.trimRuns, step),
   })
@@ -85,7 +82,7 @@ function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: Work
     name: 'runs',
     clock,
     logger,
-    keepMs: retentionMs ?? DEFAULT_RETENTION_MS,
+    keepMs: retentionMs,
     sweep: (step) => store.run(operations.runs.sweepRuns, step),
     afterwards: (goesOn) => budget.enforce(goesOn),
   })

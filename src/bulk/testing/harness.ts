@@ -2,6 +2,7 @@ import { afterAll } from 'vitest'
 import { type Clock, systemClock } from '../../base/index.js'
 import { type Authenticator, HttpServer } from '../../http/index.js'
 import type { DropSelector } from '../../queue/index.js'
+import { ROOMY } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import type { CancelAnswer } from '../answers.js'
@@ -49,7 +50,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
     offer: () => undefined,
     refuseForbidden: () => undefined,
   }
-  const bulk = createBulk({ store, queue, clock, logger: silentLogger })
+  const bulk = createBulk({ store, queue, clock, logger: silentLogger, ...ROOMY })
   const server = new HttpServer({
     service: 'queue',
     host: '127.0.0.1',

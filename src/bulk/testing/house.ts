@@ -1,5 +1,5 @@
 import { systemClock } from '../../base/index.js'
-import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../../queue/testing/harness.js'
+import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createWorkflow } from '../../workflow/index.js'
@@ -22,7 +22,7 @@ export async function startHouse(
     ...options,
     store,
     extend: (queue) => {
-      const shared = { store, queue, clock: systemClock, logger: silentLogger, deliveryTimeoutMs: 900_000 }
+      const shared = { store, queue, clock: systemClock, logger: silentLogger, ...ROOMY }
       const workflow = createWorkflow({ ...shared, accountOfUser: () => undefined, publicUrl: 'http://127.0.0.1' })
       bulk = createBulk(shared)
       workflow.guard(bulk.gate)

@@ -62,6 +62,9 @@ function authenticator(token: string, accountId: string): Authenticator {
   return { basic: () => undefined, bearer: (given, ip) => (given === token ? caller(ip) : undefined) }
 }
 
+/** Limits of the queue and of what is built on it that no test meets unless it sets narrower ones. */
+export const ROOMY = { deliveryTimeoutMs: 900_000, retentionMs: 7 * 86_400_000, retentionBytes: 4 * 2 ** 30 } as const
+
 /** Starts a queue with its listener on a free port of 127.0.0.1. */
 export async function startQueue(options: QueueUnderTestOptions): Promise<QueueUnderTest> {
   const { extend, accountId = 'acc_test', ...deps } = options
@@ -71,7 +74,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     logger: silentLogger,
     keys,
     deliveryConcurrency: 100,
-    deliveryTimeoutMs: 900_000,
+    ...ROOMY,
     responseKeepBytes: 2 ** 20,
     shutdownGraceMs: 2_000,
     ...deps,

@@ -13,7 +13,7 @@ import { Client as QueueClient, Receiver } from '@upstash/qstash'
 import { Client, serve, type WorkflowContext, type WorkflowServeOptions } from '@upstash/workflow'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
-import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../../queue/testing/harness.js'
+import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingStep } from '../../store/operations/runs.js'
 import { silentLogger } from '../../telemetry/index.js'
@@ -64,7 +64,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         queue,
         clock: options.clock ?? systemClock,
         logger: silentLogger,
-        deliveryTimeoutMs: 900_000,
+        ...ROOMY,
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),
         publicUrl: 'http://127.0.0.1',
         ...(inlineLimitBytes !== undefined && { inlineLimitBytes }),
