@@ -2,7 +2,7 @@
  * DBOS on the PostgreSQL server of `POSTGRES_URL`, as a process of its own. It is a library, so the load is in the
  * process too, which saves it the HTTP requests of the others. Says `ready`, then answers
  * `{kind: 'measure', runs, atATime}` with the milliseconds of each run and of all, and
- * `{kind: 'cancel', count}` with the milliseconds that cancelling so many unfinished workflows by id took.
+ * `{kind: 'cancel', count}` with the milliseconds that canceling so many unfinished workflows by id took.
  */
 import { DBOS, DBOSClient } from '@dbos-inc/dbos-sdk'
 import pg from 'pg'

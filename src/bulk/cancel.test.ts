@@ -240,7 +240,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const before = await pendingMessages(store)
     expect(await service.cancel(account, { workflowRunIds: [cancelledParent] })).toEqual({ cancelled: 1 })
     expect(await service.cancel(account, { workflowUrl: 'https://child' })).toEqual({ cancelled: 2 })
-    // Gone: one delivery of the cancelled parent and of each child. New: what tells the other parent.
+    // Gone: one delivery of the canceled parent and of each child. New: what tells the other parent.
     expect(await pendingMessages(store)).toBe(before - 3 + 1)
   })
 })

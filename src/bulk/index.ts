@@ -24,8 +24,8 @@
  *
  * Promises: an action that was stored is finished unless somebody aborts it, whatever is killed and whoever
  * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its
- * cancellation; nothing of a cancelled run is delivered after the answer; nothing is done for an action after the answer
- * to its pause or abort. This room never decides what cancelling or resuming a run means: that is the workflow room's.
+ * cancellation; nothing of a canceled run is delivered after the answer; nothing is done for an action after the answer
+ * to its pause or abort. This room never decides what canceling or resuming a run means: that is the workflow room's.
  */
 import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'

@@ -98,12 +98,12 @@ export const Outcome = Type.Enum([
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
 
 const CancelAnswer = Type.Object({
-  cancelled: count('Runs that this request moved to cancelled.'),
-  failed: Type.Optional(count('Selected runs that exist and could not be cancelled; absent when there are none.')),
+  cancelled: count('Runs that this request canceled.'),
+  failed: Type.Optional(count('Selected runs that exist and could not be canceled; absent when there are none.')),
   errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 of them; absent when there are none.' })),
   actionId: Type.Optional(Type.String({ description: 'With `report`, and when the action was aborted.' })),
   outcomes: Type.Optional(
-    Type.Object({ cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
+    Type.Object({ cancelled: count('Canceled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
   ),
   matched: Type.Optional(count('With `dryRun`: how many runs the selector matches.')),
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
@@ -149,7 +149,7 @@ export const BulkAction = Type.Object({
   createdBy: Type.String({ description: 'E-mail of the account.' }),
   matched: count('Items in the fixed set.'),
   done: count('Items that have their outcome.'),
-  cancelled: Type.Optional(count('Items cancelled so far; absent for other kinds.')),
+  cancelled: Type.Optional(count('Items canceled so far; absent for other kinds.')),
   failed: count('Selected items that exist and that it could not be done to.'),
   outcomes: OutcomeCounts,
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
@@ -183,7 +183,7 @@ export const cancelWorkflowRuns = endpoint({
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
   parsedBy: 'handler',
-  success: { status: 200, description: 'How many runs were cancelled.', body: CancelAnswer },
+  success: { status: 200, description: 'How many runs were canceled.', body: CancelAnswer },
   otherAnswers: [
     {
       status: 202,

@@ -252,7 +252,7 @@ export const RunLog = Type.Object({
   canceledBy: Type.Optional(
     Type.Object(
       { actionId: Type.String(), actor: Type.String(), reason: optionalText },
-      { description: 'The bulk action that cancelled the run, while that is kept: who, and why if they said so.' },
+      { description: 'The bulk action that canceled the run, while that is kept: who, and why if they said so.' },
     ),
   ),
   because: Type.Optional(

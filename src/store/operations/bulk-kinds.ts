@@ -76,7 +76,7 @@ const gone = (): Decided => 'alreadyFinished'
 
 /**
  * Cancels the runs of a part. A run that has ended in the meantime is told from one that this very transaction
- * cancelled, so of two actions that hold the same run only one counts it.
+ * canceled, so of two actions that hold the same run only one counts it.
  */
 export const cancelRunsPart = decides('bulk.cancelPart', function* (seqs, action, part: ChunkPart): Transaction<Done> {
   const { canceled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })

@@ -47,7 +47,7 @@ export interface BulkActionsTable {
   succeeded: number
   /** Had ended, or left the dead letters, in another way. */
   already_finished: number
-  /** Had been cancelled by somebody else before. */
+  /** Had been canceled by somebody else before. */
   already_cancelled: number
   not_found: number
   failed: number

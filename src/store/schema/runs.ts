@@ -48,7 +48,7 @@ export interface RunsTable {
   failure_state: FailureState | null
   /** `<finished_at>-<message seq>` while a failed run is in the dead letter queue. */
   dlq_id: string | null
-  /** The bulk action that cancelled it, as `bulk_actions.seq`; NULL also when the run was cancelled alone. */
+  /** The bulk action that canceled it, as `bulk_actions.seq`; NULL also when the run was canceled alone. */
   canceled_by: number | null
   /** The run that invoked this one, and JSON of how to tell it of the end. */
   parent_seq: number | null

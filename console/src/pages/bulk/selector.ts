@@ -10,7 +10,7 @@ export interface Choice {
   /** Absent: `cancelRuns`. */
   readonly kind?: Kind
   readonly url?: string
-  /** The URL is the whole one, not its beginning. Only for cancelling runs; everything else takes whole ones. */
+  /** The URL is the whole one, not its beginning. Only for canceling runs; everything else takes whole ones. */
   readonly exact?: true
   readonly label?: string
   readonly host?: string
@@ -92,7 +92,7 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   })
 }
 
-/** Times are single, all else lists; only cancelling runs takes a text as it is. */
+/** Times are single, all else lists; only canceling runs takes a text as it is. */
 function asTaken(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
   const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
