@@ -22,7 +22,11 @@ function database() {
 }
 
 /** A writer without a background: nothing has to wait. */
-const alone = (fold: () => void = () => {}): FoldingWriter => ({ hold: (held) => held(), fold })
+const alone = (fold: () => void = () => {}): FoldingWriter => ({
+  hold: (held) => held(),
+  fold,
+  lend: ({ port }) => port.close(),
+})
 
 it('tells how long a log is in its present life, also when the file remembers a longer one', () => {
   const { path, db, write } = database()
@@ -73,6 +77,7 @@ it('has a full log begin anew although something is added to it all the time', a
       db.pragma('wal_checkpoint(PASSIVE)')
       pages = 400
     },
+    lend: ({ port }) => port.close(),
   })
   await waitFor(
     () => {

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import type { Worker } from 'node:worker_threads'
+import { MessageChannel, type Worker } from 'node:worker_threads'
 import { systemClock, type Timer } from '../../base/index.js'
 import { type LogLength, logLength } from './log-length.js'
+import { type CheckpointLink, setGone, sharedMemory } from './paced-checkpoints.js'
 import { startScript } from './start-thread.js'
 
 /** Many writes cost one look at the log. */
@@ -30,6 +31,8 @@ export interface FoldingWriter {
   hold(held: () => void): void
   /** Folds what is left, which is little now. */
   fold(): void
+  /** May ask the thread for small checkpoints by itself from now on. */
+  lend(link: CheckpointLink): void
 }
 
 /**
@@ -41,12 +44,16 @@ export interface FoldingWriter {
  * So when it is long, the background of the writer has to wait for a moment, in which next to nothing is added; and the
  * writer itself folds that. It does all of it itself only when the log has become very long all the same; so nothing
  * depends on this one.
+ *
+ * While the writer works on its background, it asks the thread by itself, more often and for less: `PacedCheckpoints`.
  */
 export class Checkpointer {
   readonly #path: string
   readonly #writer: FoldingWriter
   #state: State = { kind: 'none' }
   #look: Timer | undefined
+  /** Of the present thread. */
+  #shared = sharedMemory()
   /** As long as the log was when it was folded last. */
   #folded: LogLength = { life: '', frames: 0 }
 
@@ -89,9 +96,14 @@ export class Checkpointer {
       return this.#state.worker
     }
     const script = new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url)
-    const worker = startScript(script, [], { path: this.#path })
+    const { port1, port2 } = new MessageChannel()
+    const shared = sharedMemory()
+    const worker = startScript(script, [], { path: this.#path, link: { port: port1, shared } }, [port1])
+    this.#shared = shared
+    this.#writer.lend({ port: port2, shared })
     worker.on('message', () => this.#done(worker))
     worker.on('error', () => {
+      setGone(shared)
       if (this.#state.kind === 'emptying') this.#writer.fold()
       this.#state = { kind: 'over' }
     })
@@ -108,7 +120,7 @@ export class Checkpointer {
     }
     const end = systemClock.after(IDLE_MS, () => {
       this.#state = { kind: 'none' }
-      worker.postMessage('close')
+      this.#end(worker)
     })
     this.#state = { kind: 'idle', worker, end }
     this.notice()
@@ -122,7 +134,12 @@ export class Checkpointer {
     if (before.kind === 'none' || before.kind === 'over') return
     if (before.kind === 'idle') before.end.cancel()
     const ended = once(before.worker, 'exit')
-    before.worker.postMessage('close')
+    this.#end(before.worker)
     await ended
+  }
+
+  #end(worker: Worker): void {
+    setGone(this.#shared)
+    worker.postMessage('close')
   }
 }

@@ -3,6 +3,7 @@ import type { Worker } from 'node:worker_threads'
 import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { AnyOperation } from '../operation.js'
+import type { CheckpointLink } from './paced-checkpoints.js'
 import {
   type Call,
   type Failure,
@@ -116,6 +117,11 @@ export class Lane {
   /** Has the thread fold what is left of the log, before operations of the background go on. */
   fold(): void {
     if (this.#state.kind === 'open') this.#tell({ kind: 'fold' })
+  }
+
+  /** Gives the thread the way to a checkpoint thread. */
+  lend(link: CheckpointLink): void {
+    if (this.#state.kind === 'open') this.#worker.postMessage({ kind: 'lend', link } satisfies ToThread, [link.port])
   }
 
   #send(): void {

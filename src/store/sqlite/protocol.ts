@@ -1,5 +1,6 @@
 import { codeOf } from '../../base/index.js'
 import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors.js'
+import type { CheckpointLink } from './paced-checkpoints.js'
 
 /** What a store thread is started with. */
 export interface ThreadSettings {
@@ -46,13 +47,14 @@ export const LARGEST_BATCH = 1_000
 
 /**
  * What a store thread is told. After `hold` no operation of the background begins, and once the last one is committed the
- * thread says so; `fold` has it fold what is left of the log, and lets them go on. `close` is the last message; what came
- * before is finished first.
+ * thread says so; `fold` has it fold what is left of the log, and lets them go on. `lend` gives it the way to a checkpoint
+ * thread, in place of an earlier one. `close` is the last message; what came before is finished first.
  */
 export type ToThread =
   | { readonly kind: 'run'; readonly calls: readonly Call[] }
   | { readonly kind: 'hold' }
   | { readonly kind: 'fold' }
+  | { readonly kind: 'lend'; readonly link: CheckpointLink }
   | { readonly kind: 'close' }
 
 /** SQLite's codes for a disk that has no room, or none for this user. */

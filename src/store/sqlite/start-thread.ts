@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { Worker } from 'node:worker_threads'
+import { type TransferListItem, Worker } from 'node:worker_threads'
 import type { ThreadSettings } from './protocol.js'
 
 /** Starts a store thread. */
@@ -12,10 +12,16 @@ export function startThread(settings: ThreadSettings): Worker {
 /**
  * Starts a thread: bundled code as it is; sources, in tests and while developing, put together first.
  * @param modules URLs of sources that are put together with it; bundled code takes none.
+ * @param transferList what of `workerData` is given away.
  */
-export function startScript(url: URL, modules: readonly string[], workerData: object): Worker {
-  if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData })
-  return new Worker(fromSources([...modules, url.href]), { workerData, eval: true })
+export function startScript(
+  url: URL,
+  modules: readonly string[],
+  workerData: object,
+  transferList: TransferListItem[] = [],
+): Worker {
+  if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData, transferList })
+  return new Worker(fromSources([...modules, url.href]), { workerData, transferList, eval: true })
 }
 
 const scripts = new Map<string, string>()

@@ -4,6 +4,7 @@ import '../operations/index.js'
 import { isBackground, operationNamed } from '../operation.js'
 import { readBatch, type Turn, writeBatch, writeShared } from './batch.js'
 import { SqliteEngine } from './engine.js'
+import { PacedCheckpoints } from './paced-checkpoints.js'
 import {
   type Answer,
   type Call,
@@ -56,6 +57,7 @@ const background: Call[] = []
  * what it waits for, the fold of the log, comes next.
  */
 let folding: 'none' | 'asked' | 'awaited' | 'next' = 'none'
+let checkpoints: PacedCheckpoints | undefined
 let isClosing = false
 
 /** Works until nothing is left to do, in turns of both kinds. */
@@ -99,6 +101,10 @@ function take(message: ToThread): void {
     case 'fold':
       folding = 'next'
       return
+    case 'lend':
+      checkpoints?.close()
+      checkpoints = new PacedCheckpoints(message.link)
+      return
     case 'close':
       folding = 'none'
       isClosing = true
@@ -132,12 +138,15 @@ function run(calls: readonly Call[]): void {
 
 function runShared(): void {
   const calls: Call[] = []
+  // Where the disk is slow, many small checkpoints would cost more than a large one.
+  if (open().commitMs < SLOW_COMMIT_MS) checkpoints?.beforeTransaction()
   answerCalls(calls, writeShared(open(), calls, turnsOfBackground()))
 }
 
 /**
  * Operations of the background one after the other, while nobody else comes, for a while. Whoever comes has waited for
- * the one that was running, and goes into the same commit instead of waiting for a second one.
+ * the one that was running, and goes into the same commit instead of waiting for a second one. The commit itself comes
+ * after the checkpoint that is under way, if there is one.
  */
 function* turnsOfBackground(): Generator<Turn> {
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
@@ -146,6 +155,9 @@ function* turnsOfBackground(): Generator<Turn> {
     yield { kind: 'bare', calls: background.splice(0, 1) }
     takeMessages(nextMessage())
   } while (isBackgroundDue() && urgent.length === 0 && performance.now() < until)
+  if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
+  checkpoints?.awaitEnd()
+  takeMessages(nextMessage())
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
 }
 
@@ -190,6 +202,7 @@ function say(message: FromThread): void {
 }
 
 function close(): void {
+  checkpoints?.close()
   engine?.close()
   port?.close()
 }
