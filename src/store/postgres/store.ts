@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription } from '../types.js'
@@ -38,7 +39,7 @@ class PostgresStore implements Store {
   readonly #pool: pg.Pool
   readonly #lock: NodeLock
   readonly #durability: string
-  readonly #running = new Set<Promise<unknown>>()
+  readonly #running = new TurnoverMap<Promise<unknown>, true>()
   #lastTurn: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | undefined
 
@@ -55,7 +56,7 @@ class PostgresStore implements Store {
     if (this.#closing) return Promise.reject(new HomeportError('starting', {}))
     // The body is the very operation that carries this type.
     const result = this.#run(operation as AnyOperation, args) as Promise<Result>
-    this.#running.add(result)
+    this.#running.set(result, true)
     const done = (): void => void this.#running.delete(result)
     result.then(done, done)
     return result
@@ -115,7 +116,7 @@ class PostgresStore implements Store {
 
   /** The pool drops those who wait for a connection when it ends, so everything asked for is finished first. */
   async #close(): Promise<void> {
-    await Promise.allSettled(this.#running)
+    await Promise.allSettled(this.#running.keys())
     await this.#pool.end()
     await this.#lock.release()
   }
