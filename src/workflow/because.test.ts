@@ -57,6 +57,11 @@ describe('why a run waits', () => {
     expect(say({ pending: failed, attempts: answered })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 500: no luck',
     ])
+    // What this server has refused to the SDK comes back as the JSON of the refusal.
+    const refused = [{ ...attempt, body: Buffer.from(JSON.stringify({ message: '{"error":"Send less."}' })) }]
+    expect(say({ pending: failed, attempts: refused })).toEqual([
+      'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503: Send less.',
+    ])
     const keyed = [message({ flow_key: 'k' })]
     expect(say({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',

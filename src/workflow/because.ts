@@ -1,9 +1,9 @@
 import { unreachable } from '../base/index.js'
 import { type FlowHold, storedHeaders } from '../queue/index.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
-import { asObject, parseJson } from './invoke.js'
 import { linkOf } from './sent-steps.js'
 import { type Subject, stepOfWait } from './subjects.js'
+import { thrownIn } from './thrown.js'
 
 /** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
 interface OfStep {
@@ -168,10 +168,9 @@ function retryReason(run: Standing, message: PendingStep): Cause {
 /** Characters of what an answer says of itself. */
 const LONGEST_ERROR = 200
 
-/** SDKs answer with what was thrown, as `message` of a JSON object. */
 function errorOf({ error, body }: PendingAttempt): { error?: string } {
-  const said = error ?? asObject(parseJson(body ?? new Uint8Array()))?.message
-  if (typeof said !== 'string' || said === '') return {}
+  const said = error ?? thrownIn(body)
+  if (said === undefined) return {}
   return { error: said.length > LONGEST_ERROR ? `${said.slice(0, LONGEST_ERROR)}…` : said }
 }
 

@@ -3,10 +3,10 @@ import type { RunLogPage, RunRow } from '../store/operations/runs.js'
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { storedFailure, storedLink } from './columns.js'
-import { asObject, parseJson } from './invoke.js'
 import { type AttemptError, attemptError, trim } from './log-attempts.js'
 import { type RunMaterial, type StepView, stepGroups } from './log-steps.js'
 import { abandonedBranches, subjectOf } from './subjects.js'
+import { thrownIn } from './thrown.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -180,11 +180,9 @@ function callingOf(messageId: string | undefined, { pending, attempts, trimTo }:
   return { ...(errors.length > 0 && { errors }), maxRetries: message.max_retries, nextDeliveryTime: message.next_at }
 }
 
-/** What the failing answer says: the message of an SDK's error, else the whole body. */
-function messageOf(failure: FailureRecord): string {
-  const text = fromBase64(failure.body)
-  const message = asObject(parseJson(Buffer.from(text)))?.message
-  return typeof message === 'string' ? message : text
+/** What the failing answer says: what the program has thrown, else the whole body. */
+function messageOf({ body }: FailureRecord): string {
+  return thrownIn(Buffer.from(body, 'base64')) ?? fromBase64(body)
 }
 
 function fromBase64(text: string): string {
