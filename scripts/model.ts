@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openStore, type Store } from '../src/store/index.js'
+import { CENSUS_MODULE } from '../src/workflow/testing/model/census.js'
 import { World } from '../src/workflow/testing/model/world.js'
 
 const { values: given } = parseArgs({
@@ -41,7 +42,7 @@ async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
   const onFailure = (error: Error): void => {
     throw error
   }
-  const store = await openStore({ location: 'sqlite', dataDir, onFailure })
+  const store = await openStore({ location: 'sqlite', dataDir, modules: [CENSUS_MODULE], onFailure })
   try {
     await work(store)
   } finally {

@@ -1,0 +1,179 @@
+import type { Clock } from '../../base/index.js'
+import { operations, type Store } from '../../store/index.js'
+import type { PendingRow } from '../../store/operations/messages.js'
+import { type DuePage, partOf } from '../../store/operations/messages-due.js'
+import { Backlog, type BacklogLimits } from '../engine/backlog.js'
+import type { Load } from '../engine/coverage.js'
+import { type Entry, LARGEST_HELD_BODY } from '../engine/entry.js'
+import { FlowControl } from '../engine/flow-control.js'
+import { PlainKind } from '../plain/kind.js'
+import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Settled } from '../types.js'
+
+/**
+ * The delivery engine with its real backlog, turns and flow control, taken step by step: whoever plays with it decides
+ * what happens next. Nothing happens by itself, and nothing is sent.
+ */
+
+/** Narrow, so that lanes are parked, hosts are full and memory is short all the time. */
+const LIMITS: BacklogLimits = {
+  windowMs: 600_000,
+  loadLimit: 6,
+  mostOfHost: 8,
+  flowLoadLimit: 2,
+  mostOfFlow: 4,
+  capacity: 24,
+  turns: { most: 8, mostOfAccount: 7, mostOfHost: 5, slowAfterMs: 2_000, mostSlow: 10, mostSlowBytes: 2 ** 20 },
+}
+
+/**
+ * A request under way: `open` until its destination has answered, `answered` until the engine knows, `over` until its
+ * outcome is committed.
+ */
+export interface Flight {
+  readonly entry: Entry
+  readonly message: PendingMessage
+  readonly outbound: Outbound
+  state: 'open' | 'answered' | 'over'
+}
+
+/** What the simulated engine works with. */
+export interface SimulatedEngineDeps {
+  readonly store: Store
+  readonly accountId: string
+  readonly clock: Clock
+  /** Besides plain messages. */
+  readonly kinds: readonly MessageKind[]
+  /** Whether a load that has been read is taken in now, or after something else. */
+  readonly takesLoadIn: () => boolean
+}
+
+/** One life of the engine. */
+export class SimulatedEngine {
+  readonly flow = new FlowControl()
+  readonly #deps: SimulatedEngineDeps
+  readonly #backlog = new Backlog(LIMITS, this.flow)
+  readonly #flights = new Set<Flight>()
+  #loading: { readonly load: Load; readonly page: DuePage } | undefined
+
+  constructor(deps: SimulatedEngineDeps) {
+    this.#deps = { ...deps, kinds: [new PlainKind(deps), ...deps.kinds] }
+  }
+
+  /** Reads the keys of flow control. */
+  async start(): Promise<void> {
+    for (const key of await this.#deps.store.run(operations.flowKeys.everything, {})) this.flow.set(key)
+  }
+
+  get flights(): readonly Flight[] {
+    return [...this.#flights]
+  }
+
+  /** As `Engine.offer`. */
+  offer(rows: readonly PendingRow[]): void {
+    for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
+    const free = rows.filter((row) => !row.held)
+    this.#backlog.offer(free, this.#deps.clock.now())
+  }
+
+  /** As `Engine.drop`. Answers the requests that are aborted by it; their destinations may have them all the same. */
+  drop(which: DropSelector): readonly Flight[] {
+    const dropped = new Set(this.#backlog.drop(which))
+    const aborted = this.flights.filter(({ entry, state }) => dropped.has(entry) && state !== 'over')
+    for (const flight of aborted) {
+      this.#flights.delete(flight)
+      this.#backlog.answered(flight.entry)
+      this.#backlog.release(flight.entry)
+    }
+    return aborted
+  }
+
+  /** Makes due what is due, and loads what is to be loaded. */
+  async pump(): Promise<void> {
+    const now = this.#deps.clock.now()
+    if (this.#loading && this.#deps.takesLoadIn()) {
+      this.#backlog.loaded(this.#loading.load, this.#loading.page, now)
+      this.#loading = undefined
+    }
+    this.#backlog.advance(now)
+    const load = this.#backlog.nextLoad(now)
+    if (load) this.#loading = { load, page: await this.#read(load) }
+  }
+
+  /** Begins the next request, if one may go out; `undefined` also when a message has nothing to send any more. */
+  async send(): Promise<Flight | undefined> {
+    const entry = this.#backlog.take(this.#deps.clock.now())
+    if (!entry) return undefined
+    const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
+    const outbound = message && (await this.#kindOf(message).prepare(message))
+    if (message && outbound) {
+      const flight: Flight = { entry, message, outbound, state: 'open' }
+      this.#flights.add(flight)
+      return flight
+    }
+    this.#backlog.answered(entry)
+    this.#backlog.release(entry)
+    return undefined
+  }
+
+  /** The request is over; its outcome is not committed yet. */
+  over(flight: Flight): void {
+    flight.state = 'over'
+    this.#backlog.answered(flight.entry)
+  }
+
+  /** Commits an outcome. What follows is up to the caller, but for the message itself. */
+  async settle(flight: Flight, outcome: AttemptOutcome): Promise<Settled> {
+    this.#flights.delete(flight)
+    const settled = await this.#kindOf(flight.message).settle(flight.message, outcome)
+    if (settled.again && flight.entry.state !== 'dropped')
+      this.#backlog.again(flight.entry, settled.again, this.#deps.clock.now())
+    else this.#backlog.release(flight.entry)
+    return settled
+  }
+
+  /** Whether nothing is in memory or under way. */
+  get isEmpty(): boolean {
+    return this.#flights.size === 0 && this.#backlog.size === 0 && this.#loading === undefined
+  }
+
+  /** When something may happen by time alone. */
+  get wakeAt(): number {
+    return this.#loading ? this.#deps.clock.now() : this.#backlog.wakeAt(this.#deps.clock.now())
+  }
+
+  #kindOf({ kind }: PendingMessage): MessageKind {
+    const found = this.#deps.kinds.find(({ name }) => name === kind)
+    if (!found) throw new Error(`nothing is registered for messages of kind ${kind}`)
+    return found
+  }
+
+  async #whole({ message, seq }: Entry): Promise<PendingMessage | undefined> {
+    const row = await this.#deps.store.run(operations.messages.body, { seq })
+    return row && { ...message, body: row.body ?? undefined }
+  }
+
+  async #read(load: Load): Promise<DuePage> {
+    const page = await this.#page(load)
+    return { ...page, rows: page.rows.filter((row) => row.account_id === this.#deps.accountId) }
+  }
+
+  #page(load: Load): Promise<DuePage> {
+    const { ofAccount, ofAll, ofFlow, ofHost } = operations.messagesDue
+    const { store } = this.#deps
+    const { after, until, limit } = load
+    const range = { after, until, limit, largestBody: LARGEST_HELD_BODY }
+    switch (load.kind) {
+      case 'all':
+        return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })
+      case 'account':
+        return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
+      case 'lane': {
+        const { accountId } = load
+        const part = partOf(load.lane, accountId)
+        return 'host' in part
+          ? store.run(ofHost, { ...range, accountId, ...part })
+          : store.run(ofFlow, { ...range, accountId, ...part })
+      }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { operations, type Store } from '../../../store/index.js'
+import { all, only, read, type Transaction } from '../../../store/operation.js'
+import { query } from '../../../store/query.js'
+import type { Tables } from '../../../store/schema/index.js'
+import type { MessageState } from '../../../store/schema/messages.js'
+
+/** What there is in the tables of runs and messages, and what retention leaves of it. */
+
+/** Give it to whoever opens the store of a world: its threads have to know the operations of this file. */
+export const CENSUS_MODULE = import.meta.url
+
+const TABLES = [
+  ...(['runs', 'steps', 'run_waits', 'run_events', 'run_remains', 'run_attempts'] as const),
+  ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
+  ...(['bulk_actions', 'bulk_chunks'] as const),
+] as const satisfies readonly (keyof Tables)[]
+
+const counts = TABLES.map(
+  (table) =>
+    [
+      table,
+      query<object, { rows: number }>(({ db }) =>
+        db.selectFrom(table).select((q) => q.fn.countAll<number>().as('rows')),
+      ),
+    ] as const,
+)
+
+/** How many rows each table of runs and messages has, of all accounts. */
+const countRows = read('model.countRows', function* (_: object): Transaction<[string, number][]> {
+  const found: [string, number][] = []
+  for (const [table, count] of counts) found.push([table, (yield* only(count, {})).rows])
+  return found
+})
+
+interface Unfinished {
+  readonly kind: string
+  readonly id: string
+}
+
+const unfinishedMessages = query<{ accountId: string }, Unfinished & { group_key: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['kind', 'message_id as id', 'group_key'])
+    .where('account_id', '=', p.accountId)
+    .where('finished_at', 'is', null),
+)
+const goingRuns = query<{ accountId: string }, { seq: number; run_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id'])
+    .where('account_id', '=', p.accountId)
+    .where('finished_at', 'is', null),
+)
+
+/** Everything of an account that has not ended: runs with their messages, and plain messages. */
+const unfinished = read('model.unfinished', function* (args: { accountId: string }): Transaction<string[]> {
+  const runs = yield* all(goingRuns, args)
+  const going = new Set(runs.map(({ seq }) => seq))
+  const messages = (yield* all(unfinishedMessages, args)).filter(
+    ({ group_key }) => group_key === null || going.has(group_key),
+  )
+  return [...runs.map(({ run_id }) => run_id), ...messages.map(({ id }) => id)].sort()
+})
+
+/** What waits of an account, in memory or not. */
+export interface Waiting {
+  readonly messages: number
+  /** The first time at which one of them is due; `Infinity` when all wait for their turns. */
+  readonly dueAt: number
+}
+
+const waitingOf = query<{ accountId: string }, { state: MessageState; next_at: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['state', 'next_at'])
+    .where('account_id', '=', p.accountId)
+    .where('finished_at', 'is', null),
+)
+const readWaiting = read('model.waiting', function* (args: { accountId: string }): Transaction<Waiting> {
+  const rows = yield* all(waitingOf, args)
+  const due = rows.filter(({ state }) => state === 'pending').map(({ next_at }) => next_at)
+  return { messages: rows.length, dueAt: Math.min(...due) }
+})
+
+/** What of an account has not been delivered. */
+export const waitingMessages = (store: Store, accountId: string): Promise<Waiting> =>
+  store.run(readWaiting, { accountId })
+
+const LIMIT = 50
+
+/** Deletes what ended before a time, as the three retentions do. */
+async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
+  const args = { finishedBefore, now, limit: LIMIT }
+  await store.run(operations.flowKeys.sweep, { before: finishedBefore })
+  for (const operation of [
+    operations.messagesRetention.sweep,
+    operations.runs.sweepRuns,
+    operations.bulk.sweepActions,
+  ]) {
+    let after: number | undefined = 0
+    while (after !== undefined) after = await store.run(operation, { ...args, after })
+  }
+}
+
+/**
+ * Deletes what has ended, and nothing else.
+ * @param upTo of the oldest runs, up to this `runs.seq`; of everything what ended some minutes ago, when it is absent.
+ */
+export async function retain(store: Store, accountId: string, upTo: number | undefined, now: number): Promise<void> {
+  const before = await store.run(unfinished, { accountId })
+  if (upTo === undefined) await sweep(store, now - 600_000, now)
+  else await store.run(operations.runs.trimRuns, { after: 0, upTo, limit: 1_000 })
+  const after = new Set(await store.run(unfinished, { accountId }))
+  const lost = before.filter((id) => !after.has(id))
+  if (lost.length > 0) throw new Error(`retention has deleted ${lost}, which had not ended`)
+}
+
+/** How many rows there are in each table. */
+export type Census = ReadonlyMap<string, number>
+
+/** What is left when everything that has ended is deleted. */
+export async function remains(store: Store): Promise<Census> {
+  await sweep(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+  return new Map(await store.run(countRows, {}))
+}
+
+/** When everything of a world has ended, nothing of it is left in any table. @param before what others had left behind. */
+export async function checkNothingLeft(store: Store, before: Census): Promise<void> {
+  const after = [...(await remains(store))]
+  const left = after.filter(([table, rows]) => rows > (before.get(table) ?? 0))
+  if (left.length > 0) throw new Error(`something is left for ever of ${left.map(([table]) => table)}`)
+}

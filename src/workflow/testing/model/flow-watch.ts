@@ -1,0 +1,127 @@
+import type { PendingMessage } from '../../../queue/index.js'
+import type { SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import { operations, type Store } from '../../../store/index.js'
+import type { FlowKeyChange } from '../../../store/operations/flow-keys.js'
+import type { Random } from './random.js'
+
+/** The settings of a trigger that names a key of flow control. */
+const KEYS = {
+  narrow: 'parallelism=2',
+  slow: 'rate=2, period=120s',
+} as const
+type Key = keyof typeof KEYS
+
+const PERIOD_MS = 120_000
+const RATE = 2
+const PARALLELISM = 2
+
+/** Nothing, or the settings that put a run under a key. */
+export function someFlow(random: Random): Record<string, string> {
+  const key = random.pick(['narrow', 'slow', undefined, undefined] as const)
+  return key ? { 'upstash-flow-control-key': key, 'upstash-flow-control-value': KEYS[key] } : {}
+}
+
+/** What the watch works with. */
+export interface FlowWatchDeps {
+  readonly store: Store
+  readonly accountId: string
+  readonly random: Random
+  readonly now: () => number
+  readonly engine: () => SimulatedEngine
+}
+
+/**
+ * Holds what is sent against the limits of its key: a paused key sends nothing, no more requests are open than it allows,
+ * none is counted that is not open, and none is begun beyond the rate.
+ */
+export class FlowWatch {
+  readonly #deps: FlowWatchDeps
+  readonly paused = new Set<string>()
+  #periodStart = Number.NEGATIVE_INFINITY
+  #begun = 0
+
+  constructor(deps: FlowWatchDeps) {
+    this.#deps = deps
+  }
+
+  /** A message is about to be sent. */
+  sent({ flowKey, messageId }: PendingMessage): void {
+    if (flowKey === undefined) return
+    if (this.paused.has(flowKey)) throw new Error(`${messageId} was delivered under ${flowKey}, which is paused`)
+    const open = this.#open(flowKey)
+    if (flowKey === 'narrow' && open > PARALLELISM) throw new Error(`${open} requests are open under ${flowKey}`)
+    if (flowKey === 'slow') this.#count()
+  }
+
+  #open(flowKey: string): number {
+    const flights = this.#deps.engine().flights
+    return flights.filter(({ message, state }) => message.flowKey === flowKey && state !== 'over').length
+  }
+
+  /** The engine says when the period has begun: with a call, perhaps one that then had nothing to send. */
+  #count(): void {
+    const { engine, accountId, now } = this.#deps
+    const { periodStart } = engine().flow.use(accountId, 'slow', now())
+    const isTooSoon = periodStart > this.#periodStart && periodStart < this.#periodStart + PERIOD_MS
+    if (isTooSoon) throw new Error(`a period of the rate began ${periodStart - this.#periodStart} ms after another`)
+    this.#begun = periodStart === this.#periodStart ? this.#begun + 1 : 1
+    this.#periodStart = periodStart
+    if (this.#begun > RATE) throw new Error(`${this.#begun} requests began in one period of the rate ${RATE}`)
+  }
+
+  /** Use is not durable: a new life of the engine begins a period of its own, and so does one whose clock was set back. */
+  forgetPeriod(): void {
+    this.#periodStart = Number.NEGATIVE_INFINITY
+  }
+
+  /** Places that are taken are those of requests under way, and of messages that are about to be sent. */
+  checkPlaces(): void {
+    const { engine, accountId, now } = this.#deps
+    for (const key of Object.keys(KEYS)) {
+      const { open } = engine().flow.use(accountId, key, now())
+      const least = this.#open(key)
+      if (open < least) throw new Error(`${key} counts ${open} open requests, and there are ${least}`)
+    }
+  }
+
+  /** With nothing to send and nothing under way, every place has been given back. */
+  checkEmpty(): void {
+    const { engine, accountId, now } = this.#deps
+    for (const key of Object.keys(KEYS)) {
+      const { open } = engine().flow.use(accountId, key, now())
+      if (open !== 0) throw new Error(`${key} counts ${open} open requests, and there is none`)
+    }
+  }
+
+  /** Pauses some key, lets it go on, or ends its period. */
+  async change(): Promise<void> {
+    const { random } = this.#deps
+    const key = random.pick(Object.keys(KEYS) as Key[]) ?? 'narrow'
+    if (random.chance(0.3)) return this.#reset(key)
+    return this.#set(key, this.paused.has(key) ? 0 : 1)
+  }
+
+  /** Lets every key go on. */
+  async resumeAll(): Promise<void> {
+    for (const key of this.paused) await this.#set(key as Key, 0)
+  }
+
+  async #reset(key: Key): Promise<void> {
+    if (!(await this.#modify(key, {}))) return
+    this.#deps.engine().flow.resetRate(this.#deps.accountId, key)
+    if (key === 'slow') this.#periodStart = Number.NEGATIVE_INFINITY
+  }
+
+  async #set(key: Key, paused: 0 | 1): Promise<void> {
+    if (!(await this.#modify(key, { paused }))) return
+    if (paused === 1) this.paused.add(key)
+    else this.paused.delete(key)
+  }
+
+  async #modify(key: Key, change: FlowKeyChange): Promise<boolean> {
+    const { store, accountId, engine, now } = this.#deps
+    const row = await store.run(operations.flowKeys.modify, { accountId, key, change, create: false, at: now() })
+    if (row) engine().flow.set(row)
+    return row !== undefined
+  }
+}

@@ -1,0 +1,182 @@
+import { newId } from '../../../base/index.js'
+import { draftMessage, type PendingMessage } from '../../../queue/index.js'
+import { operations, type Store } from '../../../store/index.js'
+import type { PendingRow } from '../../../store/operations/messages.js'
+import { FIRST_DUE } from '../../../store/operations/messages-cancel.js'
+import { ANY_MESSAGE } from '../../../store/operations/messages-filter.js'
+import type { PublishEntry } from '../../../store/operations/messages-publish.js'
+import { offersOf } from '../../../store/operations/queue-turns.js'
+import { someFlow } from './flow-watch.js'
+import { json, type Payload, PROGRAM_URL } from './items.js'
+import { randomProgram } from './program.js'
+import type { Random } from './random.js'
+
+/** Each queue has this parallelism at first. */
+const QUEUES = ['first', 'second'] as const
+const FIRE_EVERY_MS = 20_000
+const FIRES = 3
+const LIMITS = { timeoutMs: 900_000 }
+/** Programs of schedules do not invoke others. */
+const DEEP = 3
+
+/** What plain messages are made with. */
+export interface PlainDeps {
+  readonly store: Store
+  readonly accountId: string
+  readonly random: Random
+  readonly now: () => number
+  readonly offer: (rows: readonly PendingRow[]) => void
+  readonly drop: (seqs: readonly number[]) => void
+}
+
+interface Schedule {
+  readonly scheduleId: string
+  dueAt: number
+  left: number
+}
+
+/** Messages of queues with their turns, and schedules that start runs, beside the runs of a world. */
+export class PlainTraffic {
+  readonly #deps: PlainDeps
+  readonly #canceled = new Set<number>()
+  readonly #limits = new Map<string, number>(QUEUES.map((name) => [name, 1]))
+  readonly #paused = new Set<string>()
+  #schedules: Schedule[] = []
+  readonly #made: string[] = []
+
+  constructor(deps: PlainDeps) {
+    this.#deps = deps
+  }
+
+  /** A message is about to be sent; `turns`: those of its queue that are under way, its own included. */
+  sent(message: PendingMessage, turns: ReadonlySet<number>): void {
+    if (this.#canceled.has(message.seq)) throw new Error(`${message.messageId} was canceled, and was delivered`)
+    const most = this.#limits.get(message.queue ?? '')
+    if (most !== undefined && turns.size > most)
+      throw new Error(`${turns.size} messages of ${message.queue} are under way, which has ${most} turns`)
+  }
+
+  /** Publishes to a queue. */
+  async publish(): Promise<void> {
+    const { random } = this.#deps
+    const queue = random.pick(QUEUES) ?? 'first'
+    const callback: Record<string, string> = random.chance(0.3)
+      ? { 'upstash-callback': 'http://callback.test/', 'upstash-callback-retries': '0' }
+      : {}
+    const headers = { 'upstash-retries': String(random.below(3)), ...callback, ...someFlow(random) }
+    await this.#publish([this.#draft({ destination: 'http://plain.test/', headers, body: json('x'), queue })])
+  }
+
+  /** Changes how many turns a queue has, or holds it up. */
+  async changeQueue(): Promise<void> {
+    const { store, random, accountId, now } = this.#deps
+    const name = random.pick(QUEUES) ?? 'first'
+    if (random.chance(0.5)) return this.#setPaused(name, this.#paused.has(name) ? 0 : 1)
+    const parallelism = 1 + random.below(3)
+    const paused = this.#paused.has(name) ? 1 : 0
+    // Turns that have begun go on; only their number never grows above the largest limit of the world.
+    this.#limits.set(name, Math.max(parallelism, this.#limits.get(name) ?? 1))
+    this.#deps.offer(await store.run(operations.queues.upsert, { accountId, name, parallelism, paused, now: now() }))
+  }
+
+  /** Lets every queue go on. */
+  async resumeAll(): Promise<void> {
+    for (const name of this.#paused) await this.#setPaused(name, 0)
+  }
+
+  async #setPaused(name: string, paused: 0 | 1): Promise<void> {
+    const { store, accountId, now } = this.#deps
+    const rows = await store.run(operations.queues.setPaused, { accountId, name, paused, now: now() })
+    if (!rows) return
+    if (paused === 1) this.#paused.add(name)
+    else this.#paused.delete(name)
+    this.#deps.offer(rows)
+  }
+
+  /** Makes a schedule that starts a run at each of a few times. */
+  async schedule(): Promise<void> {
+    const { store, random, accountId, now } = this.#deps
+    const [at, scheduleId] = [now(), newId('scd_', now())]
+    const payload: Payload = { program: randomProgram(random, DEEP), depth: DEEP }
+    const how = { cron: '* * * * *', destination: PROGRAM_URL, headers: '{}', body: json(payload), queue: null }
+    const row = { account_id: accountId, schedule_id: scheduleId, ...how, caller_ip: null, created_at: at }
+    await store.run(operations.schedules.put, { ...row, next_at: at + FIRE_EVERY_MS })
+    this.#made.push(scheduleId)
+    this.#schedules.push({ scheduleId, dueAt: at + FIRE_EVERY_MS, left: FIRES })
+  }
+
+  /** Fires what is due; now and then twice, as two lives of a server do that know nothing of each other. */
+  async fire(): Promise<void> {
+    const { random, now } = this.#deps
+    for (const schedule of this.#schedules) {
+      if (schedule.dueAt > now()) continue
+      const { scheduleId, dueAt } = schedule
+      const isLast = --schedule.left === 0
+      schedule.dueAt = Math.max(dueAt, now()) + FIRE_EVERY_MS
+      await this.#fireOnce(scheduleId, dueAt, isLast ? null : schedule.dueAt, 1)
+      if (random.chance(0.5)) await this.#fireOnce(scheduleId, dueAt, isLast ? null : schedule.dueAt, 0)
+    }
+    this.#schedules = this.#schedules.filter(({ left }) => left > 0)
+  }
+
+  async #fireOnce(scheduleId: string, dueAt: number, nextAt: number | null, expected: number): Promise<void> {
+    const { store, accountId, now } = this.#deps
+    const row = await store.run(operations.schedules.get, { accountId, scheduleId })
+    const item = { destination: PROGRAM_URL, headers: {}, body: row?.schedule.body ?? undefined }
+    const entries = [this.#draft(item, scheduleId)]
+    const fire = { accountId, scheduleId, dueAt, nextAt, now: now(), entries, error: null }
+    const offers = await store.run(operations.schedules.fire, fire)
+    if (offers.length !== expected) throw new Error(`${scheduleId} fired ${offers.length} times instead of ${expected}`)
+    this.#deps.offer(offers)
+  }
+
+  /** When the next fire is due; `Infinity` when there is none. */
+  get nextFireAt(): number {
+    return Math.min(...this.#schedules.map(({ dueAt }) => dueAt))
+  }
+
+  /** Deletes the queues, in which nothing is left, and the schedules, which have fired for the last time. */
+  async removeAll(): Promise<void> {
+    const { store, accountId } = this.#deps
+    for (const scheduleId of this.#made) await store.run(operations.schedules.remove, { accountId, scheduleId })
+    for (const name of QUEUES) {
+      if (!(await store.run(operations.queues.removeEmpty, { accountId, name })))
+        throw new Error(`${name} is not empty`)
+    }
+  }
+
+  /** Cancels some of what waits, in any state. */
+  async cancel(): Promise<void> {
+    const { store, random, now } = this.#deps
+    const waiting = (await this.#waiting()).filter(() => random.chance(0.2))
+    const { seqs, offers } = await store.run(operations.messagesCancel.cancel, { seqs: waiting, at: now() })
+    if (seqs.length !== waiting.length) throw new Error(`canceled ${seqs} instead of ${waiting}`)
+    for (const seq of seqs) this.#canceled.add(seq)
+    this.#deps.drop(seqs)
+    this.#deps.offer(offers)
+  }
+
+  async #waiting(): Promise<number[]> {
+    const { store, accountId } = this.#deps
+    const found: number[] = []
+    for (const state of ['held', 'pending'] as const) {
+      const selector = { accountId, kind: 'http', state, filter: ANY_MESSAGE, createdUpTo: Number.MAX_SAFE_INTEGER }
+      const page = { after: FIRST_DUE, limit: 1_000 }
+      const { places } = await store.run(operations.messagesCancel.selectPending, { ...selector, ...page })
+      found.push(...places.map(({ seq }) => seq))
+    }
+    return found
+  }
+
+  #draft(item: Parameters<typeof draftMessage>[0], scheduleId?: string): PublishEntry {
+    const { accountId, now } = this.#deps
+    const from = scheduleId === undefined ? {} : { scheduleId }
+    return draftMessage(item, { accountId, callerIp: null, now: now(), limits: LIMITS, ...from })
+  }
+
+  async #publish(entries: readonly PublishEntry[]): Promise<void> {
+    const published = await this.#deps.store.run(operations.messagesPublish.publish, { entries, now: this.#deps.now() })
+    const messages = entries.map(({ message }) => message)
+    this.#deps.offer(offersOf(messages, published))
+  }
+}
