@@ -17,7 +17,7 @@
  * control characters in it. Secrets are printed only where they are asked for (`env`, a new API key, `db create`, `db get`), and
  * never taken as arguments by any command but for the store's URL, whose documentation says so.
  */
-import { type Command, CommanderError } from 'commander'
+import { type Command, CommanderError, InvalidArgumentError } from 'commander'
 import { describeError } from './errors.js'
 import { DONE, type ExitCode, exitCodeOf, MISUSED } from './exit-codes.js'
 import { type Io, processIo } from './io.js'
@@ -41,7 +41,8 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
 }
 
 function endOf(error: unknown, io: Io): ExitCode {
-  // Commander has printed its own message already.
+  // Commander has printed its own message already, but not one that a command has thrown itself.
+  if (error instanceof InvalidArgumentError) io.err(`error: ${error.message}\n`)
   if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED
   io.err(`error: ${describeError(error)}\n`)
   return exitCodeOf(error)

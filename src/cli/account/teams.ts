@@ -60,13 +60,13 @@ const membersCommand = remote({
   },
 })
 
-const addCommand = remote<object, [string, string, string]>({
+const addCommand = remote<object, [string, string, (typeof GIVEN_ROLES)[number]]>({
   name: 'add',
   summary: 'add a member to a team',
-  args: [TEAM, EMAIL, ['<role>', GIVEN_ROLES.join(', ')]],
+  args: [TEAM, EMAIL, ['<role>', GIVEN_ROLES.join(', '), oneOf(GIVEN_ROLES)]],
   examples: ['homeport teams add 2f0a… ada@example.com dev'],
-  run: async ({ api, io, show }, _, team_id, member_email, role) => {
-    const body = { team_id, member_email, member_role: oneOf(GIVEN_ROLES)(role) }
+  run: async ({ api, io, show }, _, team_id, member_email, member_role) => {
+    const body = { team_id, member_email, member_role }
     const member = await api.call(addTeamMember, { body })
     show(member, () => membersTable(io, [member]))
   },

@@ -43,12 +43,12 @@ const abortCommand = remote<{ reason?: string }>({
   },
 })
 
-const rateCommand = remote<object, [string, string]>({
+const rateCommand = remote<object, [string, number]>({
   name: 'rate',
   summary: 'change how fast a bulk action may go, at once',
-  args: [ID, ['<items>', 'at most so many items a second; 0: no limit']],
+  args: [ID, ['<items>', 'at most so many items a second; 0: no limit', wholeNumber(0)]],
   run: async ({ api, io, show }, _, actionId, items) => {
-    const ratePerSecond = wholeNumber(0)(items) || null
+    const ratePerSecond = items || null
     const action = await api.call(changeBulkAction, { params: { actionId }, body: { ratePerSecond } })
     show(action, () => renderFacts(io, actionFacts(action)))
   },

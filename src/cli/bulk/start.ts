@@ -52,11 +52,11 @@ const startFlags = (command: Command): Command =>
     .option('--watch', 'follow it to its end', false)
 
 /** `homeport bulk start`. */
-export const startCommand = remote<StartOptions, [string, string[]]>({
+export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], string[]]>({
   name: 'start',
   summary: 'start a bulk action of any kind; the server goes on with it by itself',
   args: [
-    ['<kind>', BULK_KINDS.join(', ')],
+    ['<kind>', BULK_KINDS.join(', '), oneOf(BULK_KINDS)],
     ['[ids...]', 'ids of runs or messages to cancel, else of dead letters; else those that the filters select'],
   ],
   isDestructive: true,
@@ -66,8 +66,7 @@ export const startCommand = remote<StartOptions, [string, string[]]>({
     'homeport bulk start deleteDeadRuns --to 30d --dry-run',
     `homeport bulk start resumeRuns --selector '{"responseStatus": [503]}'`,
   ],
-  run: async (session, options, word, ids) => {
-    const kind = oneOf(BULK_KINDS)(word)
+  run: async (session, options, kind, ids) => {
     const body = { kind, selector: selectorOf(kind, options, ids), ...settingsOf(options) }
     const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
     const look = parsed(BulkLook, value)

@@ -46,13 +46,12 @@ const deleteBackupCommand = remote<object, [string, string]>({
   },
 })
 
-const dailyCommand = remote<object, [string, string]>({
+const dailyCommand = remote<object, [string, 'on' | 'off']>({
   name: 'daily',
   summary: 'switch the daily backup of a database on or off',
-  args: [DATABASE, ['<on|off>', 'what it is to be']],
+  args: [DATABASE, ['<on|off>', 'what it is to be', oneOf(['on', 'off'])]],
   examples: ['homeport db backups daily shop on'],
-  run: async ({ api, show }, _, wanted, state) => {
-    const word = oneOf(['on', 'off'])(state)
+  run: async ({ api, show }, _, wanted, word) => {
     const { database_id, database_name } = await databaseNamed(api, wanted)
     const answer = await setDaily(api, database_id, word === 'on')
     show(answer, () => `daily backups of ${database_name} are ${word}\n`)

@@ -36,16 +36,15 @@ export function switchCommand<
   readonly off: Switch<Params, Query, Body, Answer>
 }): CommandMaker {
   const { name, summary, on, off } = declared
-  return remote<object, [string, string]>({
+  return remote<object, [string, 'on' | 'off']>({
     name,
     summary,
-    args: [DATABASE, ['<on|off>', 'what it is to be']],
+    args: [DATABASE, ['<on|off>', 'what it is to be', oneOf(['on', 'off'])]],
     examples: [`homeport db ${name} shop on`],
     run: async (session, _, wanted, state) => {
-      const isOn = oneOf(['on', 'off'])(state) === 'on'
       const { database_id: id } = await databaseNamed(session.api, wanted)
       // Every switch of a database takes its id and nothing else.
-      await session.api.call(isOn ? on : off, { params: { id } as Static<Params> })
+      await session.api.call(state === 'on' ? on : off, { params: { id } as Static<Params> })
       await showChanged(session, id)
     },
   })

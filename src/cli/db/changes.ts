@@ -40,13 +40,12 @@ const renameCommand = remote<object, [string, string]>({
 
 const PLAN_WORDS = [...PLAN_NAMES, ...PLAN_ALIASES]
 
-const planCommand = remote<object, [string, string]>({
+const planCommand = remote<object, [string, (typeof PLAN_WORDS)[number]]>({
   name: 'plan',
   summary: 'change the plan of a database while it runs',
-  args: [DATABASE, ['<plan>', PLAN_WORDS.join(', ')]],
+  args: [DATABASE, ['<plan>', PLAN_WORDS.join(', '), oneOf(PLAN_WORDS)]],
   examples: ['homeport db plan shop fixed_1gb'],
-  run: async (session, _, wanted, plan) => {
-    const plan_name = oneOf(PLAN_WORDS)(plan)
+  run: async (session, _, wanted, plan_name) => {
     const { database_id: id } = await databaseNamed(session.api, wanted)
     await session.api.call(changePlan, { params: { id }, body: { plan_name } })
     await showChanged(session, id)
@@ -67,13 +66,12 @@ const regionsCommand = remote<object, [string, string[]]>({
   },
 })
 
-const budgetCommand = remote<object, [string, string]>({
+const budgetCommand = remote<object, [string, number]>({
   name: 'budget',
   summary: 'set the monthly budget of a database',
-  args: [DATABASE, ['<dollars>', 'US dollars a month; 0: no budget']],
+  args: [DATABASE, ['<dollars>', 'US dollars a month; 0: no budget', wholeNumber(0, MOST_BUDGET)]],
   examples: ['homeport db budget shop 50'],
-  run: async (session, _, wanted, dollars) => {
-    const budget = wholeNumber(0, MOST_BUDGET)(dollars)
+  run: async (session, _, wanted, budget) => {
     const { database_id: id } = await databaseNamed(session.api, wanted)
     await session.api.call(updateBudget, { params: { id }, body: { budget } })
     await showChanged(session, id)

@@ -28,8 +28,8 @@ export interface Session {
 export interface Remote<Options extends object, Args extends unknown[]> {
   readonly name: string
   readonly summary: string
-  /** Arguments with what they mean: `['<database>', 'name or id']`. */
-  readonly args?: readonly (readonly [name: string, meaning: string])[]
+  /** Arguments with what they mean: `['<database>', 'name or id']`, and what reads them if not any text will do. */
+  readonly args?: readonly (readonly [name: string, meaning: string, read?: (text: string) => unknown])[]
   readonly flags?: (command: Command) => unknown
   /** Lines of a shell, without the prompt. */
   readonly examples?: readonly string[]
@@ -44,7 +44,9 @@ export function remote<Options extends object = object, Args extends unknown[] =
 ): CommandMaker {
   return (io, end) => {
     const command = new Command(declared.name).description(declared.summary)
-    for (const [name, meaning] of declared.args ?? []) command.argument(name, meaning)
+    for (const [name, meaning, read] of declared.args ?? []) {
+      read ? command.argument(name, meaning, read) : command.argument(name, meaning)
+    }
     declared.flags?.(command)
     if (declared.isDestructive) command.option('-y, --yes', 'do not ask')
     addConnectionFlags(command)
