@@ -178,7 +178,7 @@ export const cancelWorkflowRuns = endpoint({
   access: 'write',
   summary: 'Cancel workflow runs in bulk',
   description:
-    'Cancels every unfinished run that the selector matches, and every unfinished run of the account when the selector is empty. The selector stands in the JSON body, in the query (lists repeated or separated by commas), or in both. All filters must hold; of a list, any element. The set is fixed when the request arrives: runs triggered later are never touched. An unknown field, a wrong type or an empty text is refused and nothing is cancelled. The action survives a crash of the server and goes on when the caller disconnects. With `async` the answer is 202 `{"actionId", "matched"}`.',
+    'Cancels every unfinished run that the selector matches, and every unfinished run of the account when the selector is empty. The selector stands in the JSON body, in the query (lists repeated or separated by commas), or in both. All filters must hold; of a list, any element. The set is fixed when the request arrives: runs triggered later are never touched. An unknown field, a wrong type or an empty text is refused and nothing is canceled. The action survives a crash of the server and goes on when the caller disconnects. With `async` the answer is 202 `{"actionId", "matched"}`.',
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',

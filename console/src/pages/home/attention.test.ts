@@ -21,7 +21,7 @@ const fine: Overview = {
 const titles = (some: Partial<Overview>) =>
   concernsOf({ ...fine, ...some }, NOW).map(({ tone, title }) => `${tone}: ${title}`)
 
-it('nothing needs a person while all is well', () => {
+it('nothing needs attention while all is well', () => {
   expect(titles({})).toEqual([])
 })
 
@@ -34,9 +34,12 @@ it.each<[Partial<Overview>, string]>([
   [{ runs: { unfinished: 0, dead: 3 } }, 'warn: 3 workflow runs have failed'],
   [
     { tls: { ...fine.tls, certificate_expires_at: NOW / 1000 + 2 * DAY_S } },
-    'warn: The certificate of the Redis ports ends in 2d',
+    'warn: The certificate of the Redis ports expires in 2d',
   ],
-  [{ tls: { ...fine.tls, certificate_expires_at: NOW / 1000 - 1 } }, 'bad: The certificate has ended'],
+  [
+    { tls: { ...fine.tls, certificate_expires_at: NOW / 1000 - 1 } },
+    'bad: The certificate of the Redis ports has expired',
+  ],
 ])('%j', (some, title) => {
   expect(titles(some)).toEqual([title])
 })

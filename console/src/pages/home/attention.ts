@@ -1,9 +1,9 @@
-/** What needs a person, derived from the overview: worst first, each with what to do and where. */
+/** What needs attention, derived from the overview: worst first, each with what to do and where. */
 import { MOST_COUNTED, type Overview } from '../../../../src/contract/console.js'
 import type { Tone } from '../../components/status.js'
 import { bytes, capped, counted, duration, percent } from '../../lib/format.js'
 
-/** Something that needs a person. */
+/** Something that needs attention. */
 export interface Concern {
   readonly key: string
   readonly tone: Extract<Tone, 'bad' | 'warn'>
@@ -17,7 +17,7 @@ const FREE_SHARE_LOW = 0.1
 const FREE_SHARE_BAD = 0.03
 const CERTIFICATE_SOON_MS = 14 * 86_400_000
 
-/** Everything that needs a person. */
+/** Everything that needs attention. */
 export function concernsOf(overview: Overview, nowMs: number): Concern[] {
   const concerns = [...engine(overview), ...disk(overview), ...databases(overview), ...failures(overview)]
   const all = [...concerns, ...certificate(overview, nowMs)]
@@ -89,7 +89,9 @@ function certificate({ tls: { certificate_expires_at } }: Overview, nowMs: numbe
       key: 'certificate',
       tone: leftMs > 0 ? 'warn' : 'bad',
       title:
-        leftMs > 0 ? `The certificate of the Redis ports ends in ${duration(leftMs)}` : 'The certificate has ended',
+        leftMs > 0
+          ? `The certificate of the Redis ports expires in ${duration(leftMs)}`
+          : 'The certificate of the Redis ports has expired',
       advice: 'Restart the server: it renews its own certificate at start.',
     },
   ]

@@ -19,7 +19,7 @@ import { concernsOf } from './attention.js'
 export function HomePage() {
   const overview = useApi(getOverview, {}, { everyMs: LIVE_MS })
   return (
-    <Page title="Home" about="How this server is doing, what runs on it, and what needs a person.">
+    <Page title="Home" about="How this server is doing, what runs on it, and what needs attention.">
       <Loaded query={overview}>{(data) => <Everything overview={data} />}</Loaded>
     </Page>
   )
@@ -79,7 +79,7 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
 function Attention({ overview }: { overview: Overview }) {
   const concerns = concernsOf(overview, useNow())
   return (
-    <Panel title="Needs a person">
+    <Panel title="Needs attention">
       {concerns.length === 0 ? (
         <Group gap="sm" wrap="nowrap">
           <IconCircleCheck size={22} color="var(--hp-ok)" aria-hidden />
@@ -146,7 +146,7 @@ function Health({ overview: { engine, store, tls, disk, memory, started_at } }: 
       <Fact name="Store">{store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}</Fact>
       <Fact name="TLS for new databases">{tls.by_default ? 'on' : 'off, unless asked for'}</Fact>
       <Fact name="Certificate">
-        ends <When atMs={tls.certificate_expires_at * 1000} />
+        expires <When atMs={tls.certificate_expires_at * 1000} />
       </Fact>
       <Fact name="Disk">
         {bytes(disk.free_bytes)} free of {bytes(disk.total_bytes)} ({percent(disk.free_bytes / disk.total_bytes)})
