@@ -105,46 +105,49 @@ class StoredQueue implements Queue {
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
-    const { store, clock, logger, keys } = deps
+    const { store, clock, logger } = deps
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#engine = new Engine(engineDeps(deps))
     this.#engine.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, offer })
+    this.#retention = this.#retentionOf(deps)
+    this.#api = this.#apiOf(deps, limits)
+  }
+
+  #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
     const budget = new ByteBudget({
-      keepBytes: deps.retentionBytes,
+      keepBytes: retentionBytes,
       measure: (step) => store.run(operations.messagesTrim.measure, step),
       trim: (step) => store.run(operations.messagesTrim.trim, step),
     })
-    this.#retention = new Retention({
+    return new Retention({
       name: 'messages',
       clock,
       logger,
-      keepMs: deps.retentionMs,
+      keepMs: retentionMs,
       sweep: (step) => this.#sweep(store, step),
       afterwards: (goesOn) => budget.enforce(goesOn),
     })
-    const drop = (which: DropSelector): void => this.drop(which)
-    const deadLetterSources = this.#deadLetterSources
-    const schedulesChanged = (): void => this.#scheduler.look()
-    const publishing = this.#publishing
-    const engine = this.#engine
-    this.#api = {
-      store,
-      clock,
-      keys,
+  }
+
+  #apiOf(deps: QueueDeps, limits: ApiDeps['limits']): ApiDeps {
+    return {
+      store: deps.store,
+      clock: deps.clock,
+      keys: deps.keys,
       limits,
       targets: targetsOf(deps),
-      publishing,
-      offer,
-      drop,
-      flow: engine.flow,
-      limitsChanged: () => engine.limitsChanged(),
-      parallelism: () => engine.parallelism,
-      schedulesChanged,
+      publishing: this.#publishing,
+      flow: this.#engine.flow,
+      deadLetterSources: this.#deadLetterSources,
+      offer: (rows) => this.offer(rows),
+      drop: (which) => this.drop(which),
+      limitsChanged: () => this.#engine.limitsChanged(),
+      parallelism: () => this.#engine.parallelism,
+      schedulesChanged: () => this.#scheduler.look(),
       largeCancel: () => this.#largeCancel,
-      deadLetterSources,
     }
   }
 
