@@ -1,25 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { processesMarked, waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors.js'
 import { operations } from '../store/index.js'
 import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
-import { type House, type HouseOptions, openHouse } from './testing/house.js'
-
-const houses: House[] = []
-
-async function house(options: HouseOptions = {}): Promise<House> {
-  const opened = await openHouse(options)
-  houses.push(opened)
-  return opened
-}
-
-afterAll(async () => {
-  for (const opened of houses) await opened.close()
-})
+import { openHouse } from './testing/house.js'
 
 describe('a creation that fails half way', () => {
   it.each([
@@ -27,7 +15,7 @@ describe('a creation that fails half way', () => {
     ['the disk is full', new HomeportError('store_full', {}), 503],
     ['something unforeseen happens', new Error('a defect'), 500],
   ])('leaves nothing when %s', async (_what, failure, expected) => {
-    const at = await house({
+    const at = await openHouse({
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
         throw failure
@@ -41,7 +29,7 @@ describe('a creation that fails half way', () => {
 
   it('can be repeated with the same idempotency key', async () => {
     let failures = 1
-    const at = await house({
+    const at = await openHouse({
       ensure: async (fleet, spec) => {
         if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'not yet' })
         await fleet.ensure(spec)
@@ -56,7 +44,7 @@ describe('a creation that fails half way', () => {
   it('is undone later when it cannot be undone at once', async () => {
     const clock = new ManualClock()
     let failures = 1
-    const at = await house({
+    const at = await openHouse({
       clock,
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
@@ -76,7 +64,7 @@ describe('a creation that fails half way', () => {
   })
 
   it('goes on to the next port when another program holds the first', async () => {
-    const at = await house()
+    const at = await openHouse()
     const stranger = createServer()
     await new Promise<void>((resolve) => stranger.listen(at.redisPorts.from, '127.0.0.1', resolve))
     onTestFinished(() => void stranger.close())
@@ -88,20 +76,20 @@ describe('a creation that fails half way', () => {
 
 describe('a restart', () => {
   it('brings every database back with its data, port and credentials', async () => {
-    const first = await house()
+    const first = await openHouse()
     const record = await create(first, { read_regions: ['us-west-1'] })
     const login: [string, string] = ['default', record.password ?? '']
     await ask(first, record.database_id, 'us-east-1', login, ['SET', 'k', 'v'])
     await first.close()
     expect(processesMarked(first.dataDir)).toEqual([])
-    const again = await house({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
     expect(await ask(again, record.database_id, 'us-east-1', login, ['GET', 'k'])).toBe('v')
     expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
     expect(again.databases.directory.byRestToken(record.rest_token ?? '')?.database.port).toBe(record.port)
   })
 
   it('undoes a creation and ends a deletion that a crash cut short', async () => {
-    const first = await house()
+    const first = await openHouse()
     const kept = await create(first)
     const going = await create(first)
     const { store, owner, dataDir, redisPorts } = first
@@ -127,7 +115,7 @@ describe('a restart', () => {
     mkdirSync(join(dataDir, 'databases', 'half-made', 'us-east-1'), { recursive: true })
     mkdirSync(join(dataDir, 'databases', 'orphan', 'us-east-1'), { recursive: true })
     await first.close()
-    const again = await house({ dataDir, redisPorts })
+    const again = await openHouse({ dataDir, redisPorts })
     expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...kept, state: 'passive' }])
     expect(databaseDirs(again)).toEqual([kept.database_id])
     await create(again, {}, { 'idempotency-key': 'half' })

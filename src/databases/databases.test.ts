@@ -1,34 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { isPortFree, waitFor } from '../../test/support/index.js'
 import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/plans.js'
 import { operations } from '../store/index.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
-import { type House, type HouseOptions, openHouse } from './testing/house.js'
-
-const houses: House[] = []
-
-async function house(options: HouseOptions = {}): Promise<House> {
-  const opened = await openHouse(options)
-  houses.push(opened)
-  return opened
-}
+import { type House, openHouse } from './testing/house.js'
 
 /** The house of every test that does not open its own; empty at the beginning of each test. */
 let at: House
 
 beforeAll(async () => {
-  at = await house()
+  at = await openHouse()
 })
 
 afterEach(async () => {
   for (const { database_id } of await at.databases.list(at.owner, 'hide'))
     await at.databases.remove(at.owner, database_id)
-})
-
-afterAll(async () => {
-  for (const opened of houses) await opened.close()
 })
 
 describe('a new database', () => {
@@ -89,7 +77,7 @@ describe('a new database', () => {
 
   it('is bounded by the tighter of its sizes, and evicts when it was asked to', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await house({ plans })
+    const at = await openHouse({ plans })
     const keeping = await create(at, { plan: 'free' })
     const evicting = await create(at, { plan: 'free', eviction: true })
     expect(keeping).toMatchObject({
@@ -212,7 +200,7 @@ describe('a creation that is refused', () => {
 
   it('says when all ports are taken', async () => {
     const { from } = at.redisPorts
-    const small = await house({ redisPorts: { from, to: from } })
+    const small = await openHouse({ redisPorts: { from, to: from } })
     onTestFinished(() => small.close())
     await create(small)
     const { status, body } = await small.api('POST', '/v2/redis/database', least)

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { tempDir, waitFor } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
@@ -10,19 +10,7 @@ import { HomeportError } from '../../contract/errors.js'
 import { DEFAULT_PLANS } from '../../contract/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, type HouseOptions, openHouse } from '../testing/house.js'
-
-const houses: House[] = []
-
-async function house(options: HouseOptions = {}): Promise<House> {
-  const opened = await openHouse(options)
-  houses.push(opened)
-  return opened
-}
-
-afterAll(async () => {
-  for (const opened of houses) await opened.close()
-})
+import { type House, openHouse } from '../testing/house.js'
 
 const DAY_MS = 86_400_000
 const checkBackup = compileChecker(BackupSchema, 'body')
@@ -54,7 +42,7 @@ describe('a backup', () => {
   let at: House
 
   beforeAll(async () => {
-    at = await house()
+    at = await openHouse()
   })
 
   it('is completed when it is answered, and its record is complete', async () => {
@@ -79,7 +67,7 @@ describe('a backup', () => {
     const checked = new Promise<void>((resolve) => {
       release = resolve
     })
-    const slow = await house({ checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)) })
+    const slow = await openHouse({ checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)) })
     const record = await create(slow)
     const answer = backUp(slow, record)
     await waitFor(async () => (await listed(slow, record)).length === 1, { what: 'the pending backup' })
@@ -100,7 +88,7 @@ describe('a backup', () => {
 
   it('that does not pass its check has failed, says why, leaves no file and the database free', async () => {
     let broken = true
-    const failing = await house({
+    const failing = await openHouse({
       checkSnapshot: (fleet, file) =>
         broken
           ? Promise.reject(new HomeportError('snapshot_unusable', { reason: 'it is odd' }))
@@ -175,7 +163,7 @@ describe('a restore', () => {
   let at: House
 
   beforeAll(async () => {
-    at = await house()
+    at = await openHouse()
   })
 
   it('replaces all data, in read regions too, after a safety backup that brings the old data back', async () => {
@@ -211,7 +199,7 @@ describe('a restore', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    const slow = await house({
+    const slow = await openHouse({
       adoptSnapshot: async (fleet, spec, file) => {
         inside()
         await released
@@ -232,7 +220,7 @@ describe('a restore', () => {
     expect(await answer).toEqual(OK)
     await command(slow, record, 'SET', 'k', 'newest')
     await slow.close()
-    const again = await house({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
+    const again = await openHouse({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
     expect(await command(again, record, 'GET', 'k')).toBe('newest')
   })
 
@@ -248,7 +236,7 @@ describe('a restore', () => {
 
   it('is refused for data that the plan does not allow, before anything happens', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await house({ plans })
+    const at = await openHouse({ plans })
     const [large, small] = [await create(at), await create(at, { plan: 'free' })]
     for (let i = 0; i < 6; i++) await command(at, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
     await backUp(at, large)
@@ -274,7 +262,7 @@ describe('a restore', () => {
 describe('a backup that another engine has written', () => {
   it('is refused where the installed one cannot read it, and the data stays', async () => {
     let isNew = true
-    const at = await house({
+    const at = await openHouse({
       checkSnapshot: async (fleet, file) => {
         const facts = await fleet.checkSnapshot(file)
         if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
@@ -301,7 +289,7 @@ describe('a backup that another engine has written', () => {
 describe('daily backups', () => {
   it('are made every day, kept for a day, and stop when they are switched off', async () => {
     const clock = new ManualClock()
-    const at = await house({ clock })
+    const at = await openHouse({ clock })
     const record = await create(at)
     const set = (method: string, verb: string) => at.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
     const isOn = async () => (await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.daily_backup_enabled
@@ -333,7 +321,7 @@ describe('daily backups', () => {
   })
 
   it('are not part of plan free', async () => {
-    const at = await house()
+    const at = await openHouse()
     const record = await create(at, { plan: 'free' })
     const { status, body } = await at.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
     expect([status, body.error]).toEqual([403, expect.stringContaining('plan "free"')])
@@ -344,7 +332,7 @@ describe('a restart', () => {
   it('carries a replacement through that was cut short, whichever step it had reached', async () => {
     const dataDir = join(tempDir(), 'data')
     let cut = false
-    const at = await house({
+    const at = await openHouse({
       dataDir,
       adoptSnapshot: async (fleet, spec, file) => {
         if (spec.databaseId.startsWith('check-')) return fleet.adoptSnapshot(spec, file)
@@ -361,21 +349,21 @@ describe('a restart', () => {
     await waitFor(() => cut, { what: 'the replacement' })
     await at.close()
     expect(await answer).toMatchObject({ status: 503 })
-    const again = await house({ dataDir, redisPorts: at.redisPorts })
+    const again = await openHouse({ dataDir, redisPorts: at.redisPorts })
     expect(await command(again, record, 'GET', 'k')).toBe('old')
     expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
     expect(await listed(again, record)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
   })
 
   it('deletes files that no record knows', async () => {
-    const at = await house()
+    const at = await openHouse()
     const record = await create(at)
     await backUp(at, record)
     const [backup] = await listed(at, record)
     await at.close()
     const dir = join(at.dataDir, 'backups', record.database_id)
     for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
-    const again = await house({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    const again = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
     expect(filesOf(again, record)).toEqual([`${backup?.backup_id}.rdb`])
   })
 })

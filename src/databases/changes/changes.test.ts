@@ -1,19 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import { HomeportError } from '../../contract/errors.js'
 import { DEFAULT_PLANS } from '../../contract/plans.js'
 import { operations } from '../../store/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, type HouseOptions, openHouse } from '../testing/house.js'
-
-const houses: House[] = []
-
-async function house(options: HouseOptions = {}): Promise<House> {
-  const opened = await openHouse(options)
-  houses.push(opened)
-  return opened
-}
+import { type House, openHouse } from '../testing/house.js'
 
 const MIB = 2 ** 20
 const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 8 * MIB } }
@@ -24,7 +16,7 @@ let at: House
 let refuseEngines: ((regions: number) => boolean) | undefined
 
 beforeAll(async () => {
-  at = await house({
+  at = await openHouse({
     plans,
     ensure: (fleet, spec) => {
       if (refuseEngines?.(spec.members.length)) throw new HomeportError('engine_failed', { reason: 'the test says so' })
@@ -37,10 +29,6 @@ afterEach(async () => {
   refuseEngines = undefined
   for (const { database_id } of await at.databases.list(at.owner, 'hide'))
     await at.databases.remove(at.owner, database_id)
-})
-
-afterAll(async () => {
-  for (const opened of houses) await opened.close()
 })
 
 const ownerOf = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePortRange, tempDir } from '../../../test/support/index.js'
+import { atCleanup, freePortRange, tempDir } from '../../../test/support/index.js'
 import { type Accounts, accountRoutes, createAccounts, readCredentials } from '../../accounts/index.js'
 import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
@@ -62,7 +62,7 @@ export interface House {
   close(): Promise<void>
 }
 
-/** Opens a house; opening one again on the same `dataDir` is a restart. */
+/** Opens a house, which is closed after the last test of the file; opening one again on the same `dataDir` is a restart. */
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const dataDir = options.dataDir ?? join(tempDir(), 'data')
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -78,6 +78,13 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const server = serverOf(databases, accounts)
   await server.start()
   await databases.backups.start()
+  const close = async (): Promise<void> => {
+    for (const service of [databases.backups, server, databases.usage, databases]) await service.stop()
+    gate.close()
+    await fleet.stop()
+    await store.close()
+  }
+  atCleanup(close)
   const basic = await ownerLogin(dataDir)
   return {
     ...{ dataDir, redisPorts, store, accounts, fleet, databases },
@@ -89,12 +96,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
         ...{ method, headers: { authorization: basic } },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
-    close: async () => {
-      for (const service of [databases.backups, server, databases.usage, databases]) await service.stop()
-      gate.close()
-      await fleet.stop()
-      await store.close()
-    },
+    close,
   }
 }
 
