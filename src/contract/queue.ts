@@ -225,35 +225,25 @@ const eventsDescription =
   'What happened to messages: publications, attempts, retries and ends. Entries are ordered by message (newest first) ' +
   'and by time within a message. Dates hold for the time of the entry.'
 
-/** Reads the log. */
-export const listEvents = endpoint({
-  ...queue,
-  id: 'listEvents',
-  method: 'GET',
-  path: '/v2/events',
-  access: 'read',
-  summary: 'Read the log of messages',
-  description: eventsDescription,
-  query: eventFilters,
-  body: { kind: 'none' },
-  success: { status: 200, description: 'A page; `cursor` is absent on the last one.', body: EventPage },
-  errors: ['invalid_request'],
-})
+const logAt = (id: string, path: string, summary: string) =>
+  endpoint({
+    ...queue,
+    id,
+    method: 'GET',
+    path,
+    access: 'read',
+    summary,
+    description: eventsDescription,
+    query: eventFilters,
+    body: { kind: 'none' },
+    success: { status: 200, description: 'A page; `cursor` is absent on the last one.', body: EventPage },
+    errors: ['invalid_request'],
+  })
 
+/** Reads the log. */
+export const listEvents = logAt('listEvents', '/v2/events', 'Read the log of messages')
 /** Reads the log, under its newer name. */
-export const listLogs = endpoint({
-  ...queue,
-  id: 'listLogs',
-  method: 'GET',
-  path: '/v2/logs',
-  access: 'read',
-  summary: 'Read the log of messages, by its newer path',
-  description: eventsDescription,
-  query: eventFilters,
-  body: { kind: 'none' },
-  success: { status: 200, description: 'A page; `cursor` is absent on the last one.', body: EventPage },
-  errors: ['invalid_request'],
-})
+export const listLogs = logAt('listLogs', '/v2/logs', 'Read the log of messages, by its newer path')
 
 const Keys = Type.Object({
   current: Type.String({ description: 'Signs deliveries now.' }),
