@@ -1,5 +1,5 @@
 import { newId } from '../../../base/index.js'
-import type { DropSelector } from '../../../queue/index.js'
+import type { DropSelector, Queue } from '../../../queue/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
 import type { RunRow } from '../../../store/operations/runs.js'
@@ -25,6 +25,7 @@ export interface RunMovesDeps {
   readonly known: Knowledge
   /** The keys of flow control that are held. */
   readonly paused: ReadonlySet<string>
+  readonly flowHold: Queue['flowHold']
   readonly endpoint: () => EndpointDeps
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (which: DropSelector) => void
@@ -191,9 +192,10 @@ export class RunMoves {
 
   /** With nothing in flight, every run that has not ended waits for something that will come, and says what that is. */
   async checkReasons(): Promise<void> {
-    const { known, now, paused } = this.#deps
+    const { known, now, paused, flowHold, accountId } = this.#deps
+    const holdOf = (flowKey: string) => flowHold(accountId, flowKey)
     const page = await this.#page({ states: ['RUN_STARTED'] })
-    for (const run of runLogs(page, { trimTo: 0, now: now(), inFlightSince: () => undefined })) {
+    for (const run of runLogs(page, { trimTo: 0, now: now(), inFlightSince: () => undefined, holdOf })) {
       const reasons = run.because as readonly Because[]
       const runId = String(run.workflowRunId)
       if (reasons.length === 0) throw new Error(`${runId} goes on, and nothing will ever happen to it`)

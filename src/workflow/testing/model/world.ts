@@ -65,6 +65,7 @@ export class World {
     this.#moves = new RunMoves({
       ...{ ...shared, offer, known: this.#known, paused: this.#flow.paused, endpoint: () => this.#endpoint },
       drop: (which) => this.#drop(which),
+      flowHold: (accountId, flowKey) => this.#engine.flow.hold(accountId, flowKey, this.#clock.now()),
     })
   }
 
