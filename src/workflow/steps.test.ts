@@ -203,6 +203,7 @@ describe('the step protocol with the real SDK', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/big`, body: big })
     await waitFor(() => app.delivered.filter(({ path }) => path === '/big').length === 4, {
       what: 'four deliveries',
+      deadlineMs: 60_000,
     })
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: String(big.length) })
   })
