@@ -60,7 +60,7 @@ async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullabl
   return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
 }
 
-/** A full page of items, as far as there are enough; the store hands them out a chunk at a time. */
+/** A page of items, full if there are enough; the store hands them out a chunk at a time. */
 export async function pageOf(
   store: Store,
   row: BulkActionRow,
@@ -80,8 +80,8 @@ export async function pageOf(
 }
 
 /**
- * The selector for the records. Every list in it may be very long, and the record is written anew with each part that is
- * worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
+ * The selector for the records. Every list in it may be very long, and the record is written anew with each part that
+ * is worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
  * @param total how many ids of runs there were, when only the first of them are given.
  */
 export function selectorForRecords(given: object, total?: number): string {

@@ -10,19 +10,20 @@
  * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
  *   not turn into "cancel everything".
  * - `long-list.ts`: a list of very many ids is cut into pieces, which only the store parses.
- * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later is
- *   never touched.
+ * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later
+ *   is never touched.
  * - `worker.ts`: works on it part by part, every action in its turn and no faster than its rate, the next parts asked
- *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `part-size.ts` keeps a
- *   part to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item
- *   that cannot be worked on.
+ *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `part-size.ts` keeps
+ *   a part to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item that
+ *   cannot be worked on.
  * - `kinds.ts`: what is done to the items; the rooms whose items these are say how.
  * - `fences.ts`: keeps runs like those that a cancel is about from starting, also again, for a while.
  * - `routes.ts`, `cancel.ts`, `control-routes.ts`, `progress.ts`, `answers.ts`: the wire.
  *
- * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in `store/operations/bulk.ts`.
+ * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in
+ * `store/operations/bulk.ts`.
  *
- * Promises: an action that was stored is finished unless somebody aborts it, whatever is killed and whoever
+ * Promises: an action that was stored is finished unless somebody aborts it, even if the server is killed or the client
  * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its
  * cancellation; nothing of a canceled run is delivered after the answer; nothing is done for an action after the answer
  * to its pause or abort. This room never decides what canceling or resuming a run means: that is the workflow room's.

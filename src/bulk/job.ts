@@ -38,7 +38,7 @@ export class Job {
     return this.#action
   }
 
-  /** Takes over what has become of the action. An older state does not replace a newer one. */
+  /** Takes over the new state of the action. An older state does not replace a newer one. */
   saw(action: operations.bulk.BulkActionRow): void {
     const isNewer = operations.bulk.decidedItems(action) >= operations.bulk.decidedItems(this.#action)
     if (action.rate_per_second !== this.#action.rate_per_second) this.#readyAt = 0

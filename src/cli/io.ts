@@ -10,7 +10,7 @@ export interface Io {
   readonly terminal?: Terminal
 }
 
-/** The terminal of a command, as far as there is one. */
+/** The terminal of a command, where there is one. */
 export interface Terminal {
   /** Results are read by a person: they may be coloured and are cut to the width. */
   readonly out: boolean

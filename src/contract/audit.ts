@@ -3,7 +3,7 @@ import { MOST_AUDIT_ENTRIES } from './accounts.js'
 import { endpoint } from './endpoint.js'
 
 /**
- * Every act that the audit log tells of, with its number. Of the numbers only that of `Delete Team` is fixed by clients
+ * Every act that the audit log records, with its number. Of the numbers only that of `Delete Team` is fixed by clients
  * (reference redis 1.10); a number is never given to another act.
  */
 export const AUDIT_ACTIONS = {
@@ -51,7 +51,7 @@ export const AUDIT_ACTIONS = {
   'Lift Fence': 70,
 } as const
 
-/** An act that the audit log tells of by number. */
+/** An act that the audit log records by number. */
 export type AuditAction = keyof typeof AUDIT_ACTIONS
 
 /** How long an entry is promised to be kept, seconds: `ttl` is `timestamp` plus this. */

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { LONGEST_NAME } from './databases.js'
 import { endpoint } from './endpoint.js'
 
-/** What has become of a backup (reference redis 1.9). */
+/** The states of a backup (reference redis 1.9). */
 export const BACKUP_STATES = ['pending', 'completed', 'failed'] as const
 
 const flagText = (description: string) => Type.Enum(['true', 'false'], { description })

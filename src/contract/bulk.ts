@@ -240,7 +240,7 @@ export const getBulkAction = endpoint({
   errors: ['bulk_action_not_found'],
 })
 
-/** Lists what became of each run of a bulk action. */
+/** Lists the outcome of each run of a bulk action. */
 export const listBulkOutcomes = endpoint({
   ...shared,
   id: 'listBulkOutcomes',

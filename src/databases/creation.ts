@@ -49,7 +49,7 @@ export class Creation {
     }
   }
 
-  /** Waits for what is under way, whatever comes of it; nothing is tried again afterwards. */
+  /** Waits until what is under way has ended, well or not; nothing is tried again afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.allSettled(this.#underWay.values())
@@ -142,7 +142,9 @@ export class Creation {
     return port
   }
 
-  /** Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start. */
+  /**
+   * Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start.
+   */
   async #undo(databaseId: string): Promise<void> {
     const { directory, sleep } = this.#parts
     directory.remove(databaseId)

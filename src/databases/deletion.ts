@@ -27,7 +27,7 @@ export class Deletion {
     await underWay
   }
 
-  /** Waits for what is under way, whatever comes of it. */
+  /** Waits until what is under way has ended, well or not. */
   async stop(): Promise<void> {
     await Promise.allSettled(this.#underWay.values())
   }

@@ -63,7 +63,9 @@ export function undo(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.undoCreate, { databaseId })
 }
 
-/** active/(empty) → active/deleting; from active/deleting it stays there, so that a deletion cut short can be repeated. */
+/**
+ * active/(empty) → active/deleting; from active/deleting it stays there, so that a deletion cut short can be repeated.
+ */
 export async function beginDelete(
   store: Store,
   args: { accountId: string; databaseId: string; audit: AuditRow },
@@ -78,7 +80,9 @@ export function endDelete(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.finishDelete, { databaseId })
 }
 
-/** active/changing_plan or active/updating_regions → active/(empty), as the row says, for a change that was cut short. */
+/**
+ * active/changing_plan or active/updating_regions → active/(empty), as the row says, for a change that was cut short.
+ */
 export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void> {
   const { database_id: databaseId, modifying_state: modifyingState } = row
   if (modifyingState !== 'changing_plan' && modifyingState !== 'updating_regions') return
@@ -104,7 +108,7 @@ export function resume(
 /** What the next start has to do with a database that it finds. */
 export type Fate = 'bring-back' | 'undo' | 'end'
 
-/** Decides by the state alone what becomes of a database after a restart. */
+/** Decides by the state alone what a restart does with a database. */
 export function fateOf(row: DatabaseRow): Fate {
   if (row.modifying_state === 'creating') return 'undo'
   return row.modifying_state === 'deleting' ? 'end' : 'bring-back'

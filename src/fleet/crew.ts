@@ -1,7 +1,7 @@
 /**
  * The crew of one database: its members as observed, and the hands that carry out what `reconcile` has decided. It
  * decides nothing itself. Every change of what is observed goes through one transition of `member.ts`, and every change
- * that comes from outside (an answer, an end, a finished task) is told to `onEvent`.
+ * that comes from outside (an answer, an end, a finished task) is passed to `onEvent`.
  */
 import { randomSecret, unreachable } from '../base/index.js'
 import {

@@ -52,8 +52,8 @@ export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
 }
 
 /**
- * What an engine says of data that it cannot read because of who has written it, and how that is told. An engine reads
- * what older ones have written; Valkey marks its files from 9.0 on, so that no Redis takes them for its own.
+ * What an engine says of data that it cannot read because of what wrote it, and how Homeport words that. An engine
+ * reads what older ones have written; Valkey marks its files from 9.0 on, so that no Redis takes them for its own.
  */
 const UNREADABLE: readonly (readonly [said: RegExp, ofData: string, ofSnapshot: string])[] = [
   [

@@ -4,7 +4,7 @@ import type { ControlAddress } from './control.js'
 import { numberIn } from './info.js'
 import type { MemberRole, ReplicationStatus } from './types.js'
 
-/** A member that serves, as far as its replication goes. */
+/** A member that serves, with what its replication needs. */
 interface Replicating {
   readonly region: string
   readonly role: MemberRole

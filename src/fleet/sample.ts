@@ -6,7 +6,7 @@ import type { ControlAddress } from './control.js'
 import { numberIn, usedBytesIn } from './info.js'
 import type { EngineSample, MemberRole } from './types.js'
 
-/** A member that serves, as far as a look at it needs. */
+/** A member that serves, with what a look at it needs. */
 export interface SampledMember {
   readonly region: string
   readonly role: MemberRole

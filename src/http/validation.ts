@@ -8,14 +8,17 @@ const STRICT = { strict: false, verbose: true } as const
 /** Query and path are texts by nature: "5" is a number where one is declared, one value is a list of one. */
 const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
 
-/** Two of each kind: the first stops at the first problem, and so takes no longer for a wrong value than for a right one. */
+/**
+ * Two of each kind: the first stops at the first problem, and so takes no longer for a wrong value than for a right
+ * one.
+ */
 const AJV = {
   strict: { first: new Ajv(STRICT), all: new Ajv({ ...STRICT, allErrors: true }) },
   lenient: { first: new Ajv(LENIENT), all: new Ajv({ ...LENIENT, allErrors: true }) },
 }
 
 const MOST_PROBLEMS = 5
-/** Of a value with more parts only the first problem is told: a million wrong elements would make a million of them. */
+/** Of a list or object only the first problem is reported: a million wrong elements would make a million of them. */
 const MOST_PARTS = 1_000
 /** Most characters of a value, and of a name, that an error repeats. */
 const LONGEST_FOUND = 60
@@ -23,7 +26,10 @@ const LONGEST_FOUND = 60
 /** Where a value was found: decides how strictly it is read and how an error names it. */
 export type ValuePlace = 'body' | 'query' | 'path'
 
-/** Checks a value against a schema, or throws `invalid_request` with every problem in words. May turn texts into numbers. */
+/**
+ * Checks a value against a schema, or throws `invalid_request` with every problem in words. May turn texts into
+ * numbers.
+ */
 export type Checker = (value: unknown) => void
 
 /** Compiles a schema into a checker. */

@@ -4,7 +4,7 @@ const OCTAVES = 27
 const NO_COUNTS = new Float64Array(OCTAVES * STEPS_PER_OCTAVE)
 
 /**
- * Durations in steps of a quarter of a doubling, from 1 µs to about 2 minutes: any share of them is told within 25 %.
+ * Durations in steps of a quarter of a doubling, from 1 µs to about 2 minutes: any percentile of them is exact to 25 %.
  * Recording allocates nothing but the steps, once, with the first duration.
  */
 export class LatencyHistogram {
@@ -26,7 +26,9 @@ export class LatencyHistogram {
     this.#counts[step] = (this.#counts[step] ?? 0) + 1
   }
 
-  /** The upper end of the step below which the given share (0 to 1) of the durations lies, microseconds; 0 when empty. */
+  /**
+   * The upper end of the step below which the given share (0 to 1) of the durations lies, microseconds; 0 when empty.
+   */
   percentileUs(share: number): number {
     let left = share * this.count
     const { counts } = this

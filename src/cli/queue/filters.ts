@@ -32,7 +32,7 @@ export const pageFlags = (command: Command, count: number): Command =>
     .option('--cursor <cursor>', 'go on where a page before has ended')
 
 /**
- * What is acted on has to be said: ids, a filter, or `--all`.
+ * A command must say what it acts on: ids, a filter, or `--all`.
  * @throws HomeportError `cli_misused`.
  */
 export function requireSelection(

@@ -131,7 +131,7 @@ function results(answers: readonly [Error | null, unknown][] | null): unknown[] 
   })
 }
 
-/** The words of the other server, in one line and bounded; connections are told by their code, never by their URL. */
+/** The other server's error in one bounded line; a failed connection is named by its code, never by its URL. */
 function shortReason(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown'
   if (NEWER_SOURCE.test(cause.message)) return 'the source is a newer engine than is installed here'

@@ -82,7 +82,7 @@ export class BackupFiles {
     return { sizeBytes: (await stat(path)).size, sha256: hash.digest('hex') }
   }
 
-  /** Keeps a backup at hand for the database that it is restored into, whatever becomes of the backup meanwhile. */
+  /** Keeps a backup at hand for the database that it is restored into, even if the backup is deleted meanwhile. */
   async stage(backup: BackupName, databaseId: string): Promise<void> {
     await mkdir(join(this.#root, databaseId), { recursive: true, mode: 0o700 })
     await placeCopy(this.path(backup), this.staged(databaseId))

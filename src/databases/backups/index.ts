@@ -12,7 +12,7 @@
  *   that exists for this only, and the number of keys and a sample of values are compared with the moment of the fork.
  * - `restoring.ts`: a safety backup, then one commit, then the files change; see the state machine there.
  * - `importing.ts`: what comes from outside fills a backup first, which is then restored; `source.ts` and
- *   `copy.ts` read other servers, as far as the gate for addresses that users name lets them.
+ *   `copy.ts` read other servers, where the gate for addresses that users name allows it.
  * - `daily.ts`: the schedule and the end of what is past its time.
  * - `files.ts`: where the files are; `backups.ts`: what callers ask for.
  *

@@ -34,7 +34,7 @@ const ABANDON_AGAIN_MS = 5_000
 /** Columns of a database and what they are to become. */
 export type NewConfiguration = Partial<operations.databasesChanges.Configuration>
 
-/** What is to become of a database, and how the audit log tells of it. */
+/** What a database is to be, and how the audit log records it. */
 export interface WishedChange {
   readonly set: NewConfiguration
   /** The audit entry; its entity is the database. */
@@ -64,7 +64,7 @@ export class Changer {
     return this.#turns.take(databaseId, work)
   }
 
-  /** Waits for what is under way, whatever comes of it. */
+  /** Waits until what is under way has ended, well or not. */
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.allSettled([...this.#transformations, this.#turns.idle()])
@@ -143,7 +143,7 @@ export class Changer {
 
   /**
    * Makes a change in which the engines take part before it counts.
-   * @param judge decides by the present row what is to become of it; throws to refuse.
+   * @param judge decides by the present row what it is to be; throws to refuse.
    */
   async transform(
     caller: Caller,

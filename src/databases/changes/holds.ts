@@ -5,7 +5,7 @@
 export class Holds {
   readonly #held = new Map<string, Promise<void>>()
 
-  /** Holds a database back while the work lasts, whatever comes of it. */
+  /** Holds a database back until the work has ended, well or not. */
   async during<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
     let release = (): void => {}
     const held = new Promise<void>((resolve) => {

@@ -78,7 +78,7 @@ export class Sleep {
     this.#lookAt(this.#now())
   }
 
-  /** Keeps a database from falling asleep while the work lasts, whatever comes of it. Does not wake it. */
+  /** Keeps a database from falling asleep until the work has ended, well or not. Does not wake it. */
   async during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result> {
     this.#put(sleepers.withTask(this.#of(databaseId), task, 1, this.#now()))
     try {

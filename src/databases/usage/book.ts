@@ -86,7 +86,7 @@ export class DatabaseBook {
     return isRefused ? this.#refuse() : OPEN
   }
 
-  /** Whether the cost of the month has reached the budget, as far as the plan charges for use at all. */
+  /** Whether the cost of the month has reached the budget; never, on plans that do not charge for use. */
   get isSpent(): boolean {
     return this.meter.month.requests >= this.#spentAt
   }
@@ -101,7 +101,7 @@ export class DatabaseBook {
     return this.#isLookedFor
   }
 
-  /** What holds now, as far as it is known. */
+  /** What is true now, where it is known. */
   get gauges(): UsageGauges {
     return { ...this.#gauges, open: this.meter.connections }
   }
@@ -170,7 +170,7 @@ export class DatabaseBook {
     this.#spentAt = this.#requestsPaidFor(nowMs)
   }
 
-  /** Cost of this month until now, billionths of a US dollar; commands as far as they are collected. */
+  /** Cost of this month until now, billionths of a US dollar; commands that are collected already. */
   monthCostNano(nowMs: number): number {
     const monthStart = monthStartOf(nowMs)
     const held = this.#holdings(nowMs).filter(({ day }) => day >= monthStart)

@@ -3,7 +3,7 @@ import { planNameOf } from '../engine-wish.js'
 import type { DatabaseBook } from './book.js'
 import { NANO } from './cost.js'
 
-/** What is told of a database besides its book. */
+/** What the metrics say of a database besides its book. */
 export interface MeteredDatabase {
   readonly book: DatabaseBook
   readonly isAwake: boolean

@@ -44,7 +44,7 @@ interface Interval {
   /** How much of it has passed. */
   readonly seconds: number
   readonly sample: UsageSample | undefined
-  /** What holds at its end, as far as it is known. */
+  /** What is true at its end, where it is known. */
   readonly gauges: UsageGauges
 }
 
@@ -127,7 +127,9 @@ export function timeText(atMs: number): string {
   return `${day} ${time.slice(0, 8)} +0000 UTC`
 }
 
-/** Without the digits that dividing adds. Never negative: a command that was counted and not sent is taken back later. */
+/**
+ * Without the digits that dividing adds. Never negative: a command that was counted and not sent is taken back later.
+ */
 const rounded = (value: number): number => Number(Math.max(0, value).toPrecision(6))
 
 function points(intervals: readonly Interval[], read: (interval: Interval) => number): StatsPoint[] {

@@ -86,7 +86,9 @@ export class Usage implements Service {
     this.#unfollow?.()
   }
 
-  /** What the data plane counts in and is told by: the same object each time. The database must be served. */
+  /**
+   * What the data plane counts in and learns the budget from: the same object each time. The database must be served.
+   */
   usageOf(databaseId: string): DatabaseBook {
     const book = this.#books.get(databaseId)
     if (!book) throw new Error(`database ${databaseId} is not served`)

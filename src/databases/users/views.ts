@@ -19,7 +19,7 @@ export const text = (value: string): Reply => ({ kind: 'text', text: value })
 /** A list of texts. */
 export const texts = (values: readonly string[]): Reply => ({ kind: 'list', items: values.map(text) })
 
-/** What is told of a user. */
+/** What the API shows of a user. */
 export interface UserView {
   readonly name: string
   readonly status: 'on' | 'off'
@@ -30,13 +30,13 @@ export interface UserView {
   readonly channels: string
 }
 
-/** The users that every database has. What opens them is told to nobody. */
+/** The users that every database has. Their passwords are never shown. */
 export const BUILT_IN_VIEWS: readonly UserView[] = [
   { name: 'default', status: 'on', passwords: [], commands: '+@all', keys: '~*', channels: '&*' },
   { name: 'default_ro', status: 'on', passwords: [], commands: '-@all +@read', keys: '%R~*', channels: '' },
 ]
 
-/** What is told of a user that the owner made. */
+/** What the API shows of a user that the owner made. */
 export function viewOf({ name, status, passwords, commands, keys, channels }: StoredUser): UserView {
   const hashes = passwords.map(({ password }) => password)
   return {
