@@ -17,9 +17,8 @@ it('serves the token and the keys that clients in development mode expect, and d
   const io = { out: (text: string) => void out.push(text), err: (text: string) => void out.push(text) }
   const args = ['--queue-port', queuePort, '--api-port', apiPort, '--rest-port', restPort].map(String)
   const ended = runCli(['dev', ...args, '--data-dir', dataDir, '--log-level', 'silent'], io)
-  await waitFor(() => out.join('').includes('Homeport serves'), {
-    what: `a server: ${out.join('')}`,
-  })
+  // The command loads the sources of the whole server, which takes long where all cores are busy.
+  await waitFor(() => out.join('').includes('Homeport serves'), { what: 'the server to serve', deadlineMs: 100_000 })
   const baseUrl = `http://127.0.0.1:${queuePort}`
   const keys = await fetch(`${baseUrl}/v2/keys`, { headers: { authorization: `Bearer ${TOKEN}` } })
   expect(await keys.json()).toEqual(KEYS)
