@@ -1,6 +1,6 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>]`: the crash test of the queue with many more kills than `npm test` has
- * time for. It prints its seed; the same seed kills at the same moments.
+ * `npm run crash [-- --cycles <n>] [--seed <n>]`: the crash tests of the queue, of runs and of bulk actions with many
+ * more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
 import { script } from './lib/main.mjs'
@@ -24,6 +24,6 @@ await script(async () => {
   const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
   if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
   const vitest = inProject('node_modules/vitest/vitest.mjs')
-  const { code } = await run(process.execPath, [vitest, 'run', 'test/crash/queue-ledger.test.ts'], { cwd: ROOT, env })
-  if (code !== 0) throw new SetupError('the crash test failed; its output above says what was lost.')
+  const { code } = await run(process.execPath, [vitest, 'run', 'test/crash'], { cwd: ROOT, env })
+  if (code !== 0) throw new SetupError('a crash test failed; its output above says what was lost.')
 })

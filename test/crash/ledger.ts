@@ -13,12 +13,21 @@ export class Ledger {
   readonly sealed = new Set<string>()
   /** Bulk actions whose start was answered 202, with the runs that they hold. */
   readonly actions = new Map<string, readonly string[]>()
+  /** By payload: the first run that had it, which dies, and the runs that took its place and have come to their end. */
+  readonly lives = new Map<string, { readonly doomed: string; readonly ended: Set<string> }>()
   /** Deliveries of sealed runs. Must stay empty. */
   readonly broken: string[] = []
 
   /** A message has arrived at its destination. */
   arrive(id: string): void {
     this.arrived.set(id, (this.arrived.get(id) ?? 0) + 1)
+  }
+
+  /** A run with this payload is going on. Answers whether it may live: the first one dies. */
+  mayLive(payload: string, runId: string): boolean {
+    const life = this.lives.get(payload) ?? { doomed: runId, ended: new Set<string>() }
+    this.lives.set(payload, life)
+    return life.doomed !== runId
   }
 
   /** Published messages that have not arrived. */

@@ -37,6 +37,22 @@ export function storedMessages(place: DataPlace): StoredMessage[] {
   )
 }
 
+/** How many runs of a workflow there are, by state; `dead`: failed ones that can still be taken up. */
+export interface RunCounts {
+  readonly started: number
+  readonly failed: number
+  readonly dead: number
+  readonly succeeded: number
+}
+
+/** Counts the runs of the workflow at a path. */
+export function countRuns(place: DataPlace, path: string): RunCounts {
+  const of = (state: string): string => `coalesce(sum(state = '${state}'), 0)`
+  const sql = `SELECT ${of('RUN_STARTED')} AS started, ${of('RUN_FAILED')} AS failed,
+    count(dlq_id) AS dead, ${of('RUN_SUCCESS')} AS succeeded FROM runs WHERE path = ?`
+  return withStore(place, 'read', (db) => db.prepare(sql).get(path) as RunCounts)
+}
+
 /** How many messages wait for a turn, or for a time within the next hour. */
 export function unfinishedSoon(place: Place): number {
   const sql = "SELECT count(*) AS n FROM messages WHERE state = 'held' OR (state = 'pending' AND next_at < ?)"

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client as QueueClient, Receiver } from '@upstash/qstash'
-import { serve, type WorkflowContext } from '@upstash/workflow'
+import { serve, type WorkflowContext, WorkflowNonRetryableError } from '@upstash/workflow'
 import type { Ledger } from './ledger.js'
 
 /** How the endpoints reach the server and check what comes from it. */
@@ -12,7 +12,10 @@ export interface ServerAccess {
   readonly nextSigningKey: string
 }
 
-/** The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, one that goes on for long at `/long`. */
+/**
+ * The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, one that goes on for long at
+ * `/long`, and one at `/fragile` whose first run with a payload dies, and later ones come to their end.
+ */
 export interface World {
   readonly url: string
   /** Resolves when every request that had reached this machine before the call has been seen. */
@@ -37,6 +40,17 @@ async function long(context: WorkflowContext<unknown>): Promise<void> {
   }
 }
 
+function fragile(ledger: Ledger) {
+  return async (context: WorkflowContext<string>): Promise<void> => {
+    const { requestPayload: payload, workflowRunId: runId } = context
+    await context.run('before', () => payload)
+    await context.run('try', () => {
+      if (!ledger.mayLive(payload, runId)) throw new WorkflowNonRetryableError('the first run dies')
+    })
+    await context.run('after', () => void ledger.lives.get(payload)?.ended.add(runId))
+  }
+}
+
 /** Starts the destinations. They live as long as the test, whatever happens to the server. */
 export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<World> {
   const { currentSigningKey, nextSigningKey } = access
@@ -49,6 +63,7 @@ export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<
   const handlers = new Map([
     ['/steps', serve(steps, shared).handler],
     ['/long', serve(long, shared).handler],
+    ['/fragile', serve(fragile(ledger), shared).handler],
   ])
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const path = incoming.url ?? '/'

@@ -87,6 +87,8 @@ export const waitingMessages = (store: Store, accountId: string): Promise<Waitin
   store.run(readWaiting, { accountId })
 
 const LIMIT = 50
+/** What has ended this recently is not old yet. */
+const RECENT_MS = 60_000
 
 /** Deletes what ended before a time, as the three retentions do. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
@@ -104,11 +106,11 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
 
 /**
  * Deletes what has ended, and nothing else.
- * @param upTo of the oldest runs, up to this `runs.seq`; of everything what ended some minutes ago, when it is absent.
+ * @param upTo of the oldest runs, up to this `runs.seq`; of everything what ended some time ago, when it is absent.
  */
 export async function retain(store: Store, accountId: string, upTo: number | undefined, now: number): Promise<void> {
   const before = await store.run(unfinished, { accountId })
-  if (upTo === undefined) await sweep(store, now - 600_000, now)
+  if (upTo === undefined) await sweep(store, now - RECENT_MS, now)
   else await store.run(operations.runs.trimRuns, { after: 0, upTo, limit: 1_000 })
   const after = new Set(await store.run(unfinished, { accountId }))
   const lost = before.filter((id) => !after.has(id))

@@ -103,6 +103,9 @@ export class World {
 
   async #isAtRest(): Promise<boolean> {
     if (!this.#engine.isEmpty || this.#plain.nextFireAt < Number.POSITIVE_INFINITY) return false
+    // What has just left memory may have made room for what is in the store.
+    await this.#engine.pump()
+    if (!this.#engine.isEmpty) return false
     const { messages, dueAt } = await waitingMessages(this.#store, this.#accountId)
     const isLost = dueAt <= this.#clock.now() && this.#engine.wakeAt > this.#clock.now()
     if (isLost) throw new Error(`${messages} messages wait in the store, and the engine does not know of them`)

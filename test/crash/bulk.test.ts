@@ -1,0 +1,126 @@
+import { Client } from '@upstash/workflow'
+import { afterAll, expect, it, vi } from 'vitest'
+import { atCleanup, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { Ledger } from './ledger.js'
+import { startLoad } from './load.js'
+import { countRuns } from './queue-ledger-store.js'
+import { randomFrom } from './random.js'
+import { startWorld, type World } from './world.js'
+
+/**
+ * The server is killed with -9 in the middle of bulk actions of every kind over runs, several of them over the same dead
+ * runs, with publishes, triggers and cancels going on. Then every item of every action has one outcome, and what these
+ * say together is what has become of the runs: none is taken up twice, and none is lost.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
+const SHORTEST_LIFE_MS = 300
+const LONGEST_LIFE_MS = 2_000
+const DEADLINE_MS = 60_000 + CYCLES * 3_000
+const DOOMED = 25
+const KINDS = ['resumeRuns', 'deleteDeadRuns', 'restartRuns']
+
+const ledger = new Ledger()
+let account = ''
+let made = 0
+// The SDK reports servers that are gone and steps that arrive twice: exactly what a killed server makes happen.
+vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+afterAll(() =>
+  console.log(
+    `bulk crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${ledger.summary()}; ${account}`,
+  ),
+)
+
+/** Triggers runs that die, and starts actions over dead runs, until the server is gone. */
+async function takeUp(homeport: RunningHomeport, world: World): Promise<void> {
+  const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken, retry: false })
+  const act = async (kind: string): Promise<void> => {
+    const selector = { workflowUrl: [`${world.url}/fragile`] }
+    const { status } = await homeport.queue('POST', '/v2/workflows/bulkActions', { kind, selector })
+    if (status !== 202) throw new Error(`${kind} was answered ${status}`)
+  }
+  try {
+    for (;;) {
+      const runs = Array.from({ length: DOOMED }, () => ({
+        url: `${world.url}/fragile`,
+        body: `p${++made}`,
+        retries: 3,
+      }))
+      await client.trigger(runs)
+      // Those that come first get the most.
+      const first = (made / DOOMED) % KINDS.length
+      await Promise.all([...KINDS.slice(first), ...KINDS.slice(0, first)].map(act))
+    }
+  } catch {
+    // The server is gone.
+  }
+}
+
+interface Action {
+  readonly kind: string
+  readonly state: string
+  readonly matched: number
+  readonly outcomes: Readonly<Record<string, number>>
+}
+
+async function actionsOf(homeport: RunningHomeport): Promise<Action[]> {
+  const actions: Action[] = []
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const page = await homeport.queue('GET', `/v2/workflows/bulkActions?count=100${cursor && `&cursor=${cursor}`}`)
+    const body = page.body as { bulkActions: Action[]; cursor?: string }
+    actions.push(...body.bulkActions)
+    cursor = body.cursor
+  }
+  return actions
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((one, other) => one + other, 0)
+
+/** How many items of actions of a kind came to what the action is for. */
+const done = (actions: readonly Action[], kind: string, outcome: string): number =>
+  sum(actions.filter((action) => action.kind === kind).map(({ outcomes }) => outcomes[outcome] ?? 0))
+
+it(
+  'gives every item of bulk actions one outcome, and takes no dead run up twice, whenever it is killed',
+  async () => {
+    const random = randomFrom(SEED)
+    let homeport = await startHomeport()
+    const { queueToken: token, ...keys } = homeport.credentials
+    const world = await startWorld({ url: homeport.queueUrl, token, ...keys }, ledger)
+    atCleanup(() => world.close())
+    for (let cycle = 0; cycle < CYCLES; cycle++) {
+      const load = startLoad(homeport, world, ledger)
+      const takingUp = takeUp(homeport, world)
+      const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
+      const hasDied = () => performance.now() >= endsAt && countRuns(homeport.place, '/fragile').failed > cycle
+      await waitFor(hasDied, { what: 'the moment of the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
+      await homeport.kill('SIGKILL')
+      await Promise.all([load.stopped(), takingUp])
+      homeport = await startHomeport(homeport.place)
+    }
+    const isOver = async () => (await actionsOf(homeport)).every(({ state }) => state === 'finished')
+    await waitFor(isOver, { what: 'every action to be finished', deadlineMs: DEADLINE_MS, everyMs: 100 })
+    const { place } = homeport
+    const isCalm = () => countRuns(place, '/fragile').started === 0
+    await waitFor(isCalm, { what: 'every fragile run to end', deadlineMs: DEADLINE_MS, everyMs: 100 })
+    await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
+
+    const actions = await actionsOf(homeport)
+    for (const action of actions)
+      expect(sum(Object.values(action.outcomes)), JSON.stringify(action)).toBe(action.matched)
+    const resumed = done(actions, 'resumeRuns', 'resumed')
+    const restarted = done(actions, 'restartRuns', 'restarted')
+    const deleted = done(actions, 'deleteDeadRuns', 'deleted')
+    const { failed, dead, succeeded } = countRuns(place, '/fragile')
+    account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted`
+    expect(failed - dead).toBe(resumed + restarted + deleted)
+    expect(succeeded).toBe(resumed + restarted)
+    const ended = [...ledger.lives.values()].map((life) => life.ended.size)
+    expect(Math.max(...ended)).toBeLessThanOrEqual(1)
+    expect(sum(ended)).toBe(succeeded)
+    expect(ledger.broken).toEqual([])
+  },
+  DEADLINE_MS * 4,
+)
