@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { atCleanup, freePort, run, tempDir } from '../../test/support/index.js'
 import { type Credentials, writeCredentials } from '../accounts/credentials-file.js'
+import { loadConfig, noteAddresses } from '../config/index.js'
 import { runCli } from './index.js'
 
 const CREDENTIALS: Credentials = {
@@ -129,4 +130,32 @@ it('explains every option in its help', async () => {
   const { code, out } = await env('--help')
   expect(code).toBe(0)
   expect(out.replace(/\s+/g, ' ')).toContain('(default: 8700; env: HOMEPORT_API_PORT)')
+})
+
+describe('the addresses of a server that was started with others than by default', () => {
+  const urls = async (...args: string[]): Promise<object> => {
+    const { apiUrl, restUrl, queueUrl } = JSON.parse((await env('--json', ...args)).out)
+    return { apiUrl, restUrl, queueUrl }
+  }
+
+  beforeEach(() => {
+    const ports = { apiPort: '9900', restPort: '9901', queuePort: '9902' }
+    noteAddresses(loadConfig({ flags: { dataDir, ...ports, publicApiUrl: 'https://api.example.com' } }))
+  })
+
+  it('are those of its last start', async () => {
+    expect(await urls()).toEqual({
+      apiUrl: 'https://api.example.com',
+      restUrl: 'http://127.0.0.1:9901',
+      queueUrl: 'http://127.0.0.1:9902',
+    })
+  })
+
+  it('are those of the options where one of them is given', async () => {
+    expect(await urls('--rest-port', '9911')).toEqual({
+      apiUrl: 'http://127.0.0.1:8700',
+      restUrl: 'http://127.0.0.1:9911',
+      queueUrl: 'http://127.0.0.1:8702',
+    })
+  })
 })

@@ -5,7 +5,7 @@ import { HomeportError } from '../contract/errors.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { findDatabase } from './find-database.js'
-import { addConfigFlags, configOf } from './flags.js'
+import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
 
 interface EnvOptions {
@@ -21,7 +21,7 @@ export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
     .option('--database <name or id>', 'add how to reach this database; asks the running server')
   return addConfigFlags(command).action(async () => {
     const { json, database } = command.opts<EnvOptions>()
-    io.out(await renderEnvironment(configOf(command), { json, database }))
+    io.out(await renderEnvironment(serverConfigOf(command), { json, database }))
     end(DONE)
   })
 }

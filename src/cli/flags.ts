@@ -3,6 +3,7 @@ import { Option } from 'commander'
 import {
   type Config,
   configOfProcess,
+  configOfServer,
   defaultText,
   envName,
   flagName,
@@ -45,8 +46,17 @@ function flagOf(name: OptionName): Option {
  * @param names the options that the command has flags for; others of that name are its own.
  */
 export function configOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
+  return configOfProcess(...givenTo(command, names))
+}
+
+/** The same for a command that looks for the server, which may have been started with other addresses than by default. */
+export function serverConfigOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
+  return configOfServer(...givenTo(command, names))
+}
+
+function givenTo(command: Command, names: readonly OptionName[]): Parameters<typeof configOfProcess> {
   const given = command.opts<Record<string, string | true>>()
   const flags: Partial<Record<OptionName, string | true>> = {}
   for (const name of names) if (given[name] !== undefined) flags[name] = given[name]
-  return configOfProcess(flags, given.config === undefined ? undefined : String(given.config))
+  return [flags, given.config === undefined ? undefined : String(given.config)]
 }

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
-import { type Config, describeStore, lockDataDir } from '../config/index.js'
+import { type Config, describeStore, lockDataDir, noteAddresses } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
@@ -42,6 +42,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
         growAsEver()
+        noteAddresses(config)
         io.out(welcome(config) + (app.firstStart ? firstStart(config, app.firstStart) : ''))
       },
     })

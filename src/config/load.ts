@@ -38,6 +38,11 @@ export function loadConfig(sources: Sources = {}): Config {
   return derive(settings, sources.workingDir ?? process.cwd())
 }
 
+/** Whether any source says something about an option. */
+export function isGiven(name: OptionName, sources: Sources): boolean {
+  return given(name, sources, readEntries(sources.file, [])) !== undefined
+}
+
 /** The names of `HOMEPORT_` variables that mean nothing, each with a suggestion where one is close. */
 export function unknownEnvironment(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = [...OPTION_NAMES.map(envName), 'HOMEPORT_CONFIG', ...PRINTED_NAMES]

@@ -1,6 +1,7 @@
 import type { Config } from './derive.js'
 import { readConfigFile } from './file.js'
-import { loadConfig, type Sources, unknownEnvironment } from './load.js'
+import { ADDRESS_OPTIONS, lastAddresses } from './last-start.js'
+import { isGiven, loadConfig, type Sources, unknownEnvironment } from './load.js'
 
 /**
  * The configuration of this process: its environment, its working directory, and the flags it was called with.
@@ -8,9 +9,25 @@ import { loadConfig, type Sources, unknownEnvironment } from './load.js'
  * @throws HomeportError `invalid_config`.
  */
 export function configOfProcess(flags: Sources['flags'] = {}, configFile?: string): Config {
+  return loadConfig(sourcesOfProcess(flags, configFile))
+}
+
+/**
+ * The same for a command that looks for a server: where no option says anything about its addresses, they are those of
+ * the last start from the data directory.
+ * @throws HomeportError `invalid_config`.
+ */
+export function configOfServer(flags: Sources['flags'] = {}, configFile?: string): Config {
+  const sources = sourcesOfProcess(flags, configFile)
+  const config = loadConfig(sources)
+  if (ADDRESS_OPTIONS.some((name) => isGiven(name, sources))) return config
+  return Object.freeze({ ...config, ...lastAddresses(config.dataDir) })
+}
+
+function sourcesOfProcess(flags: Sources['flags'], configFile: string | undefined): Sources {
   const workingDir = process.cwd()
   const file = readConfigFile(configFile ?? (process.env.HOMEPORT_CONFIG || undefined), workingDir)
-  return loadConfig({ flags, env: process.env, file, workingDir })
+  return { flags, env: process.env, file, workingDir }
 }
 
 /** The `HOMEPORT_` variables of this process that mean nothing, with suggestions. */

@@ -202,6 +202,13 @@ describe('which server is meant', () => {
   })
 })
 
+it('finds the server of a data directory at the ports that it was started with', async () => {
+  const { apiUrl, queueUrl, place } = homeport
+  const { stdout } = await runHomeport(['env', '--json', '--data-dir', place.dataDir])
+  expect(JSON.parse(stdout)).toMatchObject({ apiUrl, queueUrl })
+  expect(await runHomeport(['keys', 'list', '--json', '--data-dir', place.dataDir])).toMatchObject({ code: 0 })
+})
+
 it('lists keys, teams and the audit log', async () => {
   const { api_key } = await json('keys', 'create', 'ci', '--read-only')
   const readOnly = { HOMEPORT_API_KEY: api_key }

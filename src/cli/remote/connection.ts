@@ -15,7 +15,7 @@ import type { Command } from 'commander'
 import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
 import type { ServiceName } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors.js'
-import { configOf, PLACE_OPTIONS } from '../flags.js'
+import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
 import { localApiUrl, localQueueUrl } from '../local-api-url.js'
 import { type Profile, profileNamed, readProfiles } from './profiles.js'
 
@@ -39,12 +39,12 @@ export interface Access {
 export async function connectionOf(command: Command): Promise<Connection> {
   const { profile: named } = command.opts<{ profile?: string }>()
   if (named !== undefined) return stored(named)
-  if (namesLocalServer(command)) return local(configOf(command, PLACE_OPTIONS))
+  if (namesLocalServer(command)) return local(serverConfigOf(command, PLACE_OPTIONS))
   const variables = clientVariablesOfProcess()
   if (variables.apiUrl !== undefined) return { origin: 'the environment', profile: profileOf(variables) }
   if (variables.profile !== undefined) return stored(variables.profile)
   const { current } = variables.namesDataDir ? {} : await readProfiles()
-  return current === undefined ? local(configOf(command, PLACE_OPTIONS)) : stored(current)
+  return current === undefined ? local(serverConfigOf(command, PLACE_OPTIONS)) : stored(current)
 }
 
 /**
