@@ -3,8 +3,8 @@ import Database from 'better-sqlite3'
 import { type CheckpointLink, setDone } from './paced-checkpoints.js'
 
 /**
- * The thread of a `Checkpointer`: folds the log when it is told to, and says when it is done. The writer, to which it is
- * lent, asks for small checkpoints in between.
+ * The thread of a `Checkpointer`: copies the log into the file when it is told to, and says when it is done. The writer, to
+ * which it is lent, asks for small checkpoints in between.
  */
 
 /** What the writer adds meanwhile is little, and less each time; SQLite begins the log anew once nothing is left. */

@@ -4,12 +4,12 @@ import Database from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { Checkpointer, type FoldingWriter } from './checkpointer.js'
+import { Checkpointer, type CheckpointingWriter } from './checkpointer.js'
 import { logLength } from './log-length.js'
 
 const PAGE_BYTES = 4_096
 
-/** A database whose writer never folds the log, and what writes so many pages into it. */
+/** A database whose writer never checkpoints the log, and what writes so many pages into it. */
 function database() {
   const path = join(tempDir(), 'a.sqlite')
   const db = new Database(path)
@@ -22,9 +22,9 @@ function database() {
 }
 
 /** A writer without a background: nothing has to wait. */
-const alone = (fold: () => void = () => {}): FoldingWriter => ({
+const alone = (checkpoint: () => void = () => {}): CheckpointingWriter => ({
   hold: (held) => held(),
-  fold,
+  checkpoint,
   lend: ({ port }) => port.close(),
 })
 
@@ -42,7 +42,7 @@ it('tells how long a log is in its present life, also when the file remembers a 
   expect(second?.frames).toBeLessThan(30)
 })
 
-it('folds a long log into the file while the writer goes on, and leaves a short one alone', async () => {
+it('checkpoints a long log while the writer goes on, and leaves a short one alone', async () => {
   const { path, write } = database()
   const checkpointer = new Checkpointer(path, alone())
   write(100)
@@ -73,7 +73,7 @@ it('has a full log begin anew although something is added to it all the time', a
       pages = 1
       held()
     },
-    fold: () => {
+    checkpoint: () => {
       db.pragma('wal_checkpoint(PASSIVE)')
       pages = 400
     },

@@ -7,7 +7,7 @@ import { startScript } from './start-thread.js'
 
 /** Many writes cost one look at the log. */
 const LOOK_AFTER_MS = 20
-/** The log is folded from so many new pages on (8 MB): rarely enough to cost little. */
+/** The log is checkpointed from so many new pages on (8 MB): rarely enough to cost little. */
 const LONG_FRAMES = 2_000
 /** From so many pages on (48 MB) it is to begin anew. */
 const FULL_FRAMES = 12_000
@@ -22,43 +22,43 @@ const IDLE_MS = 60_000
 type State =
   | { readonly kind: 'none' }
   | { readonly kind: 'over' }
-  | { readonly kind: 'folding' | 'emptying'; readonly worker: Worker }
+  | { readonly kind: 'checkpointing' | 'emptying'; readonly worker: Worker }
   | { readonly kind: 'idle'; readonly worker: Worker; readonly end: Timer }
 
 /** What is asked of the writer. */
-export interface FoldingWriter {
-  /** Operations of the background have to wait until `fold`; calls `held` when none of them is being worked on any more. */
+export interface CheckpointingWriter {
+  /** Operations of the background have to wait until `checkpoint`; calls `held` when none is being worked on any more. */
   hold(held: () => void): void
-  /** Folds what is left, which is little now. */
-  fold(): void
+  /** Checkpoints what is left, which is little now. */
+  checkpoint(): void
   /** May ask the thread for small checkpoints by itself from now on. */
   lend(link: CheckpointLink): void
 }
 
 /**
- * Folds the write-ahead log into the file, on a thread and a connection of its own. Were it left to the writer, every
- * few megabytes one commit would take many times as long as the others, and whatever waits behind it as well: SQLite
- * lets another connection do it while the writer goes on.
+ * Checkpoints the write-ahead log: copies it into the file, on a thread and a connection of its own. Were it left to the
+ * writer, every few megabytes one commit would take many times as long as the others, and whatever waits behind it as
+ * well: SQLite lets another connection do it while the writer goes on.
  *
- * The log begins anew only when all of it was folded between two commits, which would never happen while many are made.
+ * The log begins anew only when all of it was copied between two commits, which would never happen while many are made.
  * So when it is long, the background of the writer has to wait for a moment, in which next to nothing is added; and the
- * writer itself folds that. It does all of it itself only when the log has become very long all the same; so nothing
+ * writer itself copies that. It does all of it itself only when the log has become very long all the same; so nothing
  * depends on this one.
  *
  * While the writer works on its background, it asks the thread by itself, more often and for less: `PacedCheckpoints`.
  */
 export class Checkpointer {
   readonly #path: string
-  readonly #writer: FoldingWriter
+  readonly #writer: CheckpointingWriter
   #state: State = { kind: 'none' }
   #look: Timer | undefined
   /** Of the present thread. */
   #shared = sharedMemory()
-  /** As long as the log was when it was folded last. */
-  #folded: LogLength = { life: '', frames: 0 }
+  /** As long as the log was when it was checkpointed last. */
+  #checkpointed: LogLength = { life: '', frames: 0 }
 
   /** @param path of the database file. */
-  constructor(path: string, writer: FoldingWriter) {
+  constructor(path: string, writer: CheckpointingWriter) {
     this.#path = path
     this.#writer = writer
   }
@@ -68,18 +68,18 @@ export class Checkpointer {
     if (this.#look || this.#state.kind === 'over') return
     this.#look = systemClock.after(LOOK_AFTER_MS, () => {
       this.#look = undefined
-      if (this.#state.kind === 'none' || this.#state.kind === 'idle') this.#foldIfLong()
+      if (this.#state.kind === 'none' || this.#state.kind === 'idle') this.#checkpointIfLong()
     })
   }
 
-  #foldIfLong(): void {
+  #checkpointIfLong(): void {
     const length = logLength(this.#path)
     if (!length) return
-    const before = length.life === this.#folded.life ? this.#folded.frames : 0
+    const before = length.life === this.#checkpointed.life ? this.#checkpointed.frames : 0
     if (length.frames - before < LONG_FRAMES) return
-    this.#folded = length
+    this.#checkpointed = length
     const worker = this.#thread()
-    this.#state = { kind: 'folding', worker }
+    this.#state = { kind: 'checkpointing', worker }
     worker.postMessage('checkpoint')
   }
 
@@ -104,7 +104,7 @@ export class Checkpointer {
     worker.on('message', () => this.#done(worker))
     worker.on('error', () => {
       setGone(shared)
-      if (this.#state.kind === 'emptying') this.#writer.fold()
+      if (this.#state.kind === 'emptying') this.#writer.checkpoint()
       this.#state = { kind: 'over' }
     })
     worker.unref()
@@ -112,9 +112,9 @@ export class Checkpointer {
   }
 
   #done(worker: Worker): void {
-    if (this.#state.kind === 'emptying') this.#writer.fold()
-    else if (this.#state.kind !== 'folding') return
-    else if (this.#folded.frames >= FULL_FRAMES) {
+    if (this.#state.kind === 'emptying') this.#writer.checkpoint()
+    else if (this.#state.kind !== 'checkpointing') return
+    else if (this.#checkpointed.frames >= FULL_FRAMES) {
       this.#empty(worker)
       return
     }
@@ -126,7 +126,7 @@ export class Checkpointer {
     this.notice()
   }
 
-  /** Lets the thread end; the writer, who leaves last, folds what is left. */
+  /** Lets the thread end; the writer, who leaves last, checkpoints what is left. */
   async close(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'over' }

@@ -8,7 +8,7 @@ import type { Tables } from '../schema/index.js'
 const BUSY_TIMEOUT_MS = 5_000
 /** SQLite counts a negative size in KiB. */
 const CACHE_KIB = 65_536
-/** The writer folds all of the write-ahead log by itself only when it is this long (128 MB): see `checkpointer.ts`. */
+/** The writer checkpoints the write-ahead log by itself only when it is this long (128 MB): see `checkpointer.ts`. */
 const CHECKPOINT_PAGES = 32_000
 /** What a commit takes is an average over about so many; one that stalls longer than this says little of the others. */
 const COMMITS_LOOKED_BACK_AT = 16
@@ -159,12 +159,12 @@ export class SqliteEngine {
     return statement
   }
 
-  /** Folds the write-ahead log into the file, as far as nobody who reads needs it; between two transactions. */
-  fold(): void {
+  /** Copies the write-ahead log into the file, as far as nobody who reads needs it; between two transactions. */
+  checkpoint(): void {
     this.#db.pragma('wal_checkpoint(PASSIVE)')
   }
 
-  /** Closes the file; the last connection to it folds the write-ahead log into it. */
+  /** Closes the file; the last connection to it copies the write-ahead log into it. */
   close(): void {
     this.#db.close()
   }

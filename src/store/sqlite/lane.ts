@@ -108,15 +108,15 @@ export class Lane {
     await ended
   }
 
-  /** Has operations of the background wait until `fold`; `held` is called when the last one before is committed. */
+  /** Has operations of the background wait until `checkpoint`; `held` is called when the last one before is committed. */
   hold(held: () => void): void {
     this.#held = held
     if (this.#state.kind === 'open') this.#tell({ kind: 'hold' })
   }
 
-  /** Has the thread fold what is left of the log, before operations of the background go on. */
-  fold(): void {
-    if (this.#state.kind === 'open') this.#tell({ kind: 'fold' })
+  /** Has the thread checkpoint what is left of the log, before operations of the background go on. */
+  checkpoint(): void {
+    if (this.#state.kind === 'open') this.#tell({ kind: 'checkpoint' })
   }
 
   /** Gives the thread the way to a checkpoint thread. */

@@ -47,13 +47,13 @@ export const LARGEST_BATCH = 1_000
 
 /**
  * What a store thread is told. After `hold` no operation of the background begins, and once the last one is committed the
- * thread says so; `fold` has it fold what is left of the log, and lets them go on. `lend` gives it the way to a checkpoint
- * thread, in place of an earlier one. `close` is the last message; what came before is finished first.
+ * thread says so; `checkpoint` has it copy what is left of the log, and lets them go on. `lend` gives it the way to a
+ * checkpoint thread, in place of an earlier one. `close` is the last message; what came before is finished first.
  */
 export type ToThread =
   | { readonly kind: 'run'; readonly calls: readonly Call[] }
   | { readonly kind: 'hold' }
-  | { readonly kind: 'fold' }
+  | { readonly kind: 'checkpoint' }
   | { readonly kind: 'lend'; readonly link: CheckpointLink }
   | { readonly kind: 'close' }
 

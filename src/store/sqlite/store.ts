@@ -25,7 +25,7 @@ export async function openSqliteStore(
 }
 
 /**
- * Threads on one file: one writes, in group commits; one reads, never in the writer's way; one folds the log into the
+ * Threads on one file: one writes, in group commits; one reads, never in the writer's way; one copies the log into the
  * file, in nobody's way.
  */
 class SqliteStore implements Store {
@@ -50,7 +50,7 @@ class SqliteStore implements Store {
     return { kind: 'sqlite', durability: 'write-ahead log, every commit waits for the disk (synchronous=FULL)' }
   }
 
-  /** The writer is the last to leave, so that it folds the write-ahead log into the file. */
+  /** The writer is the last to leave, so that it copies the write-ahead log into the file. */
   async close(): Promise<void> {
     await this.#reader.close()
     await this.#checkpointer.close()

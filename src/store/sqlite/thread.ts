@@ -54,18 +54,18 @@ const urgent: Call[] = []
 const background: Call[] = []
 /**
  * Whether the background may go on. Else it has been told to wait, and who told it is to hear that it does; it waits; or
- * what it waits for, the fold of the log, comes next.
+ * what it waits for, the checkpoint of the log, comes next.
  */
-let folding: 'none' | 'asked' | 'awaited' | 'next' = 'none'
+let checkpointing: 'none' | 'asked' | 'awaited' | 'next' = 'none'
 let checkpoints: PacedCheckpoints | undefined
 let isClosing = false
 
 /** Works until nothing is left to do, in turns of both kinds. */
 function receive(first: ToThread): void {
   takeMessages(first)
-  while (urgent.length > 0 || folding === 'asked' || folding === 'next' || isBackgroundDue()) {
+  while (urgent.length > 0 || checkpointing === 'asked' || checkpointing === 'next' || isBackgroundDue()) {
     if (!isCommitShared()) run(urgent.splice(0))
-    goOnFolding()
+    goOnCheckpointing()
     if (settings.access === 'read') run(background.splice(0, 1))
     else if (isBackgroundDue()) runShared()
     takeMessages(nextMessage())
@@ -82,7 +82,7 @@ function isCommitShared(): boolean {
 }
 
 function isBackgroundDue(): boolean {
-  return background.length > 0 && folding === 'none'
+  return background.length > 0 && checkpointing === 'none'
 }
 
 /** Takes in what has come, up to about as many calls as go into one transaction. */
@@ -96,17 +96,17 @@ function take(message: ToThread): void {
       for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
       return
     case 'hold':
-      folding = 'asked'
+      checkpointing = 'asked'
       return
-    case 'fold':
-      folding = 'next'
+    case 'checkpoint':
+      checkpointing = 'next'
       return
     case 'lend':
       checkpoints?.close()
       checkpoints = new PacedCheckpoints(message.link)
       return
     case 'close':
-      folding = 'none'
+      checkpointing = 'none'
       isClosing = true
       return
     default:
@@ -114,18 +114,18 @@ function take(message: ToThread): void {
   }
 }
 
-function goOnFolding(): void {
-  if (folding === 'asked') {
-    folding = 'awaited'
+function goOnCheckpointing(): void {
+  if (checkpointing === 'asked') {
+    checkpointing = 'awaited'
     say({ kind: 'held' })
-  } else if (folding === 'next') fold()
+  } else if (checkpointing === 'next') checkpoint()
 }
 
-/** What has come into the log since another connection has folded it: little, as long as the background waits. */
-function fold(): void {
-  folding = 'none'
+/** Copies what has come into the log since another connection has done so: little, as long as the background waits. */
+function checkpoint(): void {
+  checkpointing = 'none'
   try {
-    open().fold()
+    open().checkpoint()
   } catch (error) {
     if (isBeyondTrust(error)) throw error
   }

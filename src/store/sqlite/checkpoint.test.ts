@@ -19,7 +19,7 @@ async function openWriter() {
 
 const row = (name: string) => ({ rows: [{ name }] })
 
-it('keeps the background waiting until the log is folded, and nobody else', async () => {
+it('keeps the background waiting until the log is checkpointed, and nobody else', async () => {
   const { path, lane } = await openWriter()
   const before = logLength(path)?.life
   await new Promise<void>((held) => lane.hold(held))
@@ -31,7 +31,7 @@ it('keeps the background waiting until the log is folded, and nobody else', asyn
   await lane.run(add, row('a1'))
   await lane.run(add, row('a2'))
   order.push('a2')
-  lane.fold()
+  lane.checkpoint()
   await Promise.all(background)
   expect(order).toEqual(['a2', 'b1', 'b2'])
   // All of it was in the file when the background went on, so that it could begin anew.
