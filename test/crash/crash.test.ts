@@ -95,5 +95,5 @@ it(
     expect(ledger.broken).toEqual([])
     expect(hasBegun()).toBe(true)
   },
-  170_000 + CYCLES * 5_000,
+  180_000 + CYCLES * 20_000,
 )
