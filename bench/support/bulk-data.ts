@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { startRuns } from '../../src/bulk/testing/runs.js'
@@ -112,10 +112,14 @@ function open(file: string): Database.Database {
   return db
 }
 
-/** Copies a store that nobody has open. */
+/** Copies a store that nobody has open. The copy is on the disk then, and not written there while something is measured. */
 export function copyStore(from: string, to: string): void {
   mkdirSync(to)
-  copyFileSync(join(from, FILE), join(to, FILE))
+  const copy = join(to, FILE)
+  copyFileSync(join(from, FILE), copy)
+  const file = openSync(copy, 'r+')
+  fsyncSync(file)
+  closeSync(file)
 }
 
 /** How long SQL takes in a store; each statement is a transaction of its own. */
