@@ -88,7 +88,7 @@ export const waitingMessages = (store: Store, accountId: string): Promise<Waitin
 
 const LIMIT = 50
 /** What has ended this recently is not old yet. */
-const RECENT_MS = 60_000
+const RECENT_MS = 600_000
 
 /** Deletes what ended before a time, as the three retentions do. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {

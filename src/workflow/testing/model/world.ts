@@ -103,8 +103,8 @@ export class World {
 
   async #isAtRest(): Promise<boolean> {
     if (!this.#engine.isEmpty || this.#plain.nextFireAt < Number.POSITIVE_INFINITY) return false
-    // What has just left memory may have made room for what is in the store.
-    await this.#engine.pump()
+    // What has just left memory may have made room for what is in the store: one look reads it, the next takes it in.
+    for (let looks = 0; looks < 2; looks++) await this.#engine.pump()
     if (!this.#engine.isEmpty) return false
     const { messages, dueAt } = await waitingMessages(this.#store, this.#accountId)
     const isLost = dueAt <= this.#clock.now() && this.#engine.wakeAt > this.#clock.now()
