@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, read, type Transaction } from '../operation.js'
+import { all, crossing, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
 import { type Numbers, numbersOf } from './bulk-select.js'
@@ -21,9 +21,9 @@ export interface NamedArgs {
 /** The runs that ids name, each once, in no order. */
 export interface NamedRuns {
   /** Those that were wanted. */
-  readonly found: readonly number[]
+  readonly found: ArrayLike<number>
   /** The others: they have ended. */
-  readonly ended: readonly number[]
+  readonly ended: ArrayLike<number>
   /** Ids that name nothing, as often as they were given. */
   readonly absent: readonly string[]
   /** How many ids were given. */
@@ -67,8 +67,18 @@ function* namedAmong(args: NamedArgs): Transaction<NamedRuns> {
   return { found, ended: ended.map((row) => row.seq), absent, given }
 }
 
+/** Thousands of numbers are copied as one piece of memory. */
+const packed = (runs: NamedRuns): NamedRuns => ({
+  ...runs,
+  found: Float64Array.from(runs.found),
+  ended: Float64Array.from(runs.ended),
+})
+
 /** Selects the runs of an account that ids name. Most often all of them are found at once, and nothing else is looked up. */
-export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => namedAmong(args), { turn: 'background' })
+export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => namedAmong(args), {
+  turn: 'background',
+  crossing: crossing(packed, (runs) => runs),
+})
 
 /** Asks for the runs of ids as they were sent. */
 export interface SentArgs extends Omit<NamedArgs, 'ids'> {
@@ -83,7 +93,13 @@ export const selectSent = read(
     const ids = textsOf(elements)
     return ids && (yield* namedAmong({ ids, ...others }))
   },
-  { turn: 'background' },
+  {
+    turn: 'background',
+    crossing: crossing(
+      (runs) => runs && packed(runs),
+      (runs) => runs,
+    ),
+  },
 )
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
