@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import { type HeldMemory, type Holder, othersFirst, systemClock } from '../base/index.js'
+import { type HeldMemory, type Holder, othersFirst, systemClock, type Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
 /** So much is copied at a stretch, in about a millisecond. */
 const TURN_BYTES = 1_048_576
+/** So much is read at a stretch. */
+const TURN_READ_BYTES = 262_144
 
 /** How much of a body is read, and how long it may take to come. */
 export interface BodyLimits {
@@ -50,46 +52,84 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
 }
 
 /** Reads a body that comes in pieces, or that tells its end by itself. */
-function gather(
-  request: IncomingMessage,
-  { bytes: limitBytes, ms }: BodyLimits,
-  { memory, owner }: BodyAccount,
-): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = []
-    let receivedBytes = 0
-    const holder: Holder = {
-      owner,
-      get heldBytes() {
-        return receivedBytes
-      },
-      giveWay: () => refuse(new HomeportError('memory_short', {})),
-    }
-    const refuse = (error: HomeportError): void => {
-      timer.cancel()
-      memory.gone(holder)
-      request.off('data', take)
-      chunks = []
-      reject(error)
-    }
-    const take = (chunk: Buffer): void => {
-      receivedBytes += chunk.byteLength
-      if (receivedBytes > limitBytes) refuse(new HomeportError('body_too_large', { limitBytes }))
-      else {
-        chunks.push(chunk)
-        memory.grew(holder, chunk.byteLength)
-      }
-    }
+function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => new Gathering(request, limits, account, { resolve, reject }))
+}
+
+/** Who waits for a body; one of the two is called. */
+interface Waiting {
+  readonly resolve: (body: Uint8Array | Promise<Uint8Array>) => void
+  readonly reject: (error: HomeportError) => void
+}
+
+/** What has come of a body so far. */
+class Gathering implements Holder {
+  readonly owner: string
+  heldBytes = 0
+  readonly #request: IncomingMessage
+  readonly #limitBytes: number
+  readonly #memory: HeldMemory
+  readonly #waiting: Waiting
+  readonly #timer: Timer
+  #chunks: Buffer[] = []
+  /** What has come in the present turn of the event loop. */
+  #turnBytes = 0
+
+  constructor(request: IncomingMessage, { bytes, ms }: BodyLimits, { memory, owner }: BodyAccount, waiting: Waiting) {
+    this.owner = owner
+    this.#request = request
+    this.#limitBytes = bytes
+    this.#memory = memory
+    this.#waiting = waiting
     // Somebody who sends a byte now and then must not hold what has come for ever.
-    const timer = systemClock.after(ms, () => refuse(tooSlow(ms)))
-    request.on('data', take)
-    request.once('end', () => {
-      timer.cancel()
-      memory.gone(holder)
-      resolve(receivedBytes > TURN_BYTES ? joinedInTurns(chunks, receivedBytes) : joined(chunks, receivedBytes))
-    })
-    request.once('error', () => refuse(cutOff()))
-  })
+    this.#timer = systemClock.after(ms, () => this.#refuse(tooSlow(ms)))
+    request.on('data', this.#take)
+    request.once('end', () => this.#end())
+    request.once('error', () => this.#refuse(cutOff()))
+  }
+
+  giveWay(): void {
+    this.#refuse(new HomeportError('memory_short', {}))
+  }
+
+  readonly #take = (chunk: Buffer): void => {
+    this.heldBytes += chunk.byteLength
+    if (this.heldBytes > this.#limitBytes) {
+      this.#refuse(new HomeportError('body_too_large', { limitBytes: this.#limitBytes }))
+      return
+    }
+    this.#chunks.push(chunk)
+    this.#memory.grew(this, chunk.byteLength)
+    this.#turnBytes += chunk.byteLength
+    if (this.#turnBytes >= TURN_READ_BYTES) this.#letOthersRead()
+  }
+
+  /** A socket is read for as long as there is something, and a fast client can keep it full for megabytes. */
+  #letOthersRead(): void {
+    this.#turnBytes = 0
+    this.#request.pause()
+    setImmediate(() => this.#request.resume())
+  }
+
+  #end(): void {
+    this.#over()
+    const bytes = this.heldBytes
+    const { resolve } = this.#waiting
+    resolve(bytes > TURN_BYTES ? joinedInTurns(this.#chunks, bytes) : joined(this.#chunks, bytes))
+  }
+
+  #refuse(error: HomeportError): void {
+    this.#over()
+    this.#request.off('data', this.#take)
+    this.#chunks = []
+    this.heldBytes = 0
+    this.#waiting.reject(error)
+  }
+
+  #over(): void {
+    this.#timer.cancel()
+    this.#memory.gone(this)
+  }
 }
 
 /** Most bodies come in one piece, which the parser has already copied out of the buffer of the connection. */
