@@ -127,4 +127,54 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect(await keptOf('many')).toBe(100)
     expect(await keptOf('alone')).toBe(4)
   })
+
+  it('are kept of a delivery that fails for good when its run goes on or has come to its end without it', async () => {
+    const store = await openStore()
+    const accountId = newId('acc_', AT)
+    const meta = JSON.stringify({ delivery })
+    const element = () => {
+      return { kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('s'), meta, dueAt: AT, delivery }
+    }
+    /** A run, and the delivery of its first element, which has failed once. */
+    const start = async (runId: string) => {
+      const run = { ...columns, run_id: runId, contact: 'known' as const }
+      const submissions = [{ kind: 'start' as const, run, first: element() }]
+      const started = await store.run(operations.runs.submit, { accountId, submissions, at: AT })
+      const [offer] = started.kind === 'accepted' ? started.offers : []
+      const { seq = 0, group_key: runSeq } = offer ?? {}
+      const end: MessageEnd = { kind: 'retry', nextAt: AT }
+      await store.run(operations.messagesSettle.settle, { ...attemptOf(seq, 0), end, follow: [] })
+      return { seq, runSeq: runSeq ?? 0 }
+    }
+    const attemptOf = (seq: number, retried: number) => {
+      const attempt = { startedAt: AT + retried, status: 503, headers: '{}', body: null, error: null }
+      return { seq, retried, at: AT, attempt }
+    }
+    const failForGood = async (
+      { seq, runSeq }: Awaited<ReturnType<typeof start>>,
+      kind: 'fail' | 'fail-unless-confirmed',
+    ) => {
+      const end: MessageEnd = { kind: 'delivered', keep: false }
+      const effect = { kind, failing: { failure: { status: 503 }, dlqId: `${AT}-${seq}` } }
+      const args = { runSeq, message: { ...attemptOf(seq, 1), end, follow: [] }, effect }
+      return store.run(operations.runs.settleRun, args)
+    }
+    const keptOf = async (runId: string) => {
+      const page = { accountId, filter: { runIds: [runId] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+      const { pastAttempts, pending, runs } = await store.run(operations.runs.logPage, page)
+      expect(pending).toEqual([])
+      return { state: runs[0]?.state, at: pastAttempts.map(({ started_at }) => started_at - AT) }
+    }
+    const nothing = { kind: 'settled', offers: [], runEnded: false }
+
+    const ended = await start('ended')
+    await store.run(operations.runs.finishRun, { accountId, runId: 'ended', response: '', at: AT })
+    expect(await failForGood(ended, 'fail')).toEqual(nothing)
+    expect(await keptOf('ended')).toEqual({ state: 'RUN_SUCCESS', at: [0, 1] })
+    expect(await failForGood(ended, 'fail')).toEqual({ kind: 'gone' })
+
+    // The program was reached, so what came of its first delivery decides nothing.
+    expect(await failForGood(await start('confirmed'), 'fail-unless-confirmed')).toEqual(nothing)
+    expect(await keptOf('confirmed')).toEqual({ state: 'RUN_STARTED', at: [0] })
+  })
 })

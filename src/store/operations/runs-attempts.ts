@@ -71,7 +71,7 @@ const retriedOf = query<{ runs: readonly number[] }, RetriedMessage>(({ db, p, d
     .orderBy('seq'),
 )
 
-/** Keeps the failed attempts of a message whose delivery has come through at last, for the log of its run. */
+/** Keeps the failed attempts of a message that is about to go without failing its run, for the log of that. */
 export function* keepAttempts(messageSeq: number): Transaction<void> {
   yield* change(keep, { seqs: [messageSeq] })
 }

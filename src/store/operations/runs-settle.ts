@@ -144,13 +144,33 @@ export const settleDone = write('runs.settleDone', forget, {
 
 /** Commits the outcome of a delivery together with what follows for its run. */
 export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
+  const { message, effect } = args
   // The run before the message, as every other transaction locks them.
   const run = yield* first(lockRun, { seq: args.runSeq })
+  if (effect.kind === 'fail' && run && !isFatal(run, effect)) return yield* settleLate(message)
   const before = yield* standing(args)
-  if (args.effect.kind === 'append' && args.message.retried > 0) yield* keepAttempts(args.message.seq)
-  if ((yield* settleMessage(args.message)).kind === 'gone' || !run) return { kind: 'gone' }
+  // A failure has a record of its own for what had failed before, and so has its callback; everything else has the log.
+  const isOnRecord = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
+  if (!isOnRecord && message.retried > 0) yield* keepAttempts(message.seq)
+  if ((yield* settleMessage(message)).kind === 'gone' || !run) return { kind: 'gone' }
   return yield* follow(run, args, before)
 })
+
+const NOTHING: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
+
+/** Whether the run fails by this: not when it has ended, nor when its program was reached in another way. */
+function isFatal({ state, contact }: Locked, effect: RunEffect): boolean {
+  if (state !== 'RUN_STARTED') return false
+  return effect.kind === 'fail' || (effect.kind === 'fail-unless-confirmed' && contact !== 'known')
+}
+
+/** A delivery has failed for good whose run has ended without it: its last attempt is one more for the log. */
+function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
+  const end = { kind: 'retry', nextAt: message.at } as const
+  if ((yield* settleMessage({ ...message, end })).kind === 'gone') return { kind: 'gone' }
+  yield* forget({ seq: message.seq, retried: message.retried + 1 })
+  return NOTHING
+}
 
 /** What goes with the message when it is settled, and may be needed all the same. */
 interface Before {
@@ -169,15 +189,12 @@ function* standing({ runSeq, message, effect }: SettleRunArgs): Transaction<Befo
 }
 
 function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before): Transaction<SettleRunResult> {
-  const nothing: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
   switch (effect.kind) {
     case 'fail':
-      return run.state === 'RUN_STARTED' ? yield* fail(run, effect.failing, before, message.at) : nothing
     case 'fail-unless-confirmed':
-      if (run.state !== 'RUN_STARTED' || run.contact === 'known') return nothing
-      return yield* fail(run, effect.failing, before, message.at)
+      return isFatal(run, effect) ? yield* fail(run, effect.failing, before, message.at) : NOTHING
     case 'append': {
-      if (run.state !== 'RUN_STARTED') return nothing
+      if (run.state !== 'RUN_STARTED') return NOTHING
       const appending = { accountId: run.account_id, runSeq: run.seq, element: effect.element }
       return { kind: 'settled', offers: yield* appendElements([appending], message.at), runEnded: false }
     }
@@ -185,7 +202,7 @@ function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before
       const failure = JSON.parse(run.failure ?? '{}')
       failure.callback = { ...failure.callback, ...effect.callback, attempts: before.attempts }
       yield* change(endCallback, { seq: run.seq, failure: JSON.stringify(failure), failureState: effect.state })
-      return nothing
+      return NOTHING
     }
   }
 }
