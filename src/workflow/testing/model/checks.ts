@@ -81,12 +81,12 @@ function checkPrefix(
   if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
 }
 
-/** How often deliveries have failed that were then made again, by message. */
+/** How often deliveries have failed without failing their run, by message. */
 export type Failures = ReadonlyMap<string, number>
 
 /**
- * What had failed before a delivery came through, or was ended with its run, stays in the log. That of the delivery which
- * failed the run stands in the record of the failure, and so does that of the failure function.
+ * What had failed before a delivery came through, was ended with its run or failed after that stays in the log. That of
+ * the delivery which failed the run stands in the record of the failure, and so does that of the failure function.
  */
 export function checkAttempts(
   { run_id: runId, failure }: RunRow,

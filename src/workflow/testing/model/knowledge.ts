@@ -22,7 +22,7 @@ export class Knowledge {
   readonly waits = new Map<string, KnownWait>()
   /** By message: its next attempt, after one that has failed. */
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
-  /** By `runs.seq`, then by message: how often deliveries have failed that were then made again. */
+  /** By `runs.seq`, then by message: how often deliveries have failed without failing their run. */
   readonly failures = new Map<number, Map<string, number>>()
   /** Failure callbacks that were given up and not asked for again. */
   readonly givenUp = new Set<string>()
@@ -77,12 +77,18 @@ export class Knowledge {
     if (state !== undefined) this.run(runId).reported = payload
   }
 
+  /** A delivery has failed and is made again. */
   failedOnce(message: PendingMessage): void {
-    const { groupKey = 0, messageId, retried, nextAt } = message
+    const { messageId, retried, nextAt } = message
+    this.countFailure(message)
+    this.retries.set(messageId, { retried, nextAt })
+  }
+
+  /** A delivery has failed that did not fail its run. */
+  countFailure({ groupKey = 0, messageId }: PendingMessage): void {
     const ofRun = this.failures.get(groupKey) ?? new Map<string, number>()
     ofRun.set(messageId, (ofRun.get(messageId) ?? 0) + 1)
     this.failures.set(groupKey, ofRun)
-    this.retries.set(messageId, { retried, nextAt })
   }
 
   /** A dead run lives on: where it stood, or from its payload. */

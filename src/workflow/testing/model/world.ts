@@ -1,6 +1,6 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
-import type { AttemptOutcome, Settled } from '../../../queue/index.js'
+import type { AttemptOutcome } from '../../../queue/index.js'
 import { JumpingClock } from '../../../queue/testing/jumping-clock.js'
 import { type Flight, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
 import type { Store } from '../../../store/index.js'
@@ -12,6 +12,7 @@ import { RecentLists } from '../../recent-lists.js'
 import { type Census, checkNothingLeft, remains, retain, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
+import { PROGRAM_URL } from './items.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
 import { type Random, seeded } from './random.js'
@@ -207,20 +208,21 @@ export class World {
       case 'answered':
         return this.#over(flight, fails ? 503 : 200)
       case 'over':
-        return this.#follow(flight, await this.#engine.settle(flight, this.#outcomes.get(flight) ?? this.#outcome(200)))
+        return this.#settle(flight)
     }
   }
 
-  readonly #outcomes = new Map<Flight, AttemptOutcome>()
-
   #over(flight: Flight, status: number): void {
-    this.#outcomes.set(flight, this.#outcome(status))
+    this.#statuses.set(flight, status)
     this.#engine.over(flight)
   }
 
   #answer({ message, outbound }: Flight): Promise<void> {
     return answer(this.#endpoint, message, outbound)
   }
+
+  /** What the requests that are over were answered. */
+  readonly #statuses = new Map<Flight, number>()
 
   #outcome(status: number): AttemptOutcome {
     const at = this.#clock.now()
@@ -229,12 +231,21 @@ export class World {
     return { kind: 'answered', startedAt: at, finishedAt: at, response }
   }
 
-  async #follow(flight: Flight, { again, offers, dropGroups = [] }: Settled): Promise<void> {
-    this.#outcomes.delete(flight)
+  async #settle(flight: Flight): Promise<void> {
+    const status = this.#statuses.get(flight) ?? 200
+    this.#statuses.delete(flight)
+    const { again, offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
     if (again && flight.message.kind !== 'http') this.#known.failedOnce(again)
+    if (!again && status !== 200) this.#noteLateFailure(flight)
     this.#drop({ groupKeys: dropGroups })
     this.#engine.offer(offers)
     await this.#moves.noteEnds(dropGroups)
+  }
+
+  /** A delivery to a program that fails for good after its run has ended well: nothing follows, and the log tells of it. */
+  #noteLateFailure({ message, outbound: { url, headers } }: Flight): void {
+    const runId = headers['Upstash-Workflow-Runid']?.[0] ?? ''
+    if (url === PROGRAM_URL && this.#known.stateOf(runId) === 'RUN_SUCCESS') this.#known.countFailure(message)
   }
 
   #drop(which: Parameters<SimulatedEngine['drop']>[0]): void {
