@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { openStore, operations, type Store } from '../store/index.js'
 import type { Operation } from '../store/operation.js'
+import type { PendingRow } from '../store/operations/messages.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
-import { CENSUS_MODULE } from './testing/model/census.js'
+import { CENSUS_MODULE, clear } from './testing/model/census.js'
 import { World } from './testing/model/world.js'
 
 /** Plays one world from its seed to its end. */
@@ -20,7 +21,7 @@ async function play(store: Store, seed: number, moves: number): Promise<void> {
 describeOnEveryStore(
   'worlds of runs, played at random',
   (openStoreHere, { kind }) => {
-    const seeds = kind === 'sqlite' ? 4 : 2
+    const seeds = kind === 'sqlite' ? 3 : 1
 
     it('keep every promise', async () => {
       const store = await openStoreHere()
@@ -96,7 +97,11 @@ const BUGS: Readonly<Record<string, Bug>> = {
   'the call of a failure function is lost': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
     const fails = operation.name === 'runs.settle' && (args as { effect: { kind: string } }).effect.kind === 'fail'
-    return fails ? { ...(result as object), offers: [] } : result
+    if (!fails) return result
+    const { offers = [] } = result as { offers?: PendingRow[] }
+    const calls = offers.filter(({ group_key }) => group_key === (args as { runSeq: number }).runSeq)
+    for (const { seq } of calls) await store.run(operations.runs.settleDone, { seq, retried: 0 })
+    return { ...(result as object), offers: offers.filter((offer) => !calls.includes(offer)) }
   },
   'a failure function that was given up is called all the same': async (store, operation, args) => {
     const result = (await store.run(operation, args as never)) as { kind: string; offers: []; run: { seq: number } }
@@ -124,7 +129,8 @@ const BUGS: Readonly<Record<string, Bug>> = {
   },
   'retention deletes runs that go on': async (store, operation, args) => {
     if (operation.name !== 'runs.trim') return store.run(operation, args as never)
-    const seqs = Array.from({ length: 2_000 }, (_, index) => index + 1)
+    const { upTo } = args as { upTo: number }
+    const seqs = Array.from({ length: upTo }, (_, index) => index + 1)
     await store.run(operations.runs.cancelRuns, { seqs, at: 1 })
     return store.run(operation, args as never)
   },
@@ -162,7 +168,8 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'a step is appended twice': /which nobody sent|engine does not know of them/,
   'a delivery carries what has joined the list later': /nothing will ever happen|another list/,
   'a cancellation counts runs that had ended': /^seed \d+: canceled [\d,]+ instead of/,
-  'a canceled run keeps its messages and looks as if it went on': /was canceled, and something of it was delivered|is called for ever/,
+  'a canceled run keeps its messages and looks as if it went on':
+    /was canceled, and something of it was delivered|is called for ever/,
   'the deadline of a wait passes without a trace': /never ended|nothing will ever happen/,
   'what a resumed run has still to do is not offered': /never ended|engine does not know of them/,
   'a call that is asked for twice is made twice': /has done the call of step \d+ twice/,
@@ -182,6 +189,25 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'a sleeping run says another time than it sleeps until': /says of its (sleeping|delayed|retry) that/,
   'an aborted bulk action leaves runs without an outcome': /has \d+ outcomes for \d+ runs/,
 }
+
+/** Where the search for a world in which a bug shows begins, so that it is short; without an entry, at 1. */
+const FIRST_SEEDS: Readonly<Record<string, number>> = {
+  'a cancellation counts runs that had ended': 4,
+  'what a resumed run has still to do is not offered': 20,
+  'a call that is asked for twice is made twice': 4,
+  'the call of a failure function is lost': 3,
+  'a failure function that was given up is called all the same': 6,
+  'a bulk cancel counts runs that had ended': 2,
+  'retention deletes runs that go on': 4,
+  'a sleeping run says another time than it sleeps until': 5,
+  'an aborted bulk action leaves runs without an outcome': 3,
+  'a paused bulk action goes on': 13,
+  'a run that a fence refuses is counted as one that has left the dead letters': 3,
+  'what had failed of runs that a bulk action has canceled is forgotten': 13,
+}
+
+/** How many worlds are searched. */
+const MOST_WORLDS = 30
 
 const kept: never[] = []
 
@@ -213,7 +239,9 @@ describe('the model', () => {
     it(`notices when ${what}`, async () => {
       kept.length = 0
       const violations: string[] = []
-      for (let seed = 1; seed <= 30 && violations.length === 0; seed++) {
+      const first = FIRST_SEEDS[what] ?? 1
+      for (let seed = first; seed < first + MOST_WORLDS && violations.length === 0; seed++) {
+        await clear(store)
         await play(withBug(store, bug), seed, 150).catch((error: Error) => violations.push(error.message))
       }
       expect(violations.join()).toMatch(VIOLATIONS[what] ?? /^$/)

@@ -197,8 +197,8 @@ function isPossible(kind: Kind, run: RunRow): boolean {
   return kind === 'cancelRuns' ? run.state === 'RUN_STARTED' : run.dlq_id !== null
 }
 
-/** In every world a fence stands before half of the runs. */
-const isBehindFence = ({ seq }: Pick<RunRow, 'seq'>): boolean => seq % 2 === 0
+/** In every world a fence stands before the runs of some programs. */
+const isBehindFence = ({ flow_key }: Pick<RunRow, 'flow_key'>): boolean => flow_key !== null
 
 function isFenced(kind: Kind, run: RunRow): boolean {
   const starts = kind === 'resumeRuns' || kind === 'restartRuns'

@@ -1,5 +1,6 @@
 import { operations, type Store } from '../../../store/index.js'
-import { all, only, read, type Transaction } from '../../../store/operation.js'
+import { all, change, only, read, type Transaction, write } from '../../../store/operation.js'
+import type { RunRow } from '../../../store/operations/runs.js'
 import { query } from '../../../store/query.js'
 import type { Tables } from '../../../store/schema/index.js'
 import type { MessageState } from '../../../store/schema/messages.js'
@@ -31,6 +32,25 @@ const countRows = read('model.countRows', function* (_: object): Transaction<[st
   for (const [table, count] of counts) found.push([table, (yield* only(count, {})).rows])
   return found
 })
+
+const removals = TABLES.map((table) => query<object>(({ db }) => db.deleteFrom(table)))
+const removeAll = write('model.removeAll', function* (_: object): Transaction<void> {
+  for (const removal of removals) yield* change(removal, {})
+})
+
+/** Empties the tables: what a world that was given up in the middle has left would go on in the next ones. */
+export const clear = (store: Store): Promise<void> => store.run(removeAll, {})
+
+const newestRuns = query<{ accountId: string }, RunRow>(({ db, p }) =>
+  db.selectFrom('runs').selectAll().where('account_id', '=', p.accountId).orderBy('seq', 'desc'),
+)
+const readRuns = read('model.runs', function* (args: { accountId: string }): Transaction<RunRow[]> {
+  return yield* all(newestRuns, args)
+})
+
+/** The runs of an account, newest first, without all that their logs show. */
+export const runsOf = (store: Store, accountId: string): Promise<readonly RunRow[]> =>
+  store.run(readRuns, { accountId })
 
 interface Unfinished {
   readonly kind: string

@@ -7,6 +7,7 @@ import type { Because } from '../../because.js'
 import { runLogs } from '../../log-runs.js'
 import { revivalOf } from '../../revival.js'
 import { BulkActions } from './bulk-actions.js'
+import { runsOf } from './census.js'
 import { checkAttempts, checkRun } from './checks.js'
 import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
@@ -186,8 +187,8 @@ export class RunMoves {
     return store.run(operations.runs.logPage, { accountId, filter, ...range })
   }
 
-  async #rows(): Promise<readonly RunRow[]> {
-    return (await this.#page()).runs
+  #rows(): Promise<readonly RunRow[]> {
+    return runsOf(this.#deps.store, this.#deps.accountId)
   }
 
   /** With nothing in flight, every run that has not ended waits for something that will come, and says what that is. */
@@ -206,14 +207,18 @@ export class RunMoves {
   /** Every run has ended as it should have. */
   async checkEnds(): Promise<void> {
     const { known } = this.#deps
-    for (const { run_id: runId } of await this.#rows()) {
-      const { runs, elements, pastAttempts } = await this.#page({ runIds: [runId] })
-      const [run] = runs
-      if (!run || run.state === 'RUN_STARTED') throw new Error(`${runId} has never ended`)
+    const rows = await this.#rows()
+    const { runs, elements, pastAttempts } = await this.#page()
+    if (runs.length < rows.length) throw new Error(`the log shows ${runs.length} of ${rows.length} runs`)
+    for (const run of runs) {
+      const { run_id: runId, seq } = run
+      if (run.state === 'RUN_STARTED') throw new Error(`${runId} has never ended`)
       const { state } = known.run(runId)
       if (run.state !== state) throw new Error(`${runId} is ${run.state}; it became ${state}`)
-      checkRun(run, known.run(runId), elements)
-      checkAttempts(run, known.failures.get(run.seq) ?? new Map(), elements, pastAttempts)
+      const own = elements.filter(({ run_seq }) => run_seq === seq)
+      checkRun(run, known.run(runId), own)
+      const past = pastAttempts.filter(({ run_seq }) => run_seq === seq)
+      checkAttempts(run, known.failures.get(seq) ?? new Map(), own, past)
     }
   }
 }
