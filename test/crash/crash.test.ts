@@ -2,6 +2,7 @@ import { afterAll, expect, it, vi } from 'vitest'
 import { atCleanup, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { Ledger } from './ledger.js'
 import { seal, startLoad } from './load.js'
+import { runsInState } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 import { startWorld } from './world.js'
 
@@ -46,21 +47,23 @@ async function stateOf(homeport: RunningHomeport, runId: string): Promise<string
   return (body as { runs: { workflowState: string }[] }).runs[0]?.workflowState
 }
 
-/** Waits until every run is in this state, asking again only for those that are not. */
-async function allReach(homeport: RunningHomeport, runIds: Iterable<string>, state: string): Promise<void> {
-  const left = new Set(runIds)
-  const ask = async () => {
-    for (const runId of left) {
-      if ((await stateOf(homeport, runId)) === state) left.delete(runId)
-      else break
-    }
-    return left.size === 0
+/**
+ * Waits until every run is in this state. The store is looked at, once for all of them: to ask the server for one run
+ * after the other would keep it from what it is waited for.
+ */
+async function allReach(homeport: RunningHomeport, runIds: ReadonlySet<string>, state: string): Promise<void> {
+  let left: readonly string[] = []
+  const look = () => {
+    const there = runsInState(homeport.place, state)
+    left = [...runIds].filter((runId) => !there.has(runId))
+    return left.length === 0
   }
-  await waitFor(ask, { what: `every run to be ${state}`, deadlineMs: DEADLINE_MS, everyMs: 50 }).catch(
+  await waitFor(look, { what: `every run to be ${state}`, deadlineMs: DEADLINE_MS, everyMs: 100 }).catch(
     async (error) => {
-      const first = [...left].slice(0, 3)
-      const states = await Promise.all(first.map(async (runId) => `${runId} ${await stateOf(homeport, runId)}`))
-      throw new Error(`${left.size} runs are not: ${states.join(', ')}`, { cause: error })
+      const states = await Promise.all(
+        left.slice(0, 3).map(async (runId) => `${runId} ${await stateOf(homeport, runId)}`),
+      )
+      throw new Error(`${left.length} runs are not: ${states.join(', ')}`, { cause: error })
     },
   )
 }

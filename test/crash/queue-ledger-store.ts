@@ -53,6 +53,12 @@ export function countRuns(place: DataPlace, path: string): RunCounts {
   return withStore(place, 'read', (db) => db.prepare(sql).get(path) as RunCounts)
 }
 
+/** The ids of all runs in a state. */
+export function runsInState(place: DataPlace, state: string): ReadonlySet<string> {
+  const sql = 'SELECT run_id FROM runs WHERE state = ?'
+  return withStore(place, 'read', (db) => new Set(db.prepare(sql).pluck().all(state) as string[]))
+}
+
 /** How many messages wait for a turn, or for a time within the next hour. */
 export function unfinishedSoon(place: Place): number {
   const sql = "SELECT count(*) AS n FROM messages WHERE state = 'held' OR (state = 'pending' AND next_at < ?)"
