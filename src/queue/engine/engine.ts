@@ -1,14 +1,14 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
-import { type DuePage, partOf } from '../../store/operations/messages-due.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
 import { Backlog, type BacklogLimits } from './backlog.js'
 import type { Load } from './coverage.js'
 import { deliveryHeaders } from './delivery-headers.js'
-import { type Entry, LARGEST_HELD_BODY } from './entry.js'
+import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
+import { readDue } from './read-due.js'
 import { Sender } from './sender.js'
 import { signDelivery } from './signature.js'
 import type { TurnLimits } from './turns.js'
@@ -206,7 +206,7 @@ export class Engine implements Service {
 
   async #load(load: Load): Promise<void> {
     try {
-      const page = await this.#read(load)
+      const page = await readDue(this.#deps.store, load)
       this.#backlog.loaded(load, page, this.#deps.clock.now())
       this.#planPump()
     } catch (error) {
@@ -214,26 +214,6 @@ export class Engine implements Service {
       if (this.#phase !== 'running') return
       this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
       this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => this.#planPump())
-    }
-  }
-
-  #read(load: Load): Promise<DuePage> {
-    const { ofAccount, ofAll, ofFlow, ofHost } = operations.messagesDue
-    const { store } = this.#deps
-    const { after, until, limit } = load
-    const range = { after, until, limit, largestBody: LARGEST_HELD_BODY }
-    switch (load.kind) {
-      case 'all':
-        return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })
-      case 'account':
-        return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
-      case 'lane': {
-        const { accountId } = load
-        const part = partOf(load.lane, accountId)
-        return 'host' in part
-          ? store.run(ofHost, { ...range, accountId, ...part })
-          : store.run(ofFlow, { ...range, accountId, ...part })
-      }
     }
   }
 

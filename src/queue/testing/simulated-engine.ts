@@ -1,11 +1,12 @@
 import type { Clock } from '../../base/index.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
-import { type DuePage, partOf } from '../../store/operations/messages-due.js'
+import type { DuePage } from '../../store/operations/messages-due.js'
 import { Backlog, type BacklogLimits } from '../engine/backlog.js'
 import type { Load } from '../engine/coverage.js'
-import { type Entry, LARGEST_HELD_BODY } from '../engine/entry.js'
+import type { Entry } from '../engine/entry.js'
 import { FlowControl } from '../engine/flow-control.js'
+import { readDue } from '../engine/read-due.js'
 import { PlainKind } from '../plain/kind.js'
 import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Settled } from '../types.js'
 
@@ -153,27 +154,7 @@ export class SimulatedEngine {
   }
 
   async #read(load: Load): Promise<DuePage> {
-    const page = await this.#page(load)
+    const page = await readDue(this.#deps.store, load)
     return { ...page, rows: page.rows.filter((row) => row.account_id === this.#deps.accountId) }
-  }
-
-  #page(load: Load): Promise<DuePage> {
-    const { ofAccount, ofAll, ofFlow, ofHost } = operations.messagesDue
-    const { store } = this.#deps
-    const { after, until, limit } = load
-    const range = { after, until, limit, largestBody: LARGEST_HELD_BODY }
-    switch (load.kind) {
-      case 'all':
-        return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })
-      case 'account':
-        return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
-      case 'lane': {
-        const { accountId } = load
-        const part = partOf(load.lane, accountId)
-        return 'host' in part
-          ? store.run(ofHost, { ...range, accountId, ...part })
-          : store.run(ofFlow, { ...range, accountId, ...part })
-      }
-    }
   }
 }
