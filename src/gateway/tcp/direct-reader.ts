@@ -1,4 +1,4 @@
-import { isObject } from './server-handle.js'
+import { isObject } from '../../base/index.js'
 import { streamInternals } from './stream-internals.js'
 
 /** What is called when a connection has been read from, or cannot be read from any more. */

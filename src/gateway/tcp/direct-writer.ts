@@ -1,5 +1,5 @@
+import { isObject } from '../../base/index.js'
 import { keep } from '../resp/lent-memory.js'
-import { isObject } from './server-handle.js'
 import { type StreamInternals, streamInternals, type WriteRequest } from './stream-internals.js'
 
 /** A connection of the operating system, as Node has it inside of a socket. */

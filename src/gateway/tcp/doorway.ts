@@ -1,5 +1,6 @@
 import type { Server } from 'node:net'
-import { handleOf, isObject } from './server-handle.js'
+import { isObject } from '../../base/index.js'
+import { handleOf } from './server-handle.js'
 
 /** So many connections are taken in a turn of the event loop, whatever else there is to do. */
 const LEAST_A_TURN = 4

@@ -1,7 +1,8 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
+import { isObject } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { readDirectly } from './direct-reader.js'
-import { handleOf, isObject } from './server-handle.js'
+import { handleOf } from './server-handle.js'
 
 /**
  * What takes the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). A view of them

@@ -1,4 +1,5 @@
 import type { Server } from 'node:net'
+import { isObject } from '../../base/index.js'
 
 /** What Node has inside of a server that listens; it does not document that. */
 export interface ServerHandle {
@@ -11,9 +12,4 @@ export function handleOf(server: Server): ServerHandle | undefined {
   if (!('_handle' in server)) return undefined
   const { _handle: handle } = server
   return isObject(handle) && typeof handle.onconnection === 'function' ? (handle as unknown as ServerHandle) : undefined
-}
-
-/** Whether a value has members. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

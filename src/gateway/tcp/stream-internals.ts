@@ -1,4 +1,4 @@
-import { isObject } from './server-handle.js'
+import { isObject } from '../../base/index.js'
 
 /** What Node makes for a write. Only where the system does not take all bytes at once, it is used and called back. */
 export interface WriteRequest {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf } from '../../base/index.js'
+import { codeOf, replaceFile } from '../../base/index.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
 /** A certificate that would expire sooner than this is renewed. */
@@ -75,15 +75,4 @@ async function readPair(directory: string, name: string): Promise<KeyPair | unde
     if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const file = await open(`${path}.new`, 'w', 0o600)
-  try {
-    await file.writeFile(text)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
 }
