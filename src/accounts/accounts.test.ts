@@ -137,6 +137,14 @@ describeOnEveryStore('accounts', (openStore) => {
     expect((await started(store, dataDir)).file).toEqual(file)
   })
 
+  it('rotates the signing keys as often as it is asked at once, and the file has the last ones', async () => {
+    const { accounts, credentials, dataDir } = await fresh()
+    const accountId = accounts.bearer(credentials.queueToken, '')?.accountId ?? ''
+    await Promise.all(Array.from({ length: 8 }, () => accounts.rotateSigningKeys(accountId)))
+    const { current, next } = accounts.signingKeys(accountId)
+    expect(await readCredentials(dataDir)).toMatchObject({ currentSigningKey: current, nextSigningKey: next })
+  })
+
   it('tells in the audit log who rotated the signing keys, and nothing of the keys', async () => {
     const { accounts, credentials } = await fresh()
     const caller = accounts.bearer(credentials.queueToken, '127.0.0.1')

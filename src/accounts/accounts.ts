@@ -70,6 +70,7 @@ class StoredAccounts implements Accounts {
   /** What the file of this data directory holds, while it belongs to an account of the store. */
   #ownFile: Credentials | undefined
   #reloading: Promise<unknown> = Promise.resolve()
+  #refreshing: Promise<unknown> = Promise.resolve()
 
   constructor(options: AccountsOptions) {
     this.#options = options
@@ -170,13 +171,23 @@ class StoredAccounts implements Accounts {
     return owner !== undefined && this.#directory.bearer(queueToken, '')?.accountId === owner.accountId
   }
 
-  /** Brings the signing keys of the file up to date, also after a crash between a rotation and this write. */
-  async #refreshFile(): Promise<void> {
+  /**
+   * Brings the signing keys of the file up to date, also after a crash between a rotation and this write. One after the
+   * other: two that write the file at the same time would take it from each other half written.
+   */
+  #refreshFile(): Promise<void> {
+    const refresh = this.#refreshing.then(() => this.#writeSigningKeys())
+    this.#refreshing = refresh.catch(() => undefined)
+    return refresh
+  }
+
+  async #writeSigningKeys(): Promise<void> {
     const owner = this.#ownFile && this.#directory.bearer(this.#ownFile.queueToken, '')
     if (!this.#ownFile || !owner) return
     const { current, next } = this.signingKeys(owner.accountId)
     if (this.#ownFile.currentSigningKey === current && this.#ownFile.nextSigningKey === next) return
-    this.#ownFile = { ...this.#ownFile, currentSigningKey: current, nextSigningKey: next }
-    await writeCredentials(this.#options.dataDir, this.#ownFile)
+    const fresh = { ...this.#ownFile, currentSigningKey: current, nextSigningKey: next }
+    await writeCredentials(this.#options.dataDir, fresh)
+    this.#ownFile = fresh
   }
 }

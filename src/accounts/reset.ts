@@ -58,8 +58,12 @@ function rowsOf(account: operations.accounts.AccountRow, { apiKey, queueToken }:
   const operator = { accountId: account_id, email, accountType, source: 'SYSTEM', access: 'write', ip: '' } as const
   return {
     key: {
-      ...{ key_id: newId('key_', now), account_id, name: KEY_NAME, key_hash: sha256Hex(apiKey) },
-      ...{ read_only: 0 as const, created_at: now },
+      key_id: newId('key_', now),
+      account_id,
+      name: KEY_NAME,
+      key_hash: sha256Hex(apiKey),
+      read_only: 0 as const,
+      created_at: now,
     },
     queueTokenHash: sha256Hex(queueToken),
     audit: auditRow(operator, { action: 'Reset Credentials', entity: account_id, details: {} }, now),

@@ -161,8 +161,11 @@ function newTeam(caller: Caller, body: CreateTeamBody, now: number) {
     },
     team: { team_id: teamId, name: body.team_name, copy_cc: body.copy_cc ? 1 : 0, created_at: now } as const,
     owner: {
-      ...{ team_id: teamId, email_key: emailKeyOf(caller.email), email: caller.email },
-      ...({ role: 'owner', created_at: now } as const),
+      team_id: teamId,
+      email_key: emailKeyOf(caller.email),
+      email: caller.email,
+      role: 'owner' as const,
+      created_at: now,
     },
   }
 }

@@ -2,7 +2,10 @@ import { open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { codeOf } from './error-code.js'
 
-/** Puts a file that only its owner may read in the place of another, as a whole: a crash leaves the old or the new one. */
+/**
+ * Puts a file that only its owner may read in the place of another, as a whole: a crash leaves the old or the new one.
+ * One at a time for each path, since all of them write the same file first.
+ */
 export async function replaceFile(path: string, content: string): Promise<void> {
   const next = `${path}.new`
   const file = await open(next, 'w', 0o600)

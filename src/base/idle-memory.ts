@@ -23,10 +23,10 @@ export interface IdleMemoryParts {
 }
 
 /**
- * Gives the memory of a busy time back once it is over. V8 collects as things are made, so a program that has nothing
- * to do any more makes nothing, and keeps what it threw away for as long as that lasts: after a thousand databases were
- * put to sleep, twice of what is alive. Collecting it all stops the program for a moment, so it is done only when it
- * has rested for a while, and not again before there is something to collect.
+ * Gives the memory of a busy time back once it is over. V8 collects garbage while objects are made; a program with
+ * nothing to do makes none, and so keeps its garbage for as long as it rests: after a thousand databases have gone to
+ * sleep, that is twice as much as what is alive. A full collection stops the program for a moment, so it happens only
+ * after a while of rest, and not again before there is something to collect.
  */
 export class IdleMemory {
   readonly #parts: Required<IdleMemoryParts>

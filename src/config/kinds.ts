@@ -32,7 +32,11 @@ export function optional<Value>(inner: Kind<Value>): Kind<Value | undefined> {
 export const text = kind('a text that is not empty', (value) => (value.trim() === '' ? undefined : value))
 
 /** `true` or `false`; the flag alone means `true`. */
-export const flag = kind('true or false', (value) => ({ true: true, false: false })[value], { isSwitch: true })
+export const flag = kind<boolean>(
+  'true or false',
+  (value) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  { isSwitch: true },
+)
 
 /** One of a fixed list of words. */
 export function oneOf<const Word extends string>(words: readonly Word[]): Kind<Word> {

@@ -89,6 +89,7 @@ describe('what is refused', () => {
     ['HOMEPORT_HOST', 'example.com', 'HOMEPORT_HOST is "example.com", expected an IP address or localhost'],
     ['HOMEPORT_PUBLIC_API_URL', 'ftp://x', /^HOMEPORT_PUBLIC_API_URL is "ftp:\/\/x", expected an http/],
     ['HOMEPORT_PROXY_TERMINATES_TLS', 'yes', 'HOMEPORT_PROXY_TERMINATES_TLS is "yes", expected true or false'],
+    ['HOMEPORT_PROXY_TERMINATES_TLS', 'toString', /^HOMEPORT_PROXY_TERMINATES_TLS is "toString", expected true/],
     ['HOMEPORT_LOG_LEVEL', 'loud', /^HOMEPORT_LOG_LEVEL is "loud", expected one of trace, debug/],
     ['HOMEPORT_PAID_ACCOUNT_DATABASES', '1e3', /^HOMEPORT_PAID_ACCOUNT_DATABASES is "1e3", expected a whole number/],
   ])('%s=%s', (name, value, problem) => {

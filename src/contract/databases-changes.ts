@@ -39,22 +39,20 @@ function change<const Body extends BodyShape, Answer extends TSchema>(declared: 
   const { id, method = 'POST', path, summary, description, body, answer, errors = [] } = declared
   const answers: TSchema = answer
   return endpoint({
-    ...{
-      id,
-      method,
-      summary,
-      description,
-      body,
-      service: 'management',
-      topic: 'Databases',
-      auth: 'basic',
-      access: 'write',
-    },
+    id,
+    method,
+    summary,
+    description,
+    body,
+    service: 'management',
+    topic: 'Databases',
+    auth: 'basic',
+    access: 'write',
     path: `/v2/redis/${path}`,
     params: IdParams,
     success: { status: 200, description: answers === OkSchema ? 'The text "OK".' : 'The database.', body: answer },
     errors: [...busy, ...errors],
-  } as const)
+  })
 }
 
 /** Gives a database another name. */

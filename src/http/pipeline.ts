@@ -204,8 +204,10 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
   if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
     return response.code(status).send(value)
   }
+  // Made before the framework lets go of the answer: it still has to tell of what cannot be written.
+  const json = JSON.stringify(value)
   const { raw, request } = response.hijack()
   for (const [name, text] of Object.entries(response.getHeaders())) if (text !== undefined) raw.setHeader(name, text)
-  sendJson(request.raw, raw, status, JSON.stringify(value))
+  sendJson(request.raw, raw, status, json)
   return response
 }

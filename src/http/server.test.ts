@@ -101,6 +101,7 @@ const server = new HttpServer({
       ),
     ),
     route(failing, async ({ params }) => {
+      if (params.how === 'by-its-answer') return { size: 1n }
       throw new Error(`secret ${params.how}`)
     }),
   ],
@@ -332,6 +333,7 @@ describe('what is not there', () => {
     expect(answer.status).toBe(500)
     expect(answer.json.error).not.toContain('secret')
     expect(String(internalErrors.at(-1))).toContain('secret detail')
+    expect((await ask('GET', '/v2/failing/by-its-answer')).status).toBe(500)
   })
 })
 

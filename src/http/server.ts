@@ -113,8 +113,11 @@ export class HttpServer implements Service {
     // What has not come whole cannot be work that was taken on; its sender may never go on.
     this.#connections.endIncomplete()
     const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
-    await this.#app.close()
-    timer.cancel()
+    try {
+      await this.#app.close()
+    } finally {
+      timer.cancel()
+    }
   }
 
   /** The port it listens on. */

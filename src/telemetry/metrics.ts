@@ -43,14 +43,18 @@ export function processMetrics(): readonly Metric[] {
   return [
     { name: 'process_start_time_seconds', help: 'Start, Unix seconds.', kind: 'gauge', values: only(startedAt) },
     {
-      ...{ name: 'process_cpu_seconds_total', help: 'CPU time, without engines.', kind: 'counter' },
+      name: 'process_cpu_seconds_total',
+      help: 'CPU time, without engines.',
+      kind: 'counter',
       values: only((user + system) / 1e6),
     },
     { name: 'process_resident_memory_bytes', help: 'Memory, without engines.', kind: 'gauge', values: only(rss) },
     { name: 'nodejs_heap_used_bytes', help: 'Memory of objects.', kind: 'gauge', values: only(heapUsed) },
     {
-      ...{ name: 'nodejs_eventloop_utilization_ratio', kind: 'gauge' },
-      ...{ help: 'Share of its life that the event loop was busy.', values: only(utilization) },
+      name: 'nodejs_eventloop_utilization_ratio',
+      help: 'Share of its life that the event loop was busy.',
+      kind: 'gauge',
+      values: only(utilization),
     },
   ]
 }
