@@ -6,13 +6,8 @@ const TRY_AGAIN = new Set(['40001', '40P01'])
 const FULL_DISK = new Set(['53100'])
 /** Too many connections, for this role or at all: the server is there but has no room for us now. */
 const CROWDED = new Set(['53300', '53400'])
-/** A text with the character U+0000, which PostgreSQL cannot keep. Only callers send such texts. */
-const NUL_CHARACTER = '22021'
 /** What the driver says when a connection breaks or does not come about; it gives these no code. */
 const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout exceeded|read timeout/i
-
-const NUL_PROBLEM =
-  'A text of the request holds the character U+0000, which the store of this server cannot keep. Leave it out.'
 
 /** Whether the transaction was rolled back only because another one was in its way. */
 export function mayRunAgain(error: unknown): boolean {
@@ -36,7 +31,6 @@ export function toStoreError(error: unknown, operation: string): Error {
   const cause = new Error(reasonOf(error))
   if (FULL_DISK.has(codeOf(error))) return new HomeportError('store_full', {}, { cause })
   if (isLoss(error)) return new HomeportError('store_unavailable', {}, { cause })
-  if (codeOf(error) === NUL_CHARACTER) return new HomeportError('invalid_request', { problem: NUL_PROBLEM }, { cause })
   return new Error(`store operation ${operation} failed: ${cause.message}`)
 }
 
