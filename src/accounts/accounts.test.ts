@@ -167,6 +167,22 @@ describeOnEveryStore('accounts', (openStore) => {
     await started(store, dataDir)
   })
 
+  it('keeps an entry of the audit log as long as it says, and not for ever', async () => {
+    const { store } = await fresh()
+    const entry = { account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e', details: '{}', ip: '' }
+    const at = (days: number) => days * 24 * 60 * 60 * 1000
+    const write = (log_id: string, days: number) =>
+      store.run(operations.accounts.audit, { ...entry, log_id, at: at(days) })
+    const ids = async () =>
+      (await store.run(operations.accounts.auditLog, { accountId: 'a', limit: 9 })).map((row) => row.log_id)
+    await write('first', 0)
+    await write('second', 100)
+    await write('third', 182)
+    expect(await ids()).toEqual(['third', 'second', 'first'])
+    await write('fourth', 183)
+    expect(await ids()).toEqual(['fourth', 'third', 'second'])
+  })
+
   it('keeps an audit log', async () => {
     const { store, accounts, credentials } = await fresh()
     const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '10.0.0.7')

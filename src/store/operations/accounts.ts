@@ -1,4 +1,5 @@
 import type { Insertable, Selectable } from 'kysely'
+import { AUDIT_KEPT_SECONDS } from '../../contract/audit.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../schema/accounts.js'
@@ -79,8 +80,18 @@ export const rotateSigningKeys = write(
 /** Comes after every entry of the audit log. */
 const NEWEST = Number.MAX_SAFE_INTEGER
 
+/** Each entry makes room for itself: it takes away this many at most whose time is over, so that nobody has to sweep. */
+const FORGOTTEN_AT_ONCE = 10
+const forgetOldest = query<{ madeBefore: number }>(({ db, p }) => {
+  const oldest = db.selectFrom('audit_log').select(['seq', 'at']).orderBy('seq').limit(FORGOTTEN_AT_ONCE).as('oldest')
+  return db
+    .deleteFrom('audit_log')
+    .where('seq', 'in', db.selectFrom(oldest).select('seq').where('at', '<', p.madeBefore))
+})
+
 /** Writes an entry of the audit log; other rooms' transactions call it so that act and entry stand or fall together. */
 export function* recordAudit(entry: NewAuditRow): Transaction<void> {
+  yield* change(forgetOldest, { madeBefore: entry.at - AUDIT_KEPT_SECONDS * 1000 })
   yield* insertAll('audit_log', [entry])
 }
 

@@ -153,13 +153,22 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
   const rows = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
   const retried = places.filter((place) => place.retried > 0).map((place) => place.seq)
   const attempts = retried.length > 0 ? yield* all(attemptsOf[bodies], { seqs: retried }) : []
-  const histories = inOrderOf(places, rows).map((row) => ({
-    message: row,
-    attempts: attempts.filter((attempt) => attempt.message_seq === row.seq),
-  }))
+  const ofMessage = byMessage(attempts)
+  const histories = inOrderOf(places, rows).map((row) => ({ message: row, attempts: ofMessage.get(row.seq) ?? [] }))
   const isFull = places.length < found.length || found.length === limit
   return { histories, next: isFull ? histories.at(-1)?.message.message_id : end }
 })
+
+/** Attempts by their messages: a page may hold a hundred of each of a thousand. */
+function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, AttemptRow[]> {
+  const groups = new Map<number, AttemptRow[]>()
+  for (const attempt of attempts) {
+    const group = groups.get(attempt.message_seq)
+    if (group) group.push(attempt)
+    else groups.set(attempt.message_seq, [attempt])
+  }
+  return groups
+}
 
 /** The messages that pass of those that a read looks at, and the last one looked at where others come after it. */
 function* placesOf({ accountId, kind, filter, order, after = BEFORE_ALL[order], limit }: HistoryArgs): Transaction<{

@@ -63,8 +63,8 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 
 /**
  * Cancels runs for ever: their pending messages and waits are gone, what had failed of them before is kept for the logs,
- * runs that invoked them learn of it. After the commit
- * the caller hands `canceled` to `queue.drop({ groupKeys })` and then `offers` to `queue.offer`.
+ * and runs that invoked them learn of it. After the commit the caller hands `canceled` to `queue.drop({ groupKeys })` and
+ * then `offers` to `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CanceledRuns> {
   const ended = yield* all(cancelStarted, args)

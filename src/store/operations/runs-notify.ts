@@ -86,10 +86,11 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
 export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
   const runs = yield* runsMeant(args)
   const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
+  const bySeq = new Map(runs.map((run) => [run.seq, run]))
   const released = waits
     .sort((a, b) => a.seq - b.seq)
     .flatMap((wait): Released[] => {
-      const run = runs.find(({ seq }) => seq === wait.run_seq)
+      const run = bySeq.get(wait.run_seq)
       return run ? [{ wait, runId: run.run_id, createdAt: run.created_at }] : []
     })
   const kind = yield* keptFor(args, runs, released)

@@ -108,7 +108,9 @@ function* makeStretch(source: Stretch, target: Stretch, ids: readonly string[]):
   yield* insertAll(
     'usage_buckets',
     [...made].map(([database_id, sample]) => ({
-      ...{ database_id, tier_ms: target.tierMs, start: target.from },
+      database_id,
+      tier_ms: target.tierMs,
+      start: target.from,
       sample: packSample(sample),
     })),
   )

@@ -51,7 +51,7 @@ export interface TeamMembersTable {
   created_at: number
 }
 
-/** Who did what, for ever or until retention. */
+/** Who did what; entries stay for `AUDIT_KEPT_SECONDS` and go with later ones. */
 export interface AuditLogTable {
   seq: Assigned<number>
   log_id: string
