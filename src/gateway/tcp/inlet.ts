@@ -3,6 +3,7 @@ import { isObject } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { readDirectly } from './direct-reader.js'
 import { handleOf } from './server-handle.js'
+import { streamInternals } from './stream-internals.js'
 
 /**
  * What takes the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). A view of them
@@ -39,7 +40,7 @@ export class Inlet {
       const options = { handle, allowHalfOpen: true, onread: { buffer: COMMON_BLOCK, callback } }
       return new Socket(options as SocketConstructorOpts)
     }, handle)
-    readDirectly(handle, (length) => inlet.receive(COMMON_BLOCK, length))
+    readDirectly(handle, streamInternals, (length) => inlet.receive(COMMON_BLOCK, length))
     return inlet
   }
 

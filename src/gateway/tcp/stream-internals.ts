@@ -19,13 +19,18 @@ export interface StreamInternals {
   readonly kReadBytesOrError: number
 }
 
-/** Undefined where Node has changed. */
-export const streamInternals = findInternals()
+/** Undefined where Node has changed, or does not let itself be used so. */
+export const streamInternals = findInternals(process)
 
-function findInternals(): StreamInternals | undefined {
-  if (!('binding' in process) || typeof process.binding !== 'function') return undefined
-  const found: unknown = process.binding('stream_wrap')
-  return isInternals(found) ? found : undefined
+/** Looks for them in what a program knows of its process. A process that was started with `--permission` refuses. */
+export function findInternals(host: object): StreamInternals | undefined {
+  if (!('binding' in host) || typeof host.binding !== 'function') return undefined
+  try {
+    const found: unknown = host.binding('stream_wrap')
+    return isInternals(found) ? found : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function isInternals(value: unknown): value is StreamInternals {
