@@ -38,3 +38,17 @@ it('an engine that keeps no log is left alone', async () => {
   expect(await client.ping()).toBe('PONG')
   expect(pidOf(fleet, 'db_snapshot')).toBe(before)
 })
+
+it('an engine that ends again and again is waited for while its next start is near', async () => {
+  const { fleet } = await startFleet()
+  await fleet.ensure(specOf('db_again'))
+  const ends = 4
+  for (let end = 1; end <= ends; end++) {
+    await fleet.endpoints('db_again')
+    fleet.breakOff('db_again')
+    const hasEnded = (): boolean => fleet.observe('db_again')[0]?.failures === end
+    await waitFor(hasEnded, { what: `the end number ${end}` })
+  }
+  await expect(fleet.endpoints('db_again')).resolves.toMatchObject([{ role: 'primary' }])
+  expect(fleet.observe('db_again')).toMatchObject([{ failures: ends, state: 'running' }])
+})

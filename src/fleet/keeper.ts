@@ -8,7 +8,7 @@ import { HomeportError } from '../contract/errors.js'
 import { Crew } from './crew.js'
 import type { FleetContext } from './engine-run.js'
 import { databaseDir } from './layout.js'
-import type { Member } from './member.js'
+import { isSoonBack, type Member } from './member.js'
 import { type Plan, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
 import type { SampledMember } from './sample.js'
 import type { SnapshotSource } from './snapshot/take.js'
@@ -139,7 +139,7 @@ export class DatabaseKeeper {
       throw new HomeportError('engine_failed', { reason: 'another change has replaced this one' })
     }
     if (this.#plan.matched) return true
-    for (const { region } of wishedMembers(this.#wish)) throwIfFailed(this.#crew.members.get(region))
+    for (const { region } of wishedMembers(this.#wish)) this.#throwIfFailed(region)
     return undefined
   }
 
@@ -149,8 +149,17 @@ export class DatabaseKeeper {
     if (!primary) throw new HomeportError('starting', {})
     const serving = wished.filter(({ region }) => serves(this.#wish, this.#crew.members, region))
     if (serving.includes(primary)) return serving.map((member) => this.#endpointOf(member))
-    throwIfFailed(this.#crew.members.get(primary.region))
+    this.#throwIfFailed(primary.region)
     return undefined
+  }
+
+  /** Tells those who wait why it is in vain, unless the engine is soon back. */
+  #throwIfFailed(region: string): void {
+    const member = this.#crew.members.get(region)
+    if (!member?.failure) return
+    if (member.failure.kind === 'disk-full') throw new HomeportError('store_full', {})
+    if (member.failures < TOLD_AFTER_FAILURES || isSoonBack(member, this.#context.clock.now())) return
+    throw new HomeportError('engine_failed', { reason: member.failure.reason })
   }
 
   #endpointOf({ region, role }: MemberSpec): EngineEndpoint {
@@ -177,13 +186,6 @@ export class DatabaseKeeper {
 function refuseMove(before: EngineSpec, after: EngineSpec): void {
   if (before.members[0]?.region !== after.members[0]?.region) throw new Error('a primary cannot move to another region')
   if (before.persistence !== after.persistence) throw new Error('the persistence of a database cannot change')
-}
-
-function throwIfFailed(member: Member | undefined): void {
-  if (!member?.failure) return
-  if (member.failure.kind === 'disk-full') throw new HomeportError('store_full', {})
-  if (member.failures >= TOLD_AFTER_FAILURES)
-    throw new HomeportError('engine_failed', { reason: member.failure.reason })
 }
 
 function statusOf(member: Member, isServing: boolean): MemberStatus {

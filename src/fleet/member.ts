@@ -64,12 +64,14 @@ export type MemberState =
 /**
  * A member and its state. `failures` counts ends, failed starts and failed tasks until a new wish, or until an engine was
  * up for a while; a start that works says little about an engine that ends again and again. `failure` is the last one.
+ * `silentStarts` counts the starts in a row that no engine has answered.
  */
 export interface Member {
   readonly region: string
   readonly role: MemberRole
   readonly state: MemberState
   readonly failures: number
+  readonly silentStarts: number
   readonly failure?: Failure
 }
 
@@ -77,6 +79,8 @@ export interface Member {
 const RECOVERED_AFTER_MS = 10_000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
+/** Those who need an engine wait for its next start, if that is not further away. */
+const SOON_MS = 1_000
 
 /** The pause before the next try, in milliseconds: none after one failure, then 100 ms, doubling up to 30 s. */
 export function pauseAfter(failures: number): number {
@@ -94,7 +98,7 @@ function expectState<Kind extends MemberState['kind']>(
 
 /** A member that has no process. */
 export function newMember(region: string, role: MemberRole): Member {
-  return { region, role, state: { kind: 'stopped' }, failures: 0 }
+  return { region, role, state: { kind: 'stopped' }, failures: 0, silentStarts: 0 }
 }
 
 /** `stopped` or `backing-off` -> `starting`. */
@@ -107,7 +111,8 @@ export function start(member: Member, role: MemberRole, generation: number): Mem
 export function answered(member: Member, pid: number, settings: string, nowMs: number): Member {
   const { generation } = expectState(member, 'starting')
   const task: Task = { kind: 'none' }
-  return { ...member, state: { kind: 'up', generation, pid, sinceMs: nowMs, settings, replicationPort: 0, task } }
+  const state: UpState = { kind: 'up', generation, pid, sinceMs: nowMs, settings, replicationPort: 0, task }
+  return { ...member, state, silentStarts: 0 }
 }
 
 /** `up` -> `up`: a change over the control connection begins. */
@@ -142,7 +147,15 @@ export function ended(member: Member, failure: Failure, nowMs: number): Member {
   if (state.kind === 'stopping') return newMember(member.region, member.role)
   const recovered = state.kind === 'up' && nowMs - state.sinceMs >= RECOVERED_AFTER_MS
   const failures = recovered ? 1 : member.failures + 1
-  return { ...member, state: { kind: 'backing-off', untilMs: nowMs + pauseAfter(failures) }, failures, failure }
+  const silentStarts = state.kind === 'starting' ? member.silentStarts + 1 : 0
+  const untilMs = nowMs + pauseAfter(failures)
+  return { ...member, state: { kind: 'backing-off', untilMs }, failures, silentStarts, failure }
+}
+
+/** Whether an engine that has ended is likely to answer in a moment: it did the last time, and its next start is near. */
+export function isSoonBack({ state, silentStarts }: Member, nowMs: number): boolean {
+  if (silentStarts > 0) return false
+  return state.kind === 'starting' || (state.kind === 'backing-off' && state.untilMs - nowMs <= SOON_MS)
 }
 
 /** `backing-off` -> `stopped`: nothing is to be started any more. */
@@ -160,7 +173,7 @@ export function deleting(member: Member): Member {
 /** Any state: a new wish forgets earlier failures, so that what waited is tried at once. */
 export function forgiven(member: Member): Member {
   const { region, role, state } = member
-  const fresh = { region, role, failures: 0 }
+  const fresh = { region, role, failures: 0, silentStarts: 0 }
   if (state.kind === 'backing-off') return { ...fresh, state: { ...state, untilMs: 0 } }
   if (state.kind === 'up' && state.task.kind === 'waiting')
     return { ...fresh, state: { ...state, task: { kind: 'none' } } }

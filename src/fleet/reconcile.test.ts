@@ -207,4 +207,20 @@ describe('a member', () => {
     expect(transitions.ended(up, FAILURE, 9_999).failures).toBe(6)
     expect(transitions.ended(up, FAILURE, 10_000).failures).toBe(1)
   })
+
+  test('that ends again and again is soon back while it answers each time and its next start is near', () => {
+    const soon = (member: Member, nowMs: number): boolean => transitions.isSoonBack(member, nowMs)
+    let member = transitions.newMember('us-east-1', 'primary')
+    for (let failures = 1; failures <= 5; failures++) {
+      member = transitions.answered(transitions.start(member, 'primary', failures), 1, 'a', 0)
+      member = transitions.ended(member, FAILURE, 0)
+      expect(soon(member, 0)).toBe(true)
+    }
+    member = transitions.answered(transitions.start(member, 'primary', 6), 1, 'a', 0)
+    member = transitions.ended(member, FAILURE, 0)
+    expect([soon(member, 0), soon(member, 600)]).toEqual([false, true])
+    member = transitions.start(member, 'primary', 7)
+    expect(soon(member, 1_600)).toBe(true)
+    expect(soon(transitions.ended(member, FAILURE, 1_600), 10_000)).toBe(false)
+  })
 })
