@@ -7,15 +7,11 @@ export interface WaitLimit {
   readonly signal?: AbortSignal | undefined
 }
 
-interface Waiter {
-  /** Settles if it can; true when settled. */
-  readonly look: () => boolean
-}
-
 /** Promises that wait for a condition, which is looked at when their owner says that something has changed. */
 export class Waiters {
   readonly #clock: Clock
-  #waiting: readonly Waiter[] = []
+  /** The looks of those who wait: each settles its own promise if it can. */
+  readonly #waiting = new Set<() => boolean>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -23,7 +19,7 @@ export class Waiters {
 
   /** Looks at every condition. Call after each change. */
   look(): void {
-    for (const waiter of this.#waiting) waiter.look()
+    for (const look of [...this.#waiting]) look()
   }
 
   /**
@@ -34,12 +30,13 @@ export class Waiters {
     return new Promise((resolve, reject) => {
       const { deadline, signal } = limit
       const leave = (settle: () => void): true => {
-        this.#waiting = this.#waiting.filter((other) => other !== waiter)
+        this.#waiting.delete(look)
         timer?.cancel()
         signal?.removeEventListener('abort', abort)
         settle()
         return true
       }
+      /** Answers whether it has settled. */
       const look = (): boolean => {
         try {
           const value = check()
@@ -49,12 +46,11 @@ export class Waiters {
         }
       }
       const abort = (): void => void leave(() => reject(signal?.reason))
-      const waiter: Waiter = { look }
       const timer = deadline && this.#clock.after(deadline.afterMs, () => leave(() => reject(deadline.onPass())))
       if (signal?.aborted) return abort()
       if (look()) return
       signal?.addEventListener('abort', abort)
-      this.#waiting = [...this.#waiting, waiter]
+      this.#waiting.add(look)
     })
   }
 }

@@ -131,7 +131,11 @@ class LauncherClient implements Launcher {
     })
     return new Promise((resolve, reject) => {
       child.on('message', (report: LauncherReport) => (report.kind === 'ready' ? resolve() : this.#hear(report)))
-      child.once('error', reject)
+      child.on('error', (error) => {
+        // What could not even be started never exits.
+        if (child.pid === undefined) this.#child = undefined
+        reject(error)
+      })
       child.once('exit', () => reject(new Error('the launcher ended before it was ready')))
     })
   }
