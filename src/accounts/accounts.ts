@@ -118,7 +118,7 @@ class StoredAccounts implements Accounts {
   }
 
   async rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys> {
-    const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} }
+    const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} } as const
     const audit = caller && auditRow(caller, event, this.#options.clock.now())
     const args = { accountId, fresh: newSigningKey(), audit }
     await this.#options.store.run(operations.accounts.rotateSigningKeys, args)

@@ -1,11 +1,12 @@
 import { newId } from '../base/index.js'
+import type { AuditAction } from '../contract/audit.js'
 import type { Caller } from '../http/index.js'
 import type { operations } from '../store/index.js'
 
 /** Something that happened and who did it. */
 export interface AuditEvent {
   /** In words: `Create Database`, `Cancel Workflow Runs`. */
-  readonly action: string
+  readonly action: AuditAction
   /** The id of what it was done to. */
   readonly entity: string
   /** Further facts; never a secret. */

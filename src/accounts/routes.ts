@@ -11,7 +11,7 @@ import {
   removeTeamMember,
 } from '../contract/accounts.js'
 import { listAuditLogs, listAuditLogsAtRoot } from '../contract/audit.js'
-import { type Caller, type Route, route } from '../http/index.js'
+import { type Caller, ok, type Route, route } from '../http/index.js'
 import type { Accounts } from './accounts.js'
 
 /** The operations of the management API on teams, API keys and the audit log. */
@@ -42,9 +42,4 @@ function auditRoutes(accounts: Accounts): Route[] {
   const read = (call: { caller: Caller; query: { limit?: number; before?: string } }) =>
     accounts.auditLog(call.caller, call.query.limit ?? MOST_AUDIT_ENTRIES, call.query.before)
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
-}
-
-async function ok(work: Promise<void>): Promise<'OK'> {
-  await work
-  return 'OK'
 }

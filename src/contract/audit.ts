@@ -38,6 +38,8 @@ export const AUDIT_ACTIONS = {
   'Change Database Settings': 29,
   'Reset Credentials': 30,
   'Change Database Mutual TLS': 31,
+  'Enable Daily Backup': 32,
+  'Disable Daily Backup': 33,
   'Cancel Messages': 60,
   'Resume Workflow Runs': 61,
   'Restart Workflow Runs': 62,

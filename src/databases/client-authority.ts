@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
+/** Base64 has no dashes; so a certificate that does not end is not looked for to the end of the text. */
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 /** What is wrong with the text that is to be the authority of a database's clients; undefined when it can be. */
 export function authorityProblem(pem: string): string | undefined {

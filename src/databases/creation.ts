@@ -155,13 +155,16 @@ export class Creation {
     } catch (error) {
       if (this.#stopped) return
       this.#parts.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
-      this.#parts.clock.after(UNDO_AGAIN_MS, () => void this.#undo(databaseId))
+      this.#parts.clock.after(UNDO_AGAIN_MS, () => {
+        if (!this.#stopped) void this.#undo(databaseId)
+      })
     }
   }
 
   #auditOf(row: DatabaseRow, caller: Caller): operations.accounts.NewAuditRow {
     const { name, plan, primary_region } = row
-    const event = { action: 'Create Database', entity: row.database_id, details: { name, plan, primary_region } }
+    const details = { name, plan, primary_region }
+    const event = { action: 'Create Database', entity: row.database_id, details } as const
     return auditRow(caller, event, this.#parts.clock.now())
   }
 }

@@ -84,7 +84,8 @@ class StoredDatabases implements Databases {
     const { plans, settings } = parts
     this.#parts = parts
     this.directory = new ServingDirectory({
-      ...{ plans, proxyTerminatesTls: settings.proxyTerminatesTls },
+      plans,
+      proxyTerminatesTls: settings.proxyTerminatesTls,
       domain: settings.redisDomain?.toLowerCase(),
     })
     const sleep = new Sleep({
@@ -102,7 +103,9 @@ class StoredDatabases implements Databases {
     const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
     this.changes = new Changes({ ...parts, directory: this.directory, sleep, settleBudget })
     this.usage = new Usage({
-      ...{ ...parts, directory: this.directory, flushMs: settings.usageFlushMs },
+      ...parts,
+      directory: this.directory,
+      flushMs: settings.usageFlushMs,
       sample: (databaseId) => parts.fleet.sample(databaseId),
       inTurn: (databaseId, work) => this.changes.inTurn(databaseId, work),
       show: (row) => this.changes.show(row),

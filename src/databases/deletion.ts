@@ -20,7 +20,7 @@ export class Deletion {
 
   /** Deletes a database of the caller's account and resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
-    const event = { action: 'Delete Database', entity: databaseId, details: {} }
+    const event = { action: 'Delete Database', entity: databaseId, details: {} } as const
     const audit = auditRow(caller, event, this.#parts.clock.now())
     await beginDelete(this.#parts.store, { accountId: caller.accountId, databaseId, audit })
     const underWay = this.#underWay.get(databaseId) ?? this.#track(databaseId)

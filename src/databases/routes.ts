@@ -8,7 +8,7 @@ import {
 } from '../contract/databases.js'
 import { getAwake } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
-import { type Route, route } from '../http/index.js'
+import { ok, type Route, route } from '../http/index.js'
 import { backupRoutes } from './backups/index.js'
 import { changeRoutes } from './changes/routes.js'
 import type { Databases } from './databases.js'
@@ -20,10 +20,7 @@ export function databaseRoutes(databases: Databases): Route[] {
     route(createDatabase, (call) => databases.create(call.caller, call.body, idempotencyKey(call.headers))),
     route(listDatabases, (call) => databases.list(call.caller, call.query.credentials ?? 'show')),
     route(getDatabase, (call) => databases.get(call.caller, call.params.id, call.query.credentials ?? 'show')),
-    route(deleteDatabase, async (call) => {
-      await databases.remove(call.caller, call.params.id)
-      return 'OK' as const
-    }),
+    route(deleteDatabase, (call) => ok(databases.remove(call.caller, call.params.id))),
     route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
     ...usageRoutes({ usage: databases.usage, isAwake: (databaseId) => databases.isAwake(databaseId) }),

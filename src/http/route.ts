@@ -51,6 +51,12 @@ export function isReply(value: unknown): value is Reply {
   return typeof value === 'object' && value !== null && replies.has(value)
 }
 
+/** What operations without a record to answer with answer: the text "OK", once the work is done. */
+export async function ok(work: Promise<unknown>): Promise<'OK'> {
+  await work
+  return 'OK'
+}
+
 /** An endpoint with the function that serves it. */
 export interface Route {
   readonly endpoint: Endpoint

@@ -318,6 +318,11 @@ describe('daily backups', () => {
     expect(await set('PATCH', 'disable')).toEqual(OK)
     expect(await isOn()).toBe(false)
     await dayPasses((ids) => ids.length === 0)
+    const { body: log } = await at.api('GET', '/v2/auditlogs?limit=2')
+    expect(log).toMatchObject([
+      { action_string: 'Disable Daily Backup', action: 33 },
+      { action_string: 'Enable Daily Backup', action: 32 },
+    ])
   })
 
   it('are not part of plan free', async () => {

@@ -1,6 +1,6 @@
 import type { ReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
-import { auditRow } from '../../accounts/index.js'
+import { type AuditEvent, auditRow } from '../../accounts/index.js'
 import { newId, type Service, type Timer, unreachable } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
@@ -241,7 +241,7 @@ export class Backups implements Service {
     })
   }
 
-  #audit(caller: Caller, action: string, entity: string, details: Record<string, unknown>) {
+  #audit(caller: Caller, action: AuditEvent['action'], entity: string, details: AuditEvent['details']) {
     return auditRow(caller, { action, entity, details }, this.#parts.clock.now())
   }
 }

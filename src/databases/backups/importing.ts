@@ -80,7 +80,7 @@ export class Importing {
       kind: 'import',
       created_at: now,
     }
-    const event = { action: 'Import Database', entity: databaseId, details: { source } }
+    const event = { action: 'Import Database', entity: databaseId, details: { source } } as const
     const audit = auditRow(caller, event, now)
     const outcome = await store.run(operations.imports.begin, { accountId: caller.accountId, backup, source, audit })
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)

@@ -12,7 +12,7 @@ import {
   listBackups,
   restoreBackup,
 } from '../../contract/backups.js'
-import { type Reply, type Route, reply, route } from '../../http/index.js'
+import { ok, type Reply, type Route, reply, route } from '../../http/index.js'
 import type { BackupDownload, Backups } from './backups.js'
 
 /** The operations of the management API on backups (reference redis 1.2, rows 17 to 22). */
@@ -35,11 +35,6 @@ export function backupRoutes(backups: Backups): Route[] {
       asFile(await backups.download(call.caller, call.params.id, call.params.backup_id)),
     ),
   ]
-}
-
-async function ok(work: Promise<void>): Promise<'OK'> {
-  await work
-  return 'OK'
 }
 
 /** A file as clients save it; the name goes into the header as ASCII only. */

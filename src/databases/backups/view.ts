@@ -23,7 +23,12 @@ export function renderBackup(row: operations.backups.BackupRow, customerId: stri
 export function renderImport(row: operations.imports.ImportRow): ImportRecord {
   const { database_id, backup_id, source, state, keys_read, keys_total, bytes_read } = row
   return {
-    ...{ database_id, backup_id, source, state, keys_read, bytes_read },
+    database_id,
+    backup_id,
+    source,
+    state,
+    keys_read,
+    bytes_read,
     started_at: Math.floor(row.started_at / 1000),
     ...(keys_total === null ? {} : { keys_total }),
     ...(row.finished_at === null ? {} : { finished_at: Math.floor(row.finished_at / 1000) }),

@@ -206,7 +206,9 @@ export class Changer {
     } catch (error) {
       if (this.#stopped) return
       logger.error({ databaseId, error }, 'a change that failed is not given up yet')
-      clock.after(ABANDON_AGAIN_MS, () => void this.#takeBack(before, modifyingState))
+      clock.after(ABANDON_AGAIN_MS, () => {
+        if (!this.#stopped) void this.#takeBack(before, modifyingState)
+      })
     }
   }
 

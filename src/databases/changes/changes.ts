@@ -69,7 +69,8 @@ export class Changes {
   async setAutoUpgrade(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const wished: WishedChange = {
       set: { auto_upgrade: on ? 1 : 0 },
-      ...{ action: 'Change Database Auto Upgrade', details: { auto_upgrade: on } },
+      action: 'Change Database Auto Upgrade',
+      details: { auto_upgrade: on },
     }
     const { kind } = await this.#changer.configure(caller, databaseId, wished)
     if (kind === 'changed') return
@@ -86,7 +87,8 @@ export class Changes {
     )
     const wished: WishedChange = {
       set: { allowed_ips: JSON.stringify(ranges) },
-      ...{ action: 'Change Database Allow List', details: { allowed_ips: ranges } },
+      action: 'Change Database Allow List',
+      details: { allowed_ips: ranges },
     }
     await this.#changer.configure(caller, databaseId, wished)
   }
@@ -100,7 +102,8 @@ export class Changes {
   async setEviction(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const wished: WishedChange = {
       set: { eviction: on ? 1 : 0 },
-      ...{ action: 'Change Database Eviction', details: { eviction: on } },
+      action: 'Change Database Eviction',
+      details: { eviction: on },
     }
     await this.#changer.configureEngines(caller, databaseId, wished)
   }
@@ -113,7 +116,8 @@ export class Changes {
     const { password, restToken, readOnlyRestToken } = newCredentials()
     const wished: WishedChange = {
       set: { password, rest_token: restToken, read_only_rest_token: readOnlyRestToken },
-      ...{ action: 'Reset Database Password', details: {} },
+      action: 'Reset Database Password',
+      details: {},
     }
     return this.#changer.inTurn(databaseId, async () => {
       await this.#atRest(caller, databaseId)
@@ -152,7 +156,8 @@ export class Changes {
     refuse(problem === undefined ? [] : [problem])
     const wished: WishedChange = {
       set: { client_authority: authority },
-      ...{ action: 'Change Database Mutual TLS', details: { client_certificates: authority !== null } },
+      action: 'Change Database Mutual TLS',
+      details: { client_certificates: authority !== null },
     }
     return this.#changer.inTurn(databaseId, async () => {
       const { tls } = await this.#atRest(caller, databaseId)
@@ -179,7 +184,8 @@ export class Changes {
       refuse(readRegionProblems({ readRegions, platform, primaryRegion, plan: planNameOf(row) }, plans))
       return {
         set: { read_regions: JSON.stringify(readRegions) },
-        ...{ action: 'Change Database Regions', details: { from: readRegionsOf(row), read_regions: readRegions } },
+        action: 'Change Database Regions',
+        details: { from: readRegionsOf(row), read_regions: readRegions },
       }
     })
   }
@@ -207,7 +213,9 @@ export class Changes {
     const { plans, fleet, clock } = this.#changer.parts
     await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
       judgePlanChange(row, wish, {
-        ...{ plans, accountType: caller.accountType, nowMs: clock.now() },
+        plans,
+        accountType: caller.accountType,
+        nowMs: clock.now(),
         usedBytes: () => fleet.usedBytes(databaseId),
       }),
     )
@@ -240,7 +248,8 @@ function throwRefusedMove(outcome: RefusedMove, args: operations.databasesChange
       throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner, an admin or a dev' })
     case 'limit_reached':
       throw new HomeportError('database_limit', {
-        ...{ limit: args.limits[outcome.accountType], accountType: outcome.accountType },
+        limit: args.limits[outcome.accountType],
+        accountType: outcome.accountType,
       })
     default:
       throw refusalOf(outcome, args.databaseId)

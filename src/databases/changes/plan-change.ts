@@ -61,7 +61,9 @@ export async function judgePlanChange(row: DatabaseRow, wish: PlanWish, on: Plan
   const autoUpgrade = wish.autoUpgrade === undefined ? row.auto_upgrade : wish.autoUpgrade ? 1 : 0
   return {
     set: {
-      ...{ plan, production_pack: productionPack, auto_upgrade: autoUpgrade },
+      plan,
+      production_pack: productionPack,
+      auto_upgrade: autoUpgrade,
       ...(isUpgrade ? { last_upgrade_at: on.nowMs } : {}),
     },
     action: wish.plan === undefined ? 'Change Database Production Pack' : 'Change Database Plan',

@@ -17,7 +17,7 @@ import {
   updateMutualTls,
   updateRegions,
 } from '../../contract/databases-changes.js'
-import { type Caller, type Route, route } from '../../http/index.js'
+import { type Caller, ok, type Route, route } from '../../http/index.js'
 import type { DatabaseRow } from '../life.js'
 import type { Changes } from './changes.js'
 
@@ -64,9 +64,4 @@ function valueRoutes(changes: Changes): Route[] {
     route(updateAllowList, ({ caller, params, body }) => ok(changes.setAllowList(caller, params.id, body.allowed_ips))),
     route(moveToTeam, ({ caller, body }) => ok(changes.moveToTeam(caller, body.database_id, body.team_id))),
   ]
-}
-
-async function ok(work: Promise<void>): Promise<'OK'> {
-  await work
-  return 'OK'
 }

@@ -187,8 +187,13 @@ export class DatabaseBook {
   take(): Taken & { readonly standing: StandingRow } {
     const { keys, usedBytes, diskBytes } = this.#gauges
     const standing: StandingRow = {
-      ...{ database_id: this.#row.database_id, accounted_at: this.#accountedAt, plan: this.#plan },
-      ...{ looked_at: this.#lookedAt, keys, used_bytes: usedBytes, disk_bytes: diskBytes },
+      database_id: this.#row.database_id,
+      accounted_at: this.#accountedAt,
+      plan: this.#plan,
+      looked_at: this.#lookedAt,
+      keys,
+      used_bytes: usedBytes,
+      disk_bytes: diskBytes,
     }
     return { ...this.pending.take(), standing }
   }

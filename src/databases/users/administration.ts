@@ -125,7 +125,8 @@ export class Administration {
     if (events !== undefined) {
       await this.#change(work, () => ({
         set: { keyspace_events: events },
-        ...{ action: 'Change Database Settings', details: { 'notify-keyspace-events': events } },
+        action: 'Change Database Settings',
+        details: { 'notify-keyspace-events': events },
       }))
     }
     if (problem !== undefined) throw refusal(problem)

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import type { AuditAction } from '../../contract/audit.js'
 import { first, insertAll, only, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { BulkActionsTable, BulkKindName } from '../schema/bulk.js'
@@ -174,7 +175,7 @@ function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActio
   return finished
 }
 
-const ACTS: Readonly<Record<BulkKindName, string>> = {
+const ACTS: Readonly<Record<BulkKindName, AuditAction>> = {
   cancelRuns: 'Cancel Workflow Runs',
   cancelMessages: 'Cancel Messages',
   resumeRuns: 'Resume Workflow Runs',

@@ -1,3 +1,4 @@
+import type { AuditAction } from '../../contract/audit.js'
 import { all, change, first, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { BulkActionState } from '../schema/bulk.js'
@@ -34,7 +35,7 @@ const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActio
 /** Finds the action, locks it, changes it if its state allows that, and writes the audit entry. */
 function* control(
   args: ControlArgs,
-  name: string,
+  name: AuditAction,
   from: readonly BulkActionState[],
   act: (action: BulkActionRow) => Transaction<BulkActionRow>,
   details: object = {},
