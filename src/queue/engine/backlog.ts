@@ -298,13 +298,13 @@ function hasLeft({ left, leftGroups }: Meanwhile, row: PendingRow): boolean {
 }
 
 function dropFrom(meanwhile: Meanwhile, which: DropSelector): void {
-  if ('seqs' in which) for (const seq of which.seqs) meanwhile.left.add(seq)
-  else for (const key of which.groupKeys) meanwhile.leftGroups.add(key)
-  meanwhile.came = meanwhile.came.filter((entry) => !isSelected(entry, which))
-}
-
-function isSelected(entry: Entry, which: DropSelector): boolean {
-  if ('seqs' in which) return which.seqs.includes(entry.seq)
-  const key = entry.message.groupKey
-  return key !== undefined && which.groupKeys.includes(key)
+  if ('seqs' in which) {
+    const seqs = new Set(which.seqs)
+    for (const seq of seqs) meanwhile.left.add(seq)
+    meanwhile.came = meanwhile.came.filter((entry) => !seqs.has(entry.seq))
+    return
+  }
+  const keys = new Set(which.groupKeys)
+  for (const key of keys) meanwhile.leftGroups.add(key)
+  meanwhile.came = meanwhile.came.filter(({ message: { groupKey } }) => groupKey === undefined || !keys.has(groupKey))
 }
