@@ -99,7 +99,7 @@ export class Backlog {
     for (const entry of this.#flow.advance(now)) this.#ready.push(entry)
   }
 
-  /** Takes the next message to send. `release` or `again` has to follow, and `answered` as soon as its request is over. */
+  /** Takes the next message to send. `release` or `again` has to follow, and `answered` or `unsent` before. */
   take(now: number): Entry | undefined {
     for (;;) {
       const entry = this.#ready.take(now)
@@ -111,6 +111,12 @@ export class Backlog {
   /** The request of a taken message is over: others may have its place. */
   answered(entry: Entry): void {
     this.#flow.release(entry)
+    this.#ready.done(entry)
+  }
+
+  /** The same for a taken message from which no request has come: it has used up nothing of its flow-control key. */
+  unsent(entry: Entry): void {
+    this.#flow.takeBack(entry)
     this.#ready.done(entry)
   }
 

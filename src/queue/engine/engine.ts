@@ -247,7 +247,8 @@ export class Engine implements Service {
       outcome = message && (await this.#send(entry, kind, message))
     } finally {
       this.#settling++
-      this.#backlog.answered(entry)
+      if (outcome) this.#backlog.answered(entry)
+      else this.#backlog.unsent(entry)
       entry.abort = undefined
     }
     // From here on the host may have its next request; the outcome is committed beside it.

@@ -92,4 +92,46 @@ describe('flow control', () => {
     expect(next(30_000)).toBeUndefined()
     expect(next(39_000)).toBe(4)
   })
+
+  it('does not count what was canceled after it was let go and before it was sent', () => {
+    const { backlog, next, offer, use } = start(2, { rate: 2 })
+    expect(next(0)).toBe(1)
+    backlog.drop({ seqs: [2] })
+    expect(use(0)).toMatchObject({ open: 1, begun: 1 })
+    offer(1, 1)
+    expect(next(1)).toBe(3)
+  })
+
+  it('does not count what was let go twice because its key was paused in between', () => {
+    const { flow, next, use } = start(3, { rate: 2 })
+    expect(next(0)).toBe(1)
+    flow.set(key({ rate: 2, paused: 1 }))
+    expect(next(1)).toBeUndefined()
+    expect(use(1)).toMatchObject({ open: 0, begun: 1 })
+    flow.set(key({ rate: 2 }))
+    expect([next(2), next(3), next(10_000)]).toEqual([2, undefined, 3])
+  })
+
+  it('does not count what was let go in a period that its owner has ended', () => {
+    const { flow, backlog, next, offer, use } = start(2, { rate: 2 })
+    expect(next(0)).toBe(1)
+    flow.resetRate('acc', 'k')
+    backlog.drop({ seqs: [2] })
+    offer(3, 1)
+    expect([next(1), next(1), next(1)]).toEqual([3, 4, undefined])
+    expect(use(1)).toMatchObject({ open: 0, begun: 2, periodStart: 1 })
+  })
+
+  it('does not count a message that turned out to have nothing to send', () => {
+    const { backlog, offer, use } = start(2, { rate: 1 })
+    const entry = backlog.take(0)
+    if (!entry) throw new Error('nothing was let go')
+    backlog.unsent(entry)
+    backlog.release(entry)
+    expect(use(0)).toEqual({ open: 0, begun: 0, periodStart: 0 })
+    offer(1, 5)
+    backlog.advance(5)
+    expect(backlog.take(5)?.seq).toBe(2)
+    expect(use(5)).toEqual({ open: 1, begun: 1, periodStart: 5 })
+  })
 })

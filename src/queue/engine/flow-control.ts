@@ -79,16 +79,23 @@ class Key {
     this.#sent = 0
   }
 
-  release({ use }: FlowPlace): void {
+  /** The call from a place is over, or nothing will be sent from it. */
+  release(place: FlowPlace): void {
     this.#open--
-    if (use === 'sent') this.#underWay--
+    if (place.use === 'sent') this.#underWay--
+    else this.#uncount(place)
   }
 
-  /** Nothing has been sent from the place that was taken last. */
-  giveBack(): void {
-    this.#open--
-    this.#begun--
-    if (this.#begun === 0) this.endPeriod()
+  /** The message that was to be sent from a place had nothing to send. */
+  takeBack(place: FlowPlace): void {
+    if (place.use === 'sent' && place.period === this.#period) this.#sent--
+    this.release(place)
+    if (place.use === 'sent') this.#uncount(place)
+  }
+
+  /** A place from which nothing was sent is free for another call of its period, which does not begin without any. */
+  #uncount({ period }: FlowPlace): void {
+    if (period === this.#period && --this.#begun === 0) this.endPeriod()
   }
 
   wait(entry: Entry, from: 'new' | 'sentBack'): void {
@@ -102,8 +109,11 @@ class Key {
     return this.#sentBack.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
   }
 
+  /** Places that were taken in it count in no other. */
   endPeriod(): void {
+    this.#period++
     this.#begun = 0
+    this.#sent = 0
     this.#periodStart = Number.NEGATIVE_INFINITY
   }
 
@@ -235,6 +245,14 @@ export class FlowControl {
     this.#key(flow).release(place)
   }
 
+  /** A message whose turn had come had nothing to send. */
+  takeBack(entry: Entry): void {
+    const { flow, place } = entry
+    if (flow === undefined || place === undefined) return
+    entry.place = undefined
+    this.#key(flow).takeBack(place)
+  }
+
   /** Messages that waited and may go out now. */
   advance(now: number): Entry[] {
     const free: Entry[] = []
@@ -255,7 +273,7 @@ export class FlowControl {
       if (place === undefined) return
       const entry = key.next()
       if (!entry) {
-        key.giveBack()
+        key.release(place)
         this.#withWaiting.delete(key)
         return
       }

@@ -111,7 +111,7 @@ export class SimulatedEngine {
       this.#flights.add(flight)
       return flight
     }
-    this.#backlog.answered(entry)
+    this.#backlog.unsent(entry)
     this.#backlog.release(entry)
     return undefined
   }
