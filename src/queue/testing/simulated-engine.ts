@@ -37,6 +37,18 @@ export interface Flight {
   state: 'open' | 'answered' | 'over'
 }
 
+/** What an engine is made of: the real parts, or others that stand in for them. */
+export interface EngineParts {
+  readonly flow: () => FlowControl
+  readonly backlog: (limits: BacklogLimits, flow: FlowControl) => Backlog
+}
+
+/** The parts of the engine that delivers. */
+export const REAL_PARTS: EngineParts = {
+  flow: () => new FlowControl(),
+  backlog: (limits, flow) => new Backlog(limits, flow),
+}
+
 /** What the simulated engine works with. */
 export interface SimulatedEngineDeps {
   readonly store: Store
@@ -46,18 +58,23 @@ export interface SimulatedEngineDeps {
   readonly kinds: readonly MessageKind[]
   /** Whether a load that has been read is taken in now, or after something else. */
   readonly takesLoadIn: () => boolean
+  /** The turn of a message has come, whether or not it has still something to send. */
+  readonly taken: (message: PendingMessage) => void
+  readonly parts: EngineParts
 }
 
 /** One life of the engine. */
 export class SimulatedEngine {
-  readonly flow = new FlowControl()
+  readonly flow: FlowControl
   readonly #deps: SimulatedEngineDeps
-  readonly #backlog = new Backlog(LIMITS, this.flow)
+  readonly #backlog: Backlog
   readonly #flights = new Set<Flight>()
   #loading: { readonly load: Load; readonly page: DuePage } | undefined
 
   constructor(deps: SimulatedEngineDeps) {
     this.#deps = { ...deps, kinds: [new PlainKind(deps), ...deps.kinds] }
+    this.flow = deps.parts.flow()
+    this.#backlog = deps.parts.backlog(LIMITS, this.flow)
   }
 
   /** Reads the keys of flow control. */
@@ -104,6 +121,7 @@ export class SimulatedEngine {
   async send(): Promise<Flight | undefined> {
     const entry = this.#backlog.take(this.#deps.clock.now())
     if (!entry) return undefined
+    this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
     const outbound = message && (await this.#kindOf(message).prepare(message))
     if (message && outbound) {

@@ -52,34 +52,45 @@ const readRuns = read('model.runs', function* (args: { accountId: string }): Tra
 export const runsOf = (store: Store, accountId: string): Promise<readonly RunRow[]> =>
   store.run(readRuns, { accountId })
 
-interface Unfinished {
-  readonly kind: string
-  readonly id: string
+interface Kept {
+  accountId: string
+  /** What has ended at this time or later is kept; Unix milliseconds. */
+  since: number
 }
 
-const unfinishedMessages = query<{ accountId: string }, Unfinished & { group_key: number | null }>(({ db, p }) =>
+const keptMessages = query<Kept, { message_id: string; group_key: number | null }>(({ db, p }) =>
   db
     .selectFrom('messages')
-    .select(['kind', 'message_id as id', 'group_key'])
+    .select(['message_id', 'group_key'])
     .where('account_id', '=', p.accountId)
-    .where('finished_at', 'is', null),
+    .where((eb) => eb.or([eb('finished_at', 'is', null), eb('finished_at', '>=', p.since)])),
 )
-const goingRuns = query<{ accountId: string }, { seq: number; run_id: string }>(({ db, p }) =>
+const keptRuns = query<Kept, { seq: number; run_id: string }>(({ db, p }) =>
   db
     .selectFrom('runs')
     .select(['seq', 'run_id'])
     .where('account_id', '=', p.accountId)
-    .where('finished_at', 'is', null),
+    .where((eb) => eb.or([eb('finished_at', 'is', null), eb('finished_at', '>=', p.since)])),
+)
+const keptActions = query<Kept, { action_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select('action_id')
+    .where('account_id', '=', p.accountId)
+    .where((eb) => eb.or([eb('finished_at', 'is', null), eb('finished_at', '>=', p.since)])),
 )
 
-/** Everything of an account that has not ended: runs with their messages, and plain messages. */
-const unfinished = read('model.unfinished', function* (args: { accountId: string }): Transaction<string[]> {
-  const runs = yield* all(goingRuns, args)
-  const going = new Set(runs.map(({ seq }) => seq))
-  const messages = (yield* all(unfinishedMessages, args)).filter(
-    ({ group_key }) => group_key === null || going.has(group_key),
-  )
-  return [...runs.map(({ run_id }) => run_id), ...messages.map(({ id }) => id)].sort()
+/** Everything of an account that retention must leave alone: runs with their messages, plain messages, bulk actions. */
+const kept = read('model.kept', function* (args: Kept): Transaction<string[]> {
+  const runs = yield* all(keptRuns, args)
+  const seqs = new Set(runs.map(({ seq }) => seq))
+  const messages = (yield* all(keptMessages, args)).filter(({ group_key }) => group_key === null || seqs.has(group_key))
+  const actions = yield* all(keptActions, args)
+  return [
+    ...runs.map(({ run_id }) => run_id),
+    ...messages.map(({ message_id }) => message_id),
+    ...actions.map(({ action_id }) => action_id),
+  ]
 })
 
 /** What waits of an account, in memory or not. */
@@ -129,12 +140,13 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
  * @param upTo of the oldest runs, up to this `runs.seq`; of everything what ended some time ago, when it is absent.
  */
 export async function retain(store: Store, accountId: string, upTo: number | undefined, now: number): Promise<void> {
-  const before = await store.run(unfinished, { accountId })
-  if (upTo === undefined) await sweep(store, now - RECENT_MS, now)
+  const since = upTo === undefined ? now - RECENT_MS : Number.MAX_SAFE_INTEGER
+  const before = await store.run(kept, { accountId, since })
+  if (upTo === undefined) await sweep(store, since, now)
   else await store.run(operations.runs.trimRuns, { after: 0, upTo, limit: 1_000 })
-  const after = new Set(await store.run(unfinished, { accountId }))
+  const after = new Set(await store.run(kept, { accountId, since }))
   const lost = before.filter((id) => !after.has(id))
-  if (lost.length > 0) throw new Error(`retention has deleted ${lost}, which had not ended`)
+  if (lost.length > 0) throw new Error(`retention has deleted ${lost}, which had not ended, or just now`)
 }
 
 /** How many rows there are in each table. */

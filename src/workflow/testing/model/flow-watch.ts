@@ -32,7 +32,7 @@ export interface FlowWatchDeps {
 
 /**
  * Holds what is sent against the limits of its key: a paused key sends nothing, no more requests are open than it allows,
- * none is counted that is not open, and none is begun beyond the rate.
+ * none is counted that is not open, none is begun beyond the rate, and a period counts no call that nobody makes.
  */
 export class FlowWatch {
   readonly #deps: FlowWatchDeps
@@ -58,7 +58,7 @@ export class FlowWatch {
     return flights.filter(({ message, state }) => message.flowKey === flowKey && state !== 'over').length
   }
 
-  /** The engine says when the period has begun: with a call, perhaps one that then had nothing to send. */
+  /** The engine says when the period has begun: with its first call. */
   #count(): void {
     const { engine, accountId, now } = this.#deps
     const { periodStart } = engine().flow.use(accountId, 'slow', now())
@@ -82,6 +82,18 @@ export class FlowWatch {
       const least = this.#open(key)
       if (open < least) throw new Error(`${key} counts ${open} open requests, and there are ${least}`)
     }
+    this.#checkPeriod()
+  }
+
+  /** A period counts the calls that were made in it and those that messages with a place are about to make, no others. */
+  #checkPeriod(): void {
+    const { engine, accountId, now } = this.#deps
+    const { open, begun, periodStart } = engine().flow.use(accountId, 'slow', now())
+    const made = periodStart === this.#periodStart ? this.#begun : 0
+    const aboutTo = open - this.#open('slow')
+    const isReal = begun >= made && begun <= made + aboutTo
+    if (!isReal) throw new Error(`a period of the rate counts ${begun} calls; ${made} were made, ${aboutTo} may follow`)
+    if (periodStart > 0 && begun === 0) throw new Error('a period of the rate has begun without a call')
   }
 
   /** With nothing to send and nothing under way, every place has been given back. */

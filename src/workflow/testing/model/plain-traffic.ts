@@ -1,5 +1,5 @@
 import { newId } from '../../../base/index.js'
-import { draftMessage, type PendingMessage } from '../../../queue/index.js'
+import { draftMessage, type PendingMessage, type Settled } from '../../../queue/index.js'
 import { operations, type Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
 import { FIRST_DUE } from '../../../store/operations/messages-cancel.js'
@@ -10,6 +10,7 @@ import { someFlow } from './flow-watch.js'
 import { json, type Payload, PROGRAM_URL } from './items.js'
 import { randomProgram } from './program.js'
 import type { Random } from './random.js'
+import { TurnWatch } from './turn-watch.js'
 
 /** Each queue has this parallelism at first. */
 const QUEUES = ['first', 'second'] as const
@@ -39,6 +40,7 @@ interface Schedule {
 export class PlainTraffic {
   readonly #deps: PlainDeps
   readonly #canceled = new Set<number>()
+  readonly #turns = new TurnWatch()
   readonly #limits = new Map<string, number>(QUEUES.map((name) => [name, 1]))
   readonly #paused = new Set<string>()
   #schedules: Schedule[] = []
@@ -48,12 +50,15 @@ export class PlainTraffic {
     this.#deps = deps
   }
 
-  /** A message is about to be sent; `turns`: those of its queue that are under way, its own included. */
-  sent(message: PendingMessage, turns: ReadonlySet<number>): void {
+  /** A message is about to be sent. */
+  sent(message: PendingMessage): void {
     if (this.#canceled.has(message.seq)) throw new Error(`${message.messageId} was canceled, and was delivered`)
-    const most = this.#limits.get(message.queue ?? '')
-    if (most !== undefined && turns.size > most)
-      throw new Error(`${turns.size} messages of ${message.queue} are under way, which has ${most} turns`)
+    this.#turns.sent(message, (queue) => this.#limits.get(queue) ?? 0)
+  }
+
+  /** An attempt of a message is settled; one of a message that was canceled meanwhile changes nothing. */
+  settled(message: PendingMessage, { again, offers }: Settled): void {
+    if (!this.#canceled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
   }
 
   /** Publishes to a queue. */
@@ -151,7 +156,10 @@ export class PlainTraffic {
     const waiting = (await this.#waiting()).filter(() => random.chance(0.2))
     const { seqs, offers } = await store.run(operations.messagesCancel.cancel, { seqs: waiting, at: now() })
     if (seqs.length !== waiting.length) throw new Error(`canceled ${seqs} instead of ${waiting}`)
-    for (const seq of seqs) this.#canceled.add(seq)
+    for (const seq of seqs) {
+      this.#canceled.add(seq)
+      this.#turns.ended(seq)
+    }
     this.#deps.drop(seqs)
     this.#deps.offer(offers)
   }

@@ -92,7 +92,11 @@ export class RunMoves {
   }
 
   #canceled(runs: readonly RunRow[]): void {
-    for (const { run_id } of runs) this.#deps.known.moveTo(run_id, 'RUN_CANCELED')
+    const { known } = this.#deps
+    for (const { run_id, seq } of runs) {
+      known.moveTo(run_id, 'RUN_CANCELED')
+      known.canceled.add(seq)
+    }
     this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq) })
   }
 

@@ -1,8 +1,8 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
-import type { AttemptOutcome } from '../../../queue/index.js'
+import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
 import { JumpingClock } from '../../../queue/testing/jumping-clock.js'
-import { type Flight, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import { type EngineParts, type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
 import type { Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
 import { Flights } from '../../flights.js'
@@ -35,6 +35,7 @@ type Weather = 'rough' | 'calm'
 export class World {
   readonly #store: Store
   readonly #random: Random
+  readonly #parts: EngineParts
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
   readonly #accountId: string
@@ -51,10 +52,11 @@ export class World {
   /** Requests of earlier lives, and aborted ones, that may reach their destinations late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number) {
+  constructor(realStore: Store, seed: number, parts: EngineParts = REAL_PARTS) {
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
+    this.#parts = parts
     this.#random = random
     this.#accountId = publisher.caller.accountId
     this.#endpoint = this.#newEndpoint(publisher)
@@ -89,6 +91,8 @@ export class World {
     await this.#moves.checkEnds()
     this.#flow.checkEmpty()
     await this.#plain.removeAll()
+    // What has ended last began long before.
+    await retain(this.#store, this.#accountId, undefined, this.#clock.now())
     await checkNothingLeft(this.#store, this.#before ?? new Map())
   }
 
@@ -128,6 +132,8 @@ export class World {
       ...{ store, clock, accountId: this.#accountId },
       kinds: [new RunMessages({ store, clock, lists, flights, inlineLimitBytes })],
       takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
+      taken: (message) => this.#taken(message),
+      parts: this.#parts,
     })
   }
 
@@ -189,9 +195,13 @@ export class World {
     if (this.#known.givenUp.has(message.messageId))
       throw new Error(`${message.messageId} was given up, and was delivered`)
     this.#flow.sent(message)
-    const going = this.#engine.flights.filter(({ entry }) => entry.state !== 'dropped')
-    const ofQueue = going.filter((other) => other.message.queue === message.queue)
-    this.#plain.sent(message, new Set(ofQueue.map((other) => other.message.turn ?? 0)))
+    this.#plain.sent(message)
+  }
+
+  /** The turn of a message has come: nothing of a canceled run is in memory any more. */
+  #taken({ messageId, groupKey }: PendingMessage): void {
+    if (groupKey !== undefined && this.#known.canceled.has(groupKey))
+      throw new Error(`${messageId} of a run that was canceled has come back to be delivered`)
   }
 
   async #proceed(flight: Flight): Promise<void> {
@@ -234,7 +244,9 @@ export class World {
   async #settle(flight: Flight): Promise<void> {
     const status = this.#statuses.get(flight) ?? 200
     this.#statuses.delete(flight)
-    const { again, offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
+    const settled = await this.#engine.settle(flight, this.#outcome(status))
+    this.#plain.settled(flight.message, settled)
+    const { again, offers, dropGroups = [] } = settled
     if (again && flight.message.kind !== 'http') this.#known.failedOnce(again)
     if (!again && status !== 200) this.#noteLateFailure(flight)
     this.#drop({ groupKeys: dropGroups })
