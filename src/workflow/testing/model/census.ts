@@ -118,9 +118,6 @@ export const waitingMessages = (store: Store, accountId: string): Promise<Waitin
   store.run(readWaiting, { accountId })
 
 const LIMIT = 50
-/** What has ended this recently is not old yet. */
-const RECENT_MS = 600_000
-
 /** Deletes what ended before a time, as the three retentions do. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
   const args = { finishedBefore, now, limit: LIMIT }
@@ -135,18 +132,39 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
   }
 }
 
-/**
- * Deletes what has ended, and nothing else.
- * @param upTo of the oldest runs, up to this `runs.seq`; of everything what ended some time ago, when it is absent.
- */
-export async function retain(store: Store, accountId: string, upTo: number | undefined, now: number): Promise<void> {
-  const since = upTo === undefined ? now - RECENT_MS : Number.MAX_SAFE_INTEGER
+/** What retention is to delete: of the oldest runs what has ended, up to a `runs.seq`, or everything that ended before a time. */
+export type Old = { readonly upTo: number } | { readonly endedBefore: number }
+
+/** Deletes what is old, and nothing else. */
+export async function retain(store: Store, accountId: string, old: Old, now: number): Promise<void> {
+  const since = 'upTo' in old ? Number.MAX_SAFE_INTEGER : old.endedBefore
   const before = await store.run(kept, { accountId, since })
-  if (upTo === undefined) await sweep(store, since, now)
-  else await store.run(operations.runs.trimRuns, { after: 0, upTo, limit: 1_000 })
+  if ('upTo' in old) await store.run(operations.runs.trimRuns, { after: 0, upTo: old.upTo, limit: 1_000 })
+  else await sweep(store, since, now)
   const after = new Set(await store.run(kept, { accountId, since }))
   const lost = before.filter((id) => !after.has(id))
   if (lost.length > 0) throw new Error(`retention has deleted ${lost}, which had not ended, or just now`)
+}
+
+const ENDING = ['messages', 'runs', 'bulk_actions'] as const
+const newestEnds = ENDING.map((table) =>
+  query<{ accountId: string }, { at: number | null }>(({ db, p }) =>
+    db
+      .selectFrom(table)
+      .select((q) => q.fn.max('finished_at').as('at'))
+      .where('account_id', '=', p.accountId),
+  ),
+)
+const readNewestEnds = read('model.newestEnds', function* (args: { accountId: string }): Transaction<number[]> {
+  const found: number[] = []
+  for (const newest of newestEnds) found.push((yield* only(newest, args)).at ?? 0)
+  return found.sort((a, b) => a - b)
+})
+
+/** Deletes everything but what has ended last of each kind, which may have begun long before. */
+export async function retainLast(store: Store, accountId: string, now: number): Promise<void> {
+  for (const endedBefore of await store.run(readNewestEnds, { accountId }))
+    await retain(store, accountId, { endedBefore }, now)
 }
 
 /** How many rows there are in each table. */

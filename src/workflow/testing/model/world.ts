@@ -9,7 +9,7 @@ import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { RecentLists } from '../../recent-lists.js'
-import { type Census, checkNothingLeft, remains, retain, waitingMessages } from './census.js'
+import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
 import { PROGRAM_URL } from './items.js'
@@ -21,6 +21,8 @@ import { publisherOf, withoutPatience } from './stage.js'
 
 const LIMITS = { timeoutMs: 900_000 }
 const MOST_ROUNDS = 5_000
+/** What has ended this recently is not old yet. */
+const RECENT_MS = 600_000
 /** Lists of more bytes are fetched by their programs, in half of the worlds. */
 const INLINE_LIMIT_BYTES = 500
 
@@ -91,8 +93,7 @@ export class World {
     await this.#moves.checkEnds()
     this.#flow.checkEmpty()
     await this.#plain.removeAll()
-    // What has ended last began long before.
-    await retain(this.#store, this.#accountId, undefined, this.#clock.now())
+    await retainLast(this.#store, this.#accountId, this.#clock.now())
     await checkNothingLeft(this.#store, this.#before ?? new Map())
   }
 
@@ -279,8 +280,10 @@ export class World {
   }
 
   async #retain(): Promise<void> {
+    const now = this.#clock.now()
     const upTo = this.#random.chance(0.5) ? await this.#moves.someOldSeq() : undefined
-    await retain(this.#store, this.#accountId, upTo, this.#clock.now())
+    const old = upTo === undefined ? { endedBefore: now - RECENT_MS } : { upTo }
+    await retain(this.#store, this.#accountId, old, now)
     await this.#moves.forgetSwept()
   }
 
