@@ -40,7 +40,8 @@ const ensure = query<OfQueue & { now: number }>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['account_id', 'name']).doNothing()),
 )
 
-const lockQueue = query<OfQueue, { parallelism: number; paused: number }>(({ db, p, d }) =>
+/** A queue, held until the commit: it has what was committed before, and nobody else gives or takes anything of it. */
+export const lockQueue = query<OfQueue, { parallelism: number; paused: number }>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('queues')
@@ -71,28 +72,45 @@ const nextHeld = query<OfQueue & { limit: number }, PendingRow>(({ db, p }) =>
     .limit(p.limit),
 )
 
-const begin = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+const begin = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
   db
     .updateTable('messages')
     .set({ state: 'pending' })
     .where(d.inNumbers('seq', p.seqs))
-    .where('state', '=', sql.lit('held')),
+    .where('state', '=', sql.lit('held'))
+    .returning('seq'),
 )
 
 /** Gives the next messages of a queue their turns, as far as it has room. Answers those messages. */
 export function* advanceQueue(queue: OfQueue): Transaction<PendingRow[]> {
+  return (yield* advanceIfThere(queue)) ?? []
+}
+
+/** `undefined`: there is no such queue. */
+function* advanceIfThere(queue: OfQueue): Transaction<PendingRow[] | undefined> {
   const found = yield* first(lockQueue, queue)
-  if (!found || found.paused === 1) return []
-  const limit = found.parallelism - (yield* only(countTurns, queue)).turns
-  const rows = limit > 0 ? yield* all(nextHeld, { ...queue, limit }) : []
-  if (rows.length === 0) return []
-  yield* change(begin, { seqs: rows.map((row) => row.seq) })
+  if (!found) return undefined
+  if (found.paused === 1) return []
+  const rows = yield* beginNext(queue, found.parallelism - (yield* only(countTurns, queue)).turns)
   const { accountId: account_id, name } = queue
   yield* insertAll(
     'queue_turns',
     rows.map((row) => ({ message_seq: row.seq, account_id, queue: name })),
   )
   return rows
+}
+
+/** A message that was read as held may be canceled by the time that it is to begin: the next one takes its place. */
+function* beginNext(queue: OfQueue, room: number): Transaction<PendingRow[]> {
+  const begun: PendingRow[] = []
+  while (begun.length < room) {
+    const rows = yield* all(nextHeld, { ...queue, limit: room - begun.length })
+    if (rows.length === 0) break
+    const ours = new Set((yield* all(begin, { seqs: rows.map((row) => row.seq) })).map((row) => row.seq))
+    begun.push(...rows.filter((row) => ours.has(row.seq)))
+    if (ours.size === rows.length) break
+  }
+  return begun
 }
 
 interface TurnQueue {
@@ -141,13 +159,16 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
   return yield* advanceQueues(freed.map(({ account_id, queue }) => ({ accountId: account_id, name: queue })))
 }
 
-function* advanceQueues(queues: readonly OfQueue[]): Transaction<PendingRow[]> {
+function* advanceQueues(
+  queues: readonly OfQueue[],
+  advance: (queue: OfQueue) => Transaction<PendingRow[]> = advanceQueue,
+): Transaction<PendingRow[]> {
   const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))
   const rows: PendingRow[] = []
   // In one order everywhere, so that transactions over several queues do not wait for each other in a circle.
   for (const key of [...distinct.keys()].sort()) {
     const queue = distinct.get(key)
-    if (queue) rows.push(...(yield* advanceQueue(queue)))
+    if (queue) rows.push(...(yield* advance(queue)))
   }
   return rows
 }
@@ -166,13 +187,18 @@ export interface Accepted {
  */
 export function* acceptMessages(messages: readonly NewMessage[], now: number): Transaction<Accepted> {
   const seqs = messages.length > 0 ? yield* insertMessages(messages) : []
-  const queues = new Map<string, OfQueue>()
-  for (const { account_id: accountId, queue: name } of messages) {
-    if (name) queues.set(`${accountId}/${name}`, { accountId, name })
+  const queues: OfQueue[] = []
+  for (const { account_id: accountId, queue: name } of messages) if (name) queues.push({ accountId, name })
+  return { seqs, turns: yield* advanceQueues(queues, (queue) => advanceOrMake(queue, now)) }
+}
+
+/** A queue may be deleted until it is locked, because what is stored here cannot be seen before the commit. */
+function* advanceOrMake(queue: OfQueue, now: number): Transaction<PendingRow[]> {
+  for (;;) {
+    const rows = yield* advanceIfThere(queue)
+    if (rows) return rows
+    yield* change(ensure, { ...queue, now })
   }
-  if (queues.size === 0) return { seqs, turns: [] }
-  for (const queue of queues.values()) yield* change(ensure, { ...queue, now })
-  return { seqs, turns: yield* advanceQueues([...queues.values()]) }
 }
 
 /**

@@ -3,7 +3,7 @@ import { all, change, first, only, read, type Transaction, write } from '../oper
 import { query } from '../query.js'
 import type { QueuesTable } from '../schema/queues.js'
 import type { PendingRow } from './messages.js'
-import { advanceQueue } from './queue-turns.js'
+import { advanceQueue, lockQueue } from './queue-turns.js'
 
 /** A queue as it is set. */
 export type QueueRow = Selectable<QueuesTable>
@@ -147,6 +147,8 @@ const removeTurns = query<{ accountId: string; name: string }>(({ db, p }) =>
 export const removeEmpty = write(
   'queues.removeEmpty',
   function* (args: { accountId: string; name: string }): Transaction<boolean> {
+    // Whoever publishes to it holds it until the message can be seen.
+    yield* first(lockQueue, args)
     if (yield* first(anyLeft, args)) return false
     yield* change(removeTurns, args)
     yield* change(removeQueue, args)

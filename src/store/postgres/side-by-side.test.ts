@@ -1,0 +1,97 @@
+import pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { operations } from '../index.js'
+import type { NewMessage } from '../operations/messages.js'
+import { describeOnStore } from '../testing/index.js'
+import type { Store } from '../types.js'
+
+const T = 1_700_000_000_000
+const QUEUE = { accountId: 'acc', name: 'q' }
+
+const message = (message_id: string): NewMessage => ({
+  ...{ message_id, account_id: 'acc', kind: 'http', url: 'http://x.test/', method: 'POST', headers: '{}' },
+  ...{ config: '{}', max_retries: 3, next_at: T, created_at: T, labels: '', host: 'x.test', path: '/', queue: 'q' },
+})
+const publish = (store: Store, ...messages: NewMessage[]) => {
+  const entries = messages.map((each) => ({ message: each, dedup: null }))
+  return store.run(operations.messagesPublish.publish, { entries, now: T })
+}
+const delivered = (seq: number) => ({
+  ...{ seq, retried: 0, at: T, attempt: { startedAt: T, status: 200, headers: '{}', body: null, error: null } },
+  ...{ end: { kind: 'delivered', keep: true } as const, follow: [], turn: seq },
+})
+
+describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
+  const clients: pg.Client[] = []
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.end()
+  })
+
+  /** A store, and a connection of somebody else that can hold its rows. */
+  async function beside() {
+    const place = await on.newPlace()
+    const store = await openStore(place)
+    const other = new pg.Client({ connectionString: place.location })
+    clients.push(other)
+    await other.connect()
+    /** Resolves when so many transactions of the store wait for a lock. */
+    const waiting = (count: number) =>
+      waitFor(
+        async () => {
+          await other.query('SELECT pg_stat_clear_snapshot()')
+          const { rows } = await other.query(
+            "SELECT count(*)::int AS waiting FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+          )
+          return rows[0].waiting === count
+        },
+        { what: `${count} waiting transactions` },
+      )
+    return { store, other, waiting }
+  }
+
+  it('give no turn to a message that was canceled when its turn came', async () => {
+    const { store, other, waiting } = await beside()
+    const { seqs } = await publish(store, message('msg_1'), message('msg_2'), message('msg_3'))
+    const [first = 0, second = 0, third = 0] = seqs
+    await other.query('BEGIN')
+    await other.query(`UPDATE messages SET state = 'canceled', finished_at = ${T} WHERE seq = ${second}`)
+    const settling = store.run(operations.messagesSettle.settle, delivered(first))
+    await waiting(1)
+    await other.query('COMMIT')
+    expect(await settling).toMatchObject({ kind: 'settled', next: [{ seq: third }] })
+    expect((await other.query('SELECT message_seq::int FROM queue_turns')).rows).toEqual([{ message_seq: third }])
+  })
+
+  it('make a queue again that is deleted while a message is published to it', async () => {
+    const { store, other, waiting } = await beside()
+    for (const name of ['a', 'q']) {
+      await store.run(operations.queues.upsert, { accountId: 'acc', name, parallelism: 2, paused: 0, now: T })
+    }
+    await other.query('BEGIN')
+    await other.query("SELECT 1 FROM queues WHERE name = 'a' FOR UPDATE")
+    const publishing = publish(store, { ...message('msg_1'), queue: 'a' }, message('msg_2'))
+    await waiting(1)
+    // What is published is not committed yet, so the queue looks empty.
+    expect(await store.run(operations.queues.removeEmpty, QUEUE)).toBe(true)
+    await other.query('COMMIT')
+    const { seqs, turns } = await publishing
+    expect(turns.map(({ seq }) => seq)).toEqual(seqs)
+    expect(await store.run(operations.queues.get, QUEUE)).toMatchObject({ parallelism: 1 })
+  })
+
+  it('keep a queue that a message has just been published to', async () => {
+    const { store, other, waiting } = await beside()
+    await store.run(operations.queues.upsert, { ...QUEUE, parallelism: 2, paused: 0, now: T })
+    await other.query('BEGIN')
+    await other.query('SELECT 1 FROM queues FOR UPDATE')
+    const publishing = publish(store, message('msg_1'))
+    await waiting(1)
+    const removing = store.run(operations.queues.removeEmpty, QUEUE)
+    await waiting(2)
+    await other.query('COMMIT')
+    const { seqs } = await publishing
+    expect(await removing).toBe(false)
+    expect((await other.query('SELECT message_seq::int FROM queue_turns')).rows).toEqual([{ message_seq: seqs[0] }])
+  })
+})
