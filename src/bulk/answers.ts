@@ -116,20 +116,29 @@ export function bulkAction(row: BulkActionRow): BulkAction {
     failed: operations.bulk.missedItems(row),
     outcomes: outcomeCounts(row),
     createdAt: row.created_at,
+    ...(row.paused_at !== null && { pausedAt: row.paused_at }),
     ...(row.finished_at !== null && { finishedAt: row.finished_at }),
   }
 }
 
 /** One outcome. */
 export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
-  const { of } = KINDS[row.kind]
   const error = errorOf(row, item)
   return {
-    ...(item.id !== undefined && { [of === 'runs' ? 'workflowRunId' : 'messageId']: item.id }),
+    ...(item.id !== undefined && { [idMember(row, item)]: item.id }),
     outcome: onWire(row, item.outcome),
     ...(error !== undefined && { error }),
   }
 }
+
+/** What names nothing is shown as what it was given for. */
+function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'messageId' | 'dlqId' {
+  if (state === undefined && isOfLetters(row)) return 'dlqId'
+  return KINDS[row.kind].of === 'runs' ? 'workflowRunId' : 'messageId'
+}
+
+/** Whether its items are chosen among the dead letters. */
+const isOfLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].done !== 'cancelled'
 
 type WireOutcome = OutcomeEntry['outcome']
 
@@ -171,7 +180,7 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
     case 'alreadyCancelled':
       return `The ${nounOf(row)} had been cancelled before.`
     case 'notFound':
-      return `No ${nounOf(row)} of this account has this id.`
+      return `No ${isOfLetters(row) ? 'dead letter' : nounOf(row)} of this account has this id.`
     case 'skipped':
       return `The action was aborted before the turn of this ${nounOf(row)} came.`
     case 'fenced':
@@ -185,7 +194,12 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
 
 const nounOf = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
 
-function finishedInWords(row: BulkActionRow, { state }: ItemRow): string {
-  if (KINDS[row.kind].done !== 'cancelled') return `The ${nounOf(row)} is no longer among the dead letters.`
+function finishedInWords(row: BulkActionRow, { state, dlqId, failureState }: ItemRow): string {
+  if (row.kind === 'retryFailureCallbacks' && dlqId !== undefined) {
+    return failureState === undefined
+      ? 'The run has no failure function.'
+      : `Only a failure function that has failed is called again; this one is ${failureState}.`
+  }
+  if (isOfLetters(row)) return `The ${nounOf(row)} is no longer among the dead letters.`
   return `The ${nounOf(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
 }

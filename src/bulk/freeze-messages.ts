@@ -2,7 +2,7 @@ import { operations, type Store } from '../store/index.js'
 import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/operations/messages-cancel.js'
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
-import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../store/operations/runs.js'
+import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, NamedDeadRun } from '../store/operations/runs.js'
 import { chunksOf, type FixedSet, parts, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
@@ -123,11 +123,7 @@ export async function fixDeadLetters(
 /** Selects dead letters of runs. */
 export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
   const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
-  if (filter.dlqIds) {
-    const read = async (dlqIds: readonly string[]) =>
-      (await store.run(operations.runs.deadRuns, { ...shared, filter: { dlqIds }, limit: PAGE_ITEMS })).runs
-    return fixLetterIds(filter.dlqIds, bounds.most, read)
-  }
+  if (filter.dlqIds) return fixLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
   return walk<DeadRunPlace>(bounds.most, (after, limit) => {
     const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
@@ -135,25 +131,55 @@ export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunF
   })
 }
 
+/**
+ * Selects dead letters of runs whose failure function has failed. Of those that are given by their ids the others are in
+ * the set as well: it is said of each that there is nothing to call again.
+ */
+export async function fixFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
+  if (!filter.dlqIds) return fixDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })
+  const { letters, absent } = await lettersOf(filter.dlqIds, namedRuns(store, bounds))
+  const hasFailed = ({ failure_state }: NamedDeadRun) => failure_state === 'CALLBACK_FAIL'
+  const seqsOf = (some: typeof letters) => some.map(({ seq }) => seq)
+  const failed = seqsOf(letters.filter(hasFailed)).slice(0, bounds.most)
+  const others = seqsOf(letters.filter((letter) => !hasFailed(letter)))
+  const all = setOf([...failed, ...others], absent)
+  return { ...all, matched: failed.length, first: failed.slice(0, SAMPLE_ITEMS) }
+}
+
+/** Reads dead letters of runs by their ids. */
+function namedRuns(store: Store, { accountId }: Bounds) {
+  return (dlqIds: readonly string[]) => store.run(operations.runs.deadNamed, { accountId, dlqIds })
+}
+
 interface Letter {
   readonly seq: number
   readonly dlq_id: string | null
 }
 
+type Reading<Found extends Letter> = (part: readonly string[]) => Promise<readonly Found[]>
+
 async function fixLetterIds(
   dlqIds: readonly string[],
   most: number | undefined,
-  read: (part: readonly string[]) => Promise<readonly Letter[]>,
+  read: Reading<Letter>,
 ): Promise<FixedSet> {
-  const distinct = [...new Set(dlqIds)]
-  const letters: Letter[] = []
-  for (const part of parts(distinct, PAGE_ITEMS)) letters.push(...(await read(part)))
-  const known = new Set(letters.map((letter) => letter.dlq_id))
+  const { letters, absent } = await lettersOf(dlqIds, read)
   const seqs = letters.map((letter) => letter.seq).slice(0, most)
-  return setOf(
-    seqs,
-    distinct.filter((id) => !known.has(id)),
-  )
+  return setOf(seqs, absent)
+}
+
+/** What an id begins with. */
+const timeOf = (dlqId: string): number => Number.parseInt(dlqId, 10) || 0
+
+/** The dead letters that these ids name, and the ids that name none. */
+async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: Reading<Found>) {
+  const distinct = [...new Set(dlqIds)]
+  const letters: Found[] = []
+  // Letters that failed at about the same time lie together.
+  const inOrder = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
+  for (const part of parts(inOrder, PAGE_ITEMS)) letters.push(...(await read(part)))
+  const known = new Set(letters.map((letter) => letter.dlq_id))
+  return { letters, absent: distinct.filter((id) => !known.has(id)) }
 }
 
 async function walk<Place>(

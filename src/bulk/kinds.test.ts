@@ -45,8 +45,8 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     list<{ dlqId: string; workflowRunId: string }>(`/v2/workflows/dlq?label=${label}`, 'messages')
   const deadLetters = (label: string) =>
     list<{ dlqId: string; messageId: string }>(`/v2/dlq?label=${label}`, 'messages')
-  const failRuns = async (count: number, label: string) => {
-    const headers = { 'Upstash-Label': label, 'Upstash-Retries': '0' }
+  const failRuns = async (count: number, label: string, more: Readonly<Record<string, string>> = {}) => {
+    const headers = { 'Upstash-Label': label, 'Upstash-Retries': '0', ...more }
     const items = Array.from({ length: count }, () => ({ destination: `${sink.url}/dead`, headers }))
     expect((await house.ask('POST', '/v2/batch/trigger', items)).status).toBe(201)
     return waitFor(
@@ -119,6 +119,70 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelRuns', { label: 'broken' })).toMatchObject({ matched: 3, outcomes: { cancelled: 3 } })
     const [canceled] = await list<object>('/v2/workflows/logs?label=broken&state=RUN_CANCELED&count=1', 'runs')
     expect(canceled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
+  })
+
+  it('calls failure functions again, and only those that have failed', async () => {
+    const alarm = (path: string) => ({ 'Upstash-Failure-Callback': `${sink.url}${path}` })
+    await failRuns(3, 'alarmed', alarm('/dead-alarm'))
+    await failRuns(1, 'alarmed-well', alarm('/alarm'))
+    interface Letter {
+      readonly dlqId: string
+      readonly workflowRunId: string
+      readonly failureCallbackInfo?: { readonly state: string }
+    }
+    const inState = (state: string | undefined, count: number, labels = 'alarmed') =>
+      waitFor(
+        async () => {
+          const letters = await list<Letter>(`/v2/workflows/dlq?label=${labels}`, 'messages')
+          const found = letters.filter(({ failureCallbackInfo }) => failureCallbackInfo?.state === state)
+          return found.length === count && found
+        },
+        { what: `${count} failure functions to be ${state}` },
+      )
+    const failed = await inState('CALLBACK_FAIL', 3)
+    const [well] = await inState('CALLBACK_SUCCESS', 1, 'alarmed-well')
+    const ids = [failed[0], well].map((letter) => letter?.dlqId)
+    const kind = 'retryFailureCallbacks'
+
+    const look = await house.ask('POST', ACTIONS, { kind, selector: { dlqIds: ids }, dryRun: true })
+    expect(look.body).toMatchObject({ matched: 1, sample: [failed[0]?.workflowRunId] })
+    const all = await house.ask('POST', ACTIONS, {
+      kind,
+      selector: { label: ['alarmed', 'alarmed-well'] },
+      dryRun: true,
+    })
+    expect(all.body).toMatchObject({ matched: 3, preview: failed.map(({ dlqId }) => ({ dlqId })) })
+
+    const before = sink.received.filter(({ target }) => target === '/dead-alarm').length
+    const named = await finished(kind, { dlqIds: [...ids, '1-1'] })
+    expect(named).toMatchObject({
+      kind,
+      matched: 3,
+      outcomes: { retried: 1, alreadyFinished: 1, notFound: 1, failed: 0 },
+    })
+    const page = await list<object>(`${ACTIONS}/${named.actionId}/outcomes`, 'outcomes')
+    expect(page).toEqual([
+      { workflowRunId: failed[0]?.workflowRunId, outcome: 'retried' },
+      {
+        workflowRunId: well?.workflowRunId,
+        outcome: 'alreadyFinished',
+        error: expect.stringContaining('CALLBACK_SUCCESS'),
+      },
+      { dlqId: '1-1', outcome: 'notFound', error: expect.stringContaining('No dead letter') },
+    ])
+    await inState('CALLBACK_FAIL', 3)
+    expect(sink.received.filter(({ target }) => target === '/dead-alarm')).toHaveLength(before + 1)
+
+    const limited = await finished(kind, { dlqIds: failed.map(({ dlqId }) => dlqId), count: 2 })
+    expect(limited).toMatchObject({ outcomes: { retried: 2 } })
+    await inState('CALLBACK_FAIL', 3)
+    sink.answer = ({ target }) => ({ status: target === '/dead' ? 500 : 200 })
+    expect(await finished(kind, { label: 'alarmed' })).toMatchObject({ matched: 3, outcomes: { retried: 3 } })
+    await inState('CALLBACK_SUCCESS', 3)
+    expect(await finished(kind, { label: 'alarmed' })).toMatchObject({ matched: 0 })
+    expect((await start(kind, { failureFunctionState: ['CALLBACK_SUCCESS'] })).status).toBe(400)
+    expect(await deadRuns('alarmed')).toHaveLength(3)
+    sink.answer = ({ target }) => ({ status: target.startsWith('/dead') ? 500 : 200 })
   })
 
   it('takes no failed run up again that a fence stands against', async () => {

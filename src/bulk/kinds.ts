@@ -46,6 +46,12 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   },
   resumeRuns: { of: 'runs', done: 'resumed', decide: reviving('resume') },
   restartRuns: { of: 'runs', done: 'restarted', decide: reviving('restart') },
+  retryFailureCallbacks: {
+    of: 'runs',
+    done: 'retried',
+    decide: async (deps, action, part) =>
+      offered(deps, await deps.store.run(operations.bulk.retryCallbacksPart, argsOf(deps, action, part))),
+  },
   deleteDeadRuns: {
     of: 'runs',
     done: 'deleted',

@@ -23,7 +23,7 @@ import { selectorForRecords } from './answers.js'
 import { startCancel, startCancelOf } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
-import { fixDeadLetters, fixDeadRuns, fixMessages } from './freeze-messages.js'
+import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from './freeze-messages.js'
 import { type CutRequest, cutLongList } from './long-list.js'
 import { lookAt } from './look.js'
 
@@ -130,6 +130,7 @@ function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeade
       deps.queue.refuseForbidden([], settingsIn(headers))
       return JSON.stringify(revisionOf(headers, now, { limits }))
     case 'cancelMessages':
+    case 'retryFailureCallbacks':
     case 'deleteDeadRuns':
     case 'deleteDeadLetters':
       return undefined
@@ -168,6 +169,10 @@ function fixItems(
     case 'deleteDeadRuns': {
       const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) })
       return dead ? fixDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+    }
+    case 'retryFailureCallbacks': {
+      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) })
+      return dead ? fixFailedCallbacks(store, bounds, dead.filter) : Promise.resolve(NOTHING)
     }
     default:
       return unreachable(kind)

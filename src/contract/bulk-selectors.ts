@@ -46,11 +46,23 @@ const DeadRuns = Type.Object(
   strict,
 )
 
+/** Of all dead runs, those whose failure function has failed: nothing else can be called again. */
+const FailedCallbacks = Type.Object(
+  {
+    ...DeadRuns.properties,
+    failureFunctionState: Type.Optional(
+      Type.Array(Type.Enum(['CALLBACK_FAIL']), { minItems: 1, description: 'May be left out: no other is selected.' }),
+    ),
+  },
+  strict,
+)
+
 /** The selectors that a schema can describe; that of `cancelRuns` is the one of bulk cancel. */
 export const BULK_SELECTORS = {
   cancelMessages: Messages,
   resumeRuns: DeadRuns,
   restartRuns: DeadRuns,
+  retryFailureCallbacks: FailedCallbacks,
   deleteDeadRuns: DeadRuns,
   deleteDeadLetters: DeadLetters,
   retryDeadLetters: DeadLetters,

@@ -7,6 +7,7 @@ export const BULK_KINDS = [
   'cancelMessages',
   'resumeRuns',
   'restartRuns',
+  'retryFailureCallbacks',
   'deleteDeadRuns',
   'deleteDeadLetters',
   'retryDeadLetters',
@@ -153,6 +154,7 @@ export const BulkAction = Type.Object({
   failed: count('Selected items that exist and that it could not be done to.'),
   outcomes: OutcomeCounts,
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
+  pausedAt: Type.Optional(Type.Integer({ description: 'Since when it is paused, Unix milliseconds.' })),
   finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds; absent until its end.' })),
 })
 
@@ -264,6 +266,7 @@ export const listBulkOutcomes = endpoint({
         Type.Object({
           workflowRunId: Type.Optional(Type.String({ description: 'Of kinds whose items are runs.' })),
           messageId: Type.Optional(Type.String({ description: 'Of kinds whose items are messages.' })),
+          dlqId: Type.Optional(Type.String({ description: 'Of what was to be a dead letter and is not found.' })),
           outcome: Outcome,
           error: Type.Optional(Type.String({ description: 'Why the action was not done to it.' })),
         }),
@@ -280,7 +283,7 @@ const StartBody = Type.Object(
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items: the fields of `DELETE /v2/workflows/runs` for `cancelRuns`, the filters of `DELETE /v2/messages` for `cancelMessages`, of `/v2/workflows/dlq` for `resumeRuns`, `restartRuns` and `deleteDeadRuns`, of `/v2/dlq` for `deleteDeadLetters` and `retryDeadLetters`. `count` bounds the set. Empty: everything.',
+          'Which items: the fields of `DELETE /v2/workflows/runs` for `cancelRuns`, the filters of `DELETE /v2/messages` for `cancelMessages`, of `/v2/workflows/dlq` for `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (which takes only runs whose failure function has failed), of `/v2/dlq` for `deleteDeadLetters` and `retryDeadLetters`. `count` bounds the set. Empty: everything.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
@@ -302,7 +305,7 @@ export const startBulkAction = endpoint({
   access: 'write',
   summary: 'Start a bulk action',
   description:
-    'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
+    'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are started or sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
   parsedBy: 'handler',

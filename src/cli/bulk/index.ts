@@ -68,7 +68,7 @@ const showCommand = remote({
 })
 
 const OUTCOME_COLUMNS: readonly Column<ItemOutcome>[] = [
-  { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? '(its log is gone)' },
+  { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? one.dlqId ?? '(its log is gone)' },
   { title: 'OUTCOME', value: (one) => one.outcome, tone: (one) => toneOfState(one.outcome) },
   { title: '', cuts: true, value: (one) => one.error },
 ]

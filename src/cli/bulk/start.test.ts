@@ -2,6 +2,7 @@ import { beforeAll, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { type House, startHouse } from '../../bulk/testing/house.js'
 import { startRuns } from '../../bulk/testing/runs.js'
+import { BULK_KINDS } from '../../contract/bulk.js'
 import type { Store } from '../../store/index.js'
 import { describeOnStore } from '../../store/testing/index.js'
 import { runCli } from '../index.js'
@@ -52,7 +53,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     }
     const messages = await run('bulk', 'start', 'cancelMessages', '--url', 'http://127.0.0.1:9/x', '--yes', '--watch')
     expect(messages).toMatchObject({ code: 0, out: 'finished: 3 messages, 3 cancelled\n' })
-    for (const kind of ['resumeRuns', 'restartRuns', 'deleteDeadRuns', 'deleteDeadLetters', 'retryDeadLetters']) {
+    for (const kind of BULK_KINDS.filter((one) => !one.startsWith('cancel'))) {
       const none = await run(
         'bulk',
         'start',
@@ -86,6 +87,27 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       expect(canceled.body).toEqual({ cancelled: 1 })
     },
   )
+
+  it('calls the failure functions of failed runs again, by their ids and by filters', async () => {
+    const published = { 'upstash-retries': '0', 'upstash-label': 'unheard' }
+    const trigger = () => house.ask('POST', '/v2/trigger/http://127.0.0.1:9/x', {}, published)
+    const { workflowRunId } = (await trigger()).body as { workflowRunId: string }
+    await trigger()
+    const path = '/v2/workflows/dlq?label=unheard&failureFunctionState=CALLBACK_FAIL'
+    const allFailed = () =>
+      waitFor(async () => ((await house.ask('GET', path)).body as { messages: object[] }).messages.length === 2, {
+        what: 'both failure functions to fail',
+      })
+    await allFailed()
+    const failed = await run('runs', 'failed', '--label', 'unheard')
+    expect(failed.out).toMatch(/CALLBACK.*\n.* FAIL .*\n.* FAIL /)
+    const named = await run('runs', 'retry-callbacks', workflowRunId)
+    expect(named).toMatchObject({ code: 0, out: 'finished: 1 failed run, 1 sent again\n' })
+    await allFailed()
+    const both = await run('runs', 'retry-callbacks', '--label', 'unheard')
+    expect(both).toMatchObject({ code: 0, out: 'finished: 2 failed runs, 2 sent again\n' })
+    expect(await run('runs', 'retry-callbacks')).toMatchObject({ code: 2 })
+  })
 
   it('does nothing unless it is said which items are meant, in one way', async () => {
     expect(await run('bulk', 'start', 'cancelRuns', '--yes')).toMatchObject({ code: 2 })

@@ -35,6 +35,7 @@ const WORDS: Readonly<Record<Kind, { readonly ids: string; readonly url: string 
   cancelMessages: { ids: 'messageIds', url: 'url' },
   resumeRuns: { ids: 'dlqIds', url: 'workflowUrl' },
   restartRuns: { ids: 'dlqIds', url: 'workflowUrl' },
+  retryFailureCallbacks: { ids: 'dlqIds', url: 'workflowUrl' },
   deleteDeadRuns: { ids: 'dlqIds', url: 'workflowUrl' },
   deleteDeadLetters: { ids: 'dlqIds', url: 'url' },
   retryDeadLetters: { ids: 'dlqIds', url: 'url' },

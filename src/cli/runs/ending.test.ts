@@ -51,7 +51,7 @@ describe('how a run has ended', () => {
       `Its failure function at ${url} is called again at 1970-01-01T00:00:00.000Z, after HTTP 503.`,
     )
     expect(calling({ state: 'CALLBACK_SUCCESS' })).toContain('has been called')
-    expect(calling({ state: 'CALLBACK_FAIL' })).toContain('POST /v2/workflows/dlq/callback/5-1')
+    expect(calling({ state: 'CALLBACK_FAIL' })).toContain('homeport runs retry-callbacks wfr_1')
     expect(calling({ state: 'CALLBACK_CANCELED' })).toContain('given up')
   })
 })

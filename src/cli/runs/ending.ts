@@ -44,7 +44,7 @@ function messageIn(body: string): string | undefined {
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
-function callingOf({ failureFunction, dlqId }: SeenRun): string[] {
+function callingOf({ failureFunction, workflowRunId: id }: SeenRun): string[] {
   if (!failureFunction) return []
   const { url = '', state, errors = [], nextDeliveryTime: next } = failureFunction
   const last = errors.at(-1)
@@ -57,9 +57,7 @@ function callingOf({ failureFunction, dlqId }: SeenRun): string[] {
     case 'CALLBACK_SUCCESS':
       return ['Its failure function has been called.']
     case 'CALLBACK_FAIL':
-      return [
-        `Its failure function has failed for good${after}. Call it again: POST /v2/workflows/dlq/callback/${dlqId ?? ''}`,
-      ]
+      return [`Its failure function has failed for good${after}. Call it again: homeport runs retry-callbacks ${id}`]
     case 'CALLBACK_CANCELED':
       return ['The call of its failure function was given up.']
     case undefined:

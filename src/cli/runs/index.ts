@@ -1,5 +1,6 @@
 /** `homeport runs`: workflow runs from a terminal, by asking a server. */
 import { group } from '../remote/group.js'
+import { retryCallbacksCommand } from './callbacks.js'
 import { cancelCommand } from './cancel.js'
 import { notifyCommand, waitersCommand } from './events.js'
 import { explainCommand } from './explain.js'
@@ -18,6 +19,7 @@ export const runsCommand = group('runs', 'trigger, list, show, explain and end w
   failedCommand,
   resumeCommand,
   restartCommand,
+  retryCallbacksCommand,
   waitersCommand,
   notifyCommand,
 ])

@@ -1,18 +1,14 @@
-import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors.js'
 import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow-dead-letters.js'
 import { carryOut } from '../bulk/action.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
-import type { Api } from '../remote/api.js'
-import { type BasicOptions, basicFlags, commonFilters } from '../remote/filters.js'
 import { remote, type Session } from '../remote/remote.js'
 import { durationText, given, list, wholeNumber } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
-import { findRun } from './find.js'
+import { type DeadOptions, deadFilters, deadFlags, deadLetterOf } from './dead.js'
 
-interface ReviveOptions extends BasicOptions {
+interface ReviveOptions extends DeadOptions {
   readonly all?: boolean
   readonly retries?: number
   readonly delay?: string
@@ -21,27 +17,20 @@ interface ReviveOptions extends BasicOptions {
   readonly flow?: string
 }
 
-const deadFlags = (command: Command): Command =>
-  basicFlags(command, { url: 'of exactly this URL', from: 'failed at or after', to: 'failed at or before' })
-
-const filtersOf = ({ url, label, from, to }: BasicOptions) => ({
-  ...given({ workflowUrl: url }),
-  ...commonFilters(given({ label, from, to })),
-})
-
 /** `homeport runs failed`. */
-export const failedCommand = remote<BasicOptions & { count: number; cursor?: string }>({
+export const failedCommand = remote<DeadOptions & { count: number; cursor?: string }>({
   name: 'failed',
   summary: 'list failed runs that can be resumed or restarted, oldest failure first',
   flags: (command) => pageFlags(deadFlags(command), 50),
   run: async ({ api, io, show }, options) => {
-    const query = { ...filtersOf(options), count: options.count, ...given({ cursor: options.cursor }) }
+    const query = { ...deadFilters(options), count: options.count, ...given({ cursor: options.cursor }) }
     const page = await api.call(listDeadRuns, { query })
     type Letter = (typeof page.messages)[number]
     const columns: Column<Letter>[] = [
       { title: 'RUN', value: (one) => one.workflowRunId },
       { title: 'DEAD LETTER', value: (one) => one.dlqId },
       { title: 'ANSWER', value: (one) => one.responseStatus || 'none' },
+      { title: 'CALLBACK', value: (one) => one.failureCallbackInfo?.state?.replace('CALLBACK_', '') ?? 'none' },
       { title: 'MADE', value: (one) => moment(one.workflowCreatedAt) },
       { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
     ]
@@ -75,7 +64,7 @@ const reviving = (name: Reviving) =>
         .option('--flow <limits>', 'limits of that key'),
     examples: [`homeport runs ${name} wfr_…`, `homeport runs ${name} --url https://example.com/pay --from 1h`],
     run: async (session, options, ids) => {
-      const filters = filtersOf(options)
+      const filters = deadFilters(options)
       requireSelection('failed runs', ids, filters, options.all)
       const { newLabel: label, ...others } = options
       const headers = deliveryHeaders({ ...pickDelivery(others), ...given({ label }) })
@@ -97,15 +86,6 @@ const pickDelivery = ({ retries, delay, flowKey, flow }: ReviveOptions) => given
 function madeOf(name: string, runs: readonly { readonly workflowRunId: string }[]): string {
   const lines = runs.map(({ workflowRunId }) => `  ${workflowRunId}\n`).join('')
   return `${name === 'resume' ? 'resumed' : 'restarted'} ${counted(runs.length, 'run')}\n${lines}`
-}
-
-/** People know runs; the API wants their dead letters. */
-async function deadLetterOf(api: Api, id: string): Promise<string> {
-  if (/^\d+-\d+$/.test(id)) return id
-  const { dlqId, workflowState } = await findRun(api, id)
-  if (dlqId !== undefined) return dlqId
-  const problem = `The run "${id}" has no dead letter: it is ${workflowState}, or was taken up again already.`
-  throw new HomeportError('cli_not_found', { problem })
 }
 
 /** `homeport runs resume`. */

@@ -17,6 +17,7 @@ import { consoleSessions } from './015-console-sessions.js'
 import { clientAuthority } from './016-client-authority.js'
 import { runAttempts } from './018-run-attempts.js'
 import { messagesRetried } from './020-messages-retried.js'
+import { bulkCallbacks } from './024-bulk-callbacks.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   clientAuthority,
   runAttempts,
   messagesRetried,
+  bulkCallbacks,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { accounts } from '../operations/index.js'
+import { accounts, bulkRead } from '../operations/index.js'
 import { describeOnEveryStore, STORE_KINDS, type StoreKind } from '../testing/index.js'
 import { type Column, leaveBehind, raw } from '../testing/inspect.js'
 import { MIGRATIONS, type Migration } from './index.js'
@@ -52,6 +52,30 @@ describeOnEveryStore('the schema', (openStore, on) => {
     await first.close()
     const again = await openStore(place)
     expect(await again.run(accounts.auditLog, { accountId: 'acc_1', limit: 9 })).toMatchObject([{ log_id: 'log_1' }])
+  })
+
+  it('keeps bulk actions under their numbers, and since when they are paused', async () => {
+    const place = await on.newPlace()
+    await leaveBehind(
+      place,
+      MIGRATIONS.filter(({ number }) => number < 24),
+    )
+    const counts = 'matched, succeeded, already_finished, already_cancelled, not_found, failed, skipped'
+    const columns = `action_id, account_id, kind, state, selector, actor, source, ip, ${counts}, created_at`
+    const action = (id: string, state: string) => `INSERT INTO bulk_actions (${columns})
+      VALUES ('${id}', 'acc_1', 'resumeRuns', '${state}', '{}', 'a', 's', '', 1, 0, 0, 0, 0, 0, 0, 5)`
+    const pausing = (
+      at: number,
+    ) => `INSERT INTO audit_log (log_id, account_id, actor, source, action, entity, details, ip, at)
+      VALUES ('log_${at}', 'acc_1', 'a', 's', 'Pause Bulk Action', 'bulk_2', '{}', '', ${at})`
+    const gone = "DELETE FROM bulk_actions WHERE action_id = 'bulk_0'"
+    const made = [action('bulk_0', 'running'), gone, action('bulk_1', 'running'), action('bulk_2', 'paused')]
+    await raw(place).execute([...made, action('bulk_3', 'paused'), pausing(7), pausing(9)].join(';\n'))
+    const store = await openStore(place)
+    const shown = async (actionId: string) => store.run(bulkRead.action, { accountId: 'acc_1', actionId })
+    expect(await shown('bulk_1')).toMatchObject({ seq: 2, kind: 'resumeRuns', state: 'running', paused_at: null })
+    expect(await shown('bulk_2')).toMatchObject({ seq: 3, kind: 'resumeRuns', state: 'paused', paused_at: 9 })
+    expect(await shown('bulk_3')).toMatchObject({ seq: 4, paused_at: 5 })
   })
 
   it('of a newer Homeport is refused when this one would misread it, and nothing is touched', async () => {

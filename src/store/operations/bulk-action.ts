@@ -15,7 +15,7 @@ export const ACTION_COLUMNS = [
   ...(['seq', 'action_id', 'account_id', 'kind', 'state', 'selector', 'settings', 'reason'] as const),
   ...(['rate_per_second', 'fence_until', 'actor', 'source', 'ip'] as const),
   ...(['matched', 'succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed', 'skipped'] as const),
-  ...(['created_at', 'finished_at'] as const),
+  ...(['created_at', 'finished_at', 'paused_at'] as const),
 ] as const satisfies readonly (keyof BulkActionRow)[]
 
 /** A new action with the whole of its fixed set. */
@@ -43,7 +43,15 @@ export interface CreateActionArgs {
 
 type InsertedAction = Omit<
   Selectable<BulkActionsTable>,
-  'seq' | 'state' | 'succeeded' | 'already_finished' | 'already_cancelled' | 'failed' | 'skipped' | 'finished_at'
+  | 'seq'
+  | 'state'
+  | 'succeeded'
+  | 'already_finished'
+  | 'already_cancelled'
+  | 'failed'
+  | 'skipped'
+  | 'finished_at'
+  | 'paused_at'
 >
 
 const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
@@ -180,6 +188,7 @@ const ACTS: Readonly<Record<BulkKindName, AuditAction>> = {
   cancelMessages: 'Cancel Messages',
   resumeRuns: 'Resume Workflow Runs',
   restartRuns: 'Restart Workflow Runs',
+  retryFailureCallbacks: 'Retry Failure Callbacks',
   deleteDeadRuns: 'Delete Dead Workflow Runs',
   deleteDeadLetters: 'Delete Dead Letters',
   retryDeadLetters: 'Retry Dead Letters',

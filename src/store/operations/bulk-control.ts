@@ -57,18 +57,29 @@ function* control(
   return { kind: 'changed', action: yield* act(action) }
 }
 
-const setState = query<{ seq: number; state: BulkActionState }, BulkActionRow>(({ db, p }) =>
-  db.updateTable('bulk_actions').set({ state: p.state }).where('seq', '=', p.seq).returning(ACTION_COLUMNS),
+const setPaused = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'paused', paused_at: p.at })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'running', paused_at: null })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
 )
 
 /** Stops a running action between two parts, until it is resumed; a restart of the server does not. */
 export const pause = write('bulk.pause', (args: ControlArgs) =>
-  control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setState, { seq, state: 'paused' })),
+  control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
 )
 
 /** Lets a paused action go on. */
 export const resume = write('bulk.resume', (args: ControlArgs) =>
-  control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setState, { seq, state: 'running' })),
+  control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setRunning, { seq })),
 )
 
 const setRateOf = query<{ seq: number; rate: number | null }, BulkActionRow>(({ db, p }) =>
@@ -89,7 +100,14 @@ const closeChunks = query<{ seq: number }>(({ db, p }) =>
 const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActionRow>(({ db, p }) =>
   db
     .updateTable('bulk_actions')
-    .set({ state: 'aborted', skipped: p.skipped, finished_at: p.at, fence: null, fence_until: null })
+    .set({
+      state: 'aborted',
+      skipped: p.skipped,
+      finished_at: p.at,
+      paused_at: null,
+      fence: null,
+      fence_until: null,
+    })
     .where('seq', '=', p.seq)
     .returning(ACTION_COLUMNS),
 )

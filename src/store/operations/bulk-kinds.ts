@@ -13,6 +13,7 @@ import {
   deadAmong,
   dropRemains,
   type Revival,
+  retryCallbacks,
   revivableAmong,
   reviving,
 } from './runs.js'
@@ -99,6 +100,15 @@ export const deleteDeadRunsPart = decides('bulk.deleteDeadRunsPart', function* (
   yield* dropRemains(succeeded)
   return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
 })
+
+/** Calls the failure functions of the dead runs of a part again, as far as they have failed. */
+export const retryCallbacksPart = decides(
+  'bulk.retryCallbacksPart',
+  function* (seqs, action, part: ChunkPart): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: part.at })
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+  },
+)
 
 /** Deletes the dead letters of a part; the messages stay in the logs as failed. */
 export const deleteDeadLettersPart = decides('bulk.deleteDeadLettersPart', function* (seqs): Transaction<Done> {

@@ -2,7 +2,7 @@ import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { BulkActionState, BulkKindName } from '../schema/bulk.js'
 import type { MessageState } from '../schema/messages.js'
-import type { RunState } from '../schema/runs.js'
+import type { FailureState, RunState } from '../schema/runs.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
 
@@ -100,6 +100,10 @@ export interface ItemRow {
   /** Of the run or the message; `undefined` once that has been removed from the store. */
   readonly id: string | undefined
   readonly state: RunState | MessageState | undefined
+  /** Of what is a dead letter now. */
+  readonly dlqId?: string | undefined
+  /** Of a failed run that has a failure function. */
+  readonly failureState?: FailureState | undefined
 }
 
 /** A place in the items of an action. */
@@ -136,13 +140,18 @@ interface Described {
   readonly seq: number
   readonly id: string
   readonly state: RunState | MessageState
+  readonly dlq_id: string | null
+  readonly failure_state?: FailureState | null
 }
 
 const runsOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
-  db.selectFrom('runs').select(['seq', 'run_id as id', 'state']).where(d.inNumbers('seq', p.seqs)),
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id as id', 'state', 'dlq_id', 'failure_state'])
+    .where(d.inNumbers('seq', p.seqs)),
 )
 const messagesOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
-  db.selectFrom('messages').select(['seq', 'message_id as id', 'state']).where(d.inNumbers('seq', p.seqs)),
+  db.selectFrom('messages').select(['seq', 'message_id as id', 'state', 'dlq_id']).where(d.inNumbers('seq', p.seqs)),
 )
 
 /** A position of a chunk that a page shows. */
@@ -163,7 +172,8 @@ function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs
   const found = new Map(rows.map((item) => [item.seq, item]))
   return shown.map(({ outcome }, index) => {
     const item = found.get(wanted[index] ?? 0)
-    return { outcome, id: item?.id, state: item?.state }
+    const dlqId = item?.dlq_id ?? undefined
+    return { outcome, id: item?.id, state: item?.state, dlqId, failureState: item?.failure_state ?? undefined }
   })
 }
 

@@ -31,6 +31,7 @@ export {
   deleteDeadRunsPart,
   type RetryPart,
   type RevivePart,
+  retryCallbacksPart,
   retryDeadLettersPart,
   revivablePart,
   reviveRunsPart,

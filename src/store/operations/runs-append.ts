@@ -10,6 +10,11 @@ export interface Appending {
   readonly element: NewElement
 }
 
+/** An element of which only the delivery is made. */
+type Delivering = Omit<Appending, 'element'> & {
+  readonly element: Pick<NewElement, 'messageId' | 'dueAt' | 'delivery'>
+}
+
 const endOf = query<{ seq: number }, { last: number | null }>(({ db, p }) =>
   db
     .selectFrom('steps')
@@ -62,7 +67,7 @@ function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number
 }
 
 /** Makes the messages that deliver elements which stand in their lists already. */
-export function* deliverElements(delivering: readonly Appending[], at: number): Transaction<PendingRow[]> {
+export function* deliverElements(delivering: readonly Delivering[], at: number): Transaction<PendingRow[]> {
   if (delivering.length === 0) return []
   const defaults = yield* defaultDeliveries(delivering)
   const messages = delivering.map((one) => messageFor(one, deliveryOf(one, defaults), at))
@@ -74,7 +79,7 @@ function stepRow(runSeq: number, position: number, element: NewElement, at: numb
   return { run_seq: runSeq, position, message_id: messageId, kind, body, meta, created_at: at }
 }
 
-function messageFor({ accountId, runSeq, element }: Appending, delivery: DeliveryColumns, at: number): NewMessage {
+function messageFor({ accountId, runSeq, element }: Delivering, delivery: DeliveryColumns, at: number): NewMessage {
   // Member by member, because copying an object with a spread costs ten times as much.
   return {
     message_id: element.messageId,
@@ -97,8 +102,8 @@ function messageFor({ accountId, runSeq, element }: Appending, delivery: Deliver
   }
 }
 
-function* defaultDeliveries(appending: readonly Appending[]): Transaction<Map<number, DeliveryColumns>> {
-  const seqs = [...new Set(appending.filter(({ element }) => !element.delivery).map(({ runSeq }) => runSeq))]
+function* defaultDeliveries(delivering: readonly Delivering[]): Transaction<Map<number, DeliveryColumns>> {
+  const seqs = [...new Set(delivering.filter(({ element }) => !element.delivery).map(({ runSeq }) => runSeq))]
   const found = new Map<number, DeliveryColumns>()
   if (seqs.length === 0) return found
   for (const { run_seq, meta } of yield* all(firstMetas, { seqs })) {
@@ -109,7 +114,7 @@ function* defaultDeliveries(appending: readonly Appending[]): Transaction<Map<nu
   return found
 }
 
-function deliveryOf({ runSeq, element }: Appending, defaults: ReadonlyMap<number, DeliveryColumns>): DeliveryColumns {
+function deliveryOf({ runSeq, element }: Delivering, defaults: ReadonlyMap<number, DeliveryColumns>): DeliveryColumns {
   const delivery = element.delivery ?? defaults.get(runSeq)
   if (!delivery) throw new Error(`run ${runSeq} has no settings at the start of its list`)
   return delivery

@@ -5,7 +5,7 @@ import { describeOnEveryStore } from '../testing/index.js'
 import type { PendingRow } from './messages.js'
 import type { DeadRun, NewElement, NewRun, ParentLink, Revival, RunRevision, Submission } from './runs.js'
 
-const { deadRuns, deleteDeadRuns, find, finishRun, logPage, notify, retryCallback, revivable, revive, settleRun } =
+const { deleteDeadRuns, find, finishRun, logPage, notify, retryCallback, revivable, revive, settleRun } =
   operations.runs
 const { submit, wait, waiters } = operations.runs
 const AT = 1_700_000_000_000
@@ -135,11 +135,11 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
       const [message] = await send(start(`run-${index}`))
       if (message) await fail(message, AT + at)
     }
-    const first = await store.run(deadRuns, { ...selector(), limit: 2 })
+    const first = await store.run(revivable, { ...selector(), limit: 2 })
     expect([first.runs.map(({ run_id }) => run_id), first.more]).toEqual([['run-1', 'run-2'], true])
     const last = first.runs.at(-1)
     const after = { at: last?.finished_at ?? 0, seq: last?.seq ?? 0 }
-    const second = await store.run(deadRuns, { ...selector(), after, limit: 2 })
+    const second = await store.run(revivable, { ...selector(), after, limit: 2 })
     expect([second.runs.map(({ run_id }) => run_id), second.more]).toEqual([['run-0'], false])
     const filters = { runIdPrefixes: ['run-'], statuses: [503], labels: ['a'], urls: [columns.url], from: AT + 15 }
     expect((await letters(filters)).map(({ run_id }) => run_id)).toEqual(['run-2', 'run-0'])

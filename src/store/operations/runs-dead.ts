@@ -3,10 +3,8 @@ import type { Dialect } from '../dialect.js'
 import { all, change, read, type Transaction, write } from '../operation.js'
 import { type Building, type Query, query } from '../query.js'
 import type { FailureState } from '../schema/runs.js'
-import { deletePendingOfGroups, type PendingRow } from './messages.js'
-import { deliverElements } from './runs-append.js'
 import { dropRemains } from './runs-remains.js'
-import type { ElementMeta, ElementRow, RunRow } from './runs-rows.js'
+import type { RunRow } from './runs-rows.js'
 
 /** Which dead letters are meant: all that is given must hold; of a list, any element. Dates include their ends. */
 export interface DeadRunFilter {
@@ -118,12 +116,25 @@ function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Par
   return known
 }
 
+/**
+ * Between which times the runs of these dead letters failed: an id begins with that. Whatever else is called an id names
+ * nothing.
+ */
+function failedBetween(dlqIds: readonly string[]): { readonly from: number; readonly to: number } {
+  const times = dlqIds.map((id) => Number.parseInt(id, 10)).filter(Number.isSafeInteger)
+  return times.reduce(({ from, to }, at) => ({ from: Math.min(from, at), to: Math.max(to, at) }), {
+    from: Number.MAX_SAFE_INTEGER,
+    to: -1,
+  })
+}
+
 function asked({ accountId, filter, order, limit, after }: DeadRunSelector) {
   const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
   const { at: afterAt, seq: afterSeq } = after ?? start
   const labels = filter.labels?.map((label) => `|${label}|`)
-  const params = { ...filter, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
-  return { params, shape: NAMES.filter((name) => filter[name] !== undefined) }
+  const bounded = filter.dlqIds ? { ...filter, ...failedBetween(filter.dlqIds) } : filter
+  const params = { ...bounded, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
+  return { params, shape: NAMES.filter((name) => bounded[name] !== undefined) }
 }
 
 /** Selects one more than a page holds, to know whether there is another page. */
@@ -140,8 +151,31 @@ export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: 
   return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }
 
-/** A page of dead letters. */
-export const deadRuns = read('runs.dead', (selector: DeadRunSelector) => selectDead(selector, 'reading'))
+/** A dead letter that was named by its id, without the record of its failure, which may be large. */
+export type NamedDeadRun = Pick<RunRow, 'seq' | 'dlq_id' | 'failure_state'>
+
+type Named = ReturnType<typeof failedBetween> & { accountId: string; dlqIds: readonly string[] }
+
+const named = query<Named, NamedDeadRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'dlq_id', 'failure_state'])
+    .where(d.inTexts('dlq_id', p.dlqIds))
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null)
+    .where('finished_at', '>=', p.from)
+    .where('finished_at', '<=', p.to)
+    .orderBy('finished_at')
+    .orderBy('seq'),
+)
+
+/** Those dead letters of an account that have these ids, earliest failure first; ids of one time are found best together. */
+export const deadNamed = read(
+  'runs.deadNamed',
+  function* (args: { accountId: string; dlqIds: readonly string[] }): Transaction<NamedDeadRun[]> {
+    return yield* all(named, { ...args, ...failedBetween(args.dlqIds) })
+  },
+)
 
 const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.updateTable('runs').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
@@ -186,67 +220,4 @@ export const deleteDeadRuns = write('runs.deleteDead', function* (selector: Dead
   yield* buryRuns(seqs)
   yield* dropRemains(seqs)
   return page
-})
-
-/** Names a dead letter. */
-export interface OneDeadRun {
-  readonly accountId: string
-  readonly dlqId: string
-  /** Unix milliseconds. */
-  readonly at: number
-}
-
-/** `refused`: the callback is not in the state that this takes. */
-export type CallbackChange =
-  | { readonly kind: 'changed'; readonly run: RunRow; readonly offers: readonly PendingRow[] }
-  | { readonly kind: 'refused'; readonly run: RunRow }
-  | { readonly kind: 'missing' }
-
-const setCallback = query<{ seq: number; state: FailureState }>(({ db, p }) =>
-  db.updateTable('runs').set({ failure_state: p.state }).where('seq', '=', p.seq),
-)
-const callbackElement = query<{ seq: number }, ElementRow>(({ db, p }) =>
-  db
-    .selectFrom('steps')
-    .selectAll()
-    .where('run_seq', '=', p.seq)
-    .where('kind', '=', 'failureCall')
-    .orderBy('position', 'desc')
-    .limit(1),
-)
-
-function* changeCallback(
-  { accountId, dlqId }: OneDeadRun,
-  from: FailureState,
-  to: FailureState,
-): Transaction<CallbackChange> {
-  const selector: DeadRunSelector = { accountId, filter: { dlqIds: [dlqId] }, order: 'earliestFirst', limit: 1 }
-  const { runs } = yield* selectDead(selector, 'locking')
-  const [run] = runs
-  if (!run) return { kind: 'missing' }
-  if (run.failure_state !== from) return { kind: 'refused', run }
-  yield* change(setCallback, { seq: run.seq, state: to })
-  return { kind: 'changed', run, offers: [] }
-}
-
-/** Calls the failure function of a run again, after it has failed for good. */
-export const retryCallback = write('runs.retryCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
-  const changed = yield* changeCallback(args, 'CALLBACK_FAIL', 'CALLBACK_INPROGRESS')
-  if (changed.kind !== 'changed') return changed
-  const { run } = changed
-  const [row] = yield* all(callbackElement, { seq: run.seq })
-  // Written by the workflow room when the run failed.
-  const { delivery } = JSON.parse(row?.meta ?? '{}') as ElementMeta
-  if (!row || !delivery) throw new Error(`run ${run.seq} has no failure callback that could be sent again`)
-  const { message_id: messageId, kind, body, meta } = row
-  const element = { kind, messageId, body, meta, dueAt: args.at, delivery }
-  const offers = yield* deliverElements([{ accountId: args.accountId, runSeq: run.seq, element }], args.at)
-  return { kind: 'changed', run, offers }
-})
-
-/** Gives up a failure callback that is under way; the caller hands the run to `queue.drop` after the commit. */
-export const cancelCallback = write('runs.cancelCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
-  const changed = yield* changeCallback(args, 'CALLBACK_INPROGRESS', 'CALLBACK_CANCELED')
-  if (changed.kind === 'changed') yield* deletePendingOfGroups([changed.run.seq])
-  return changed
 })

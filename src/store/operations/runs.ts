@@ -1,19 +1,23 @@
+export {
+  type CallbackChange,
+  cancelCallback,
+  type OneDeadRun,
+  retryCallback,
+  retryCallbacks,
+} from './runs-callbacks.js'
 export { type CanceledRuns, type CancelRunsArgs, cancelRuns, cancelRunsFor } from './runs-cancel.js'
 export {
   buryRuns,
-  type CallbackChange,
-  cancelCallback,
   type DeadRunFilter,
   type DeadRunOrder,
   type DeadRunPage,
   type DeadRunPlace,
   type DeadRunSelector,
   deadAmong,
-  deadRuns,
+  deadNamed,
   deadSeqs,
   deleteDeadRuns,
-  type OneDeadRun,
-  retryCallback,
+  type NamedDeadRun,
 } from './runs-dead.js'
 export { type DeadLetterRow, listDead } from './runs-dead-list.js'
 export { type FinishRunArgs, type FinishRunResult, finishRun } from './runs-finish.js'

@@ -55,6 +55,8 @@ export interface BulkActionsTable {
   skipped: number
   created_at: number
   finished_at: number | null
+  /** Since when it is paused; NULL in every other state. */
+  paused_at: number | null
 }
 
 /** A part of the fixed set of an action; see `operations/bulk-pack.ts` for the encodings. */

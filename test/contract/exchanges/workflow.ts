@@ -90,7 +90,7 @@ export const workflowExchanges: Exchanges = {
   listBulkOutcomes: async (stage) =>
     stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),
   startBulkAction: ({ homeport }) =>
-    homeport.queue('POST', '/v2/workflows/bulkActions', { kind: 'deleteDeadLetters', selector: { label: 'nothing' } }),
+    homeport.queue('POST', '/v2/workflows/bulkActions', { kind: 'retryFailureCallbacks', selector: { label: 'none' } }),
   pauseBulkAction: async (stage) => stage.homeport.queue('POST', `${await slowAction(stage)}/pause`, {}),
   resumeBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/resume`, {}),
   abortBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/abort`, {}),

@@ -44,7 +44,7 @@ function State({ action: { state } }: { action: Action }) {
 }
 
 function Facts({ action }: { action: Action }) {
-  const { actionId, selector, reason, createdBy, createdAt, finishedAt } = action
+  const { actionId, selector, reason, createdBy, createdAt, pausedAt, finishedAt } = action
   return (
     <Panel title="The action">
       <Fact name="Id" copy={actionId}>
@@ -55,6 +55,11 @@ function Facts({ action }: { action: Action }) {
       <Fact name="Begun">
         <When atMs={createdAt} /> by {createdBy}
       </Fact>
+      {pausedAt === undefined ? null : (
+        <Fact name="Paused">
+          <When atMs={pausedAt} />
+        </Fact>
+      )}
       {finishedAt === undefined ? null : (
         <Fact name="Ended">
           {dateTime(finishedAt)}, after {duration(finishedAt - createdAt)}

@@ -9,6 +9,7 @@ export const FAMILY_OF: Readonly<Record<Kind, Family>> = {
   cancelRuns: 'runs',
   resumeRuns: 'deadRuns',
   restartRuns: 'deadRuns',
+  retryFailureCallbacks: 'deadRuns',
   deleteDeadRuns: 'deadRuns',
   cancelMessages: 'messages',
   retryDeadLetters: 'deadLetters',

@@ -94,7 +94,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     key: 'item',
     title: 'Item',
-    render: ({ workflowRunId, messageId }) =>
+    render: ({ workflowRunId, messageId, dlqId }) =>
       workflowRunId !== undefined ? (
         <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
           {workflowRunId}
@@ -104,7 +104,7 @@ const COLUMNS: readonly Column<Row>[] = [
           {messageId}
         </TextLink>
       ) : (
-        'Its log is gone'
+        (dlqId ?? 'Its log is gone')
       ),
   },
   { key: 'error', title: 'Why', from: 'sm', render: ({ error }) => error ?? '' },

@@ -54,6 +54,7 @@ const COMMANDS: Readonly<Partial<Record<Kind, Command>>> = {
   },
   resumeRuns: { words: 'runs resume', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
   restartRuns: { words: 'runs restart', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
+  retryFailureCallbacks: { words: 'runs retry-callbacks', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
   cancelMessages: { words: 'queue messages cancel', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },
   retryDeadLetters: { words: 'queue dlq retry', flags: LETTER_FLAGS, tail: [], settings: 'not taken' },
   deleteDeadLetters: { words: 'queue dlq delete', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },

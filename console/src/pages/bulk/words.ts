@@ -46,6 +46,14 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     order: ['Restart'],
     means: 'Each becomes a new run with the same payload, from the start.',
   },
+  retryFailureCallbacks: {
+    item: 'failure function',
+    items: 'failure functions',
+    title: 'Call failure functions again',
+    order: ['Call', 'again'],
+    means:
+      'Of the failed runs whose failure function has failed too, it is called once more. The runs stay as they are.',
+  },
   deleteDeadRuns: {
     item: 'failed run',
     items: 'failed runs',
@@ -121,6 +129,7 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   fromDate: 'from',
   toDate: 'to',
   responseStatus: 'status',
+  failureFunctionState: 'failure function',
   url: 'URL',
   queueName: 'queue',
   topicName: 'URL group',

@@ -30,6 +30,7 @@ const route = getRouteApi('/shell/runs/dead-letters')
 const WHOLE_SET = [
   ['resumeRuns', 'Resume many…'],
   ['restartRuns', 'Restart many…'],
+  ['retryFailureCallbacks', 'Call failure functions again…'],
   ['deleteDeadRuns', 'Delete many…'],
 ] as const
 
