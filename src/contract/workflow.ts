@@ -189,6 +189,7 @@ const optionalText = Type.Optional(Type.String())
 /** Why a run that has not ended stands where it does; which members there are depends on `kind`. */
 export const Because = Type.Object({
   kind: Type.Enum([
+    'bulk-cancel',
     'event',
     'webhook',
     'invoked-run',
@@ -214,12 +215,18 @@ export const Because = Type.Object({
   messageId: optionalText,
   eventId: optionalText,
   flowControlKey: optionalText,
-  paused: Type.Optional(Type.Boolean({ description: 'The flow-control key is paused.' })),
+  actionId: Type.Optional(Type.String({ description: 'The bulk action that is going to cancel the run.' })),
+  reason: Type.Optional(Type.String({ description: 'Why it does, in the words of who has started it.' })),
+  ratePerSecond: Type.Optional(Type.Integer({ description: 'How many runs it may cancel a second.' })),
+  paused: Type.Optional(Type.Boolean({ description: 'The flow-control key, or the bulk action, is paused.' })),
   parallelism: Type.Optional(Type.Integer({ description: 'So many calls of the key may be open at once, and are.' })),
   rate: Type.Optional(Type.Integer({ description: 'So many calls of the key may begin in a period, and have.' })),
   periodMs: Type.Optional(Type.Integer({ description: 'How long a period of the key is, milliseconds.' })),
   place: Type.Optional(
-    Type.Integer({ description: 'In the line of the flow-control key, from 1, counting what is under way.' }),
+    Type.Integer({
+      description:
+        'In the line of the flow-control key, from 1, counting what is under way; or among the runs that the bulk action still has before it.',
+    }),
   ),
   branches: Type.Optional(
     Type.Array(Type.String(), { description: 'Parallel branches whose deliveries were answered without a result.' }),

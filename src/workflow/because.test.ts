@@ -16,6 +16,7 @@ const STILL: Standing = {
   invoked: [],
   flowPlaces: [],
   abandonedBranches: [],
+  upcomingCancels: [],
   subjectOf: () => ({ sleeps: false }),
   inFlightSince: () => undefined,
   holdOf: () => undefined,

@@ -1,5 +1,6 @@
 import { unreachable } from '../base/index.js'
 import { type FlowHold, storedHeaders } from '../queue/index.js'
+import type { UpcomingCancel } from '../store/operations/bulk.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
 import { linkOf } from './sent-steps.js'
 import { type Subject, stepOfWait } from './subjects.js'
@@ -14,6 +15,18 @@ interface OfStep {
 export type Because = OfStep & Cause
 
 type Cause =
+  /** It goes on until the turn of the run comes; `since` is when the action was paused, else when it was started. */
+  | {
+      readonly kind: 'bulk-cancel'
+      readonly actionId: string
+      readonly paused: boolean
+      readonly since: number
+      /** Among the runs that the action still has before it, from 1. */
+      readonly place: number
+      readonly ratePerSecond?: number
+      /** Why, in the words of who has started the action. */
+      readonly reason?: string
+    }
   | { readonly kind: 'event' | 'webhook'; readonly eventId: string; readonly since: number; readonly until: number }
   | {
       readonly kind: 'invoked-run'
@@ -73,6 +86,8 @@ export interface Standing {
   readonly flowPlaces: readonly FlowPlace[]
   /** Parallel branches that were planned, have no result, and to which nothing is to come. */
   readonly abandonedBranches: readonly string[]
+  /** Bulk actions that are going to cancel it. */
+  readonly upcomingCancels: readonly UpcomingCancel[]
   readonly subjectOf: (messageId: string) => Subject
   readonly inFlightSince: (seq: number) => number | undefined
   /** What leaves no room under a flow-control key. */
@@ -89,7 +104,19 @@ export function becauseOf(run: Standing): Reason[] {
     ...abandonment(run),
   ]
   const all = reasons.length > 0 ? reasons : [silence(run)]
-  return all.map((reason) => ({ ...reason, text: inWords(reason, run.now) }))
+  return [...run.upcomingCancels.map(cancelReason), ...all].map((reason) => ({
+    ...reason,
+    text: inWords(reason, run.now),
+  }))
+}
+
+function cancelReason(cancel: UpcomingCancel): Because {
+  const { action_id: actionId, paused_at, created_at, place, rate_per_second, reason } = cancel
+  return {
+    ...{ kind: 'bulk-cancel', actionId, paused: paused_at !== null, since: paused_at ?? created_at, place },
+    ...(rate_per_second !== null && { ratePerSecond: rate_per_second }),
+    ...(reason !== null && { reason }),
+  }
 }
 
 function eventReason(wait: WaitRow): Because {
@@ -184,6 +211,8 @@ function inWords(because: Because, now: number): string {
 
 function causeInWords(because: Cause, now: number): string {
   switch (because.kind) {
+    case 'bulk-cancel':
+      return cancelInWords(because)
     case 'webhook':
       return `waiting for a call of its webhook since ${time(because.since)}; gives up at ${time(because.until)}`
     case 'event':
@@ -209,6 +238,15 @@ function causeInWords(because: Cause, now: number): string {
     default:
       return unreachable(because)
   }
+}
+
+function cancelInWords(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {
+  const { actionId, paused, since, place, ratePerSecond, reason } = cancel
+  const why = reason === undefined ? '' : ` ("${reason}")`
+  const what = `is going to be canceled by the bulk action ${actionId}${why}, number ${place} of those that are left`
+  if (paused) return `${what}; the action is paused since ${time(since)}`
+  if (ratePerSecond === undefined) return `${what}; the action works since ${time(since)}`
+  return `${what}; the action cancels at most ${ratePerSecond} a second, so that takes ${seconds((place * 1_000) / ratePerSecond)}`
 }
 
 function flowInWords(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {

@@ -68,6 +68,7 @@ function standingOf(
     holdOf,
     invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
     flowPlaces: page.flowPlaces,
+    upcomingCancels: page.upcomingCancels.filter(({ run_seq }) => run_seq === run.seq),
     abandonedBranches: abandonedBranches(material),
     subjectOf: (messageId) => subjectOf(material, messageId),
     createdAt: run.created_at,

@@ -38,3 +38,4 @@ export {
 } from './bulk-kinds.js'
 export { type ChunkPart, type DecidedPart, failPart } from './bulk-part.js'
 export { sweepActions } from './bulk-retention.js'
+export type { UpcomingCancel } from './bulk-upcoming.js'

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { all, only, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
+import { type UpcomingCancel, upcomingCancels } from './bulk-upcoming.js'
 import type { MessageRow } from './messages.js'
 import { matchingRuns, type RunLogArgs } from './runs-matching.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
@@ -71,6 +72,8 @@ export interface RunLogPage {
   readonly flowPlaces: readonly FlowPlace[]
   /** By whom cancelled runs were cancelled, as far as that is still known. */
   readonly cancels: readonly CancelOfRuns[]
+  /** By whom those that have not ended are going to be canceled. */
+  readonly upcomingCancels: readonly UpcomingCancel[]
 }
 
 interface OfRuns {
@@ -164,8 +167,12 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     invoked: yield* all(invokedBy, { seqs }),
     flowPlaces: yield* flowPlaces(args, pending),
     cancels: yield* cancelsAmong(runs),
+    upcomingCancels: yield* upcomingCancels(args.accountId, startedAmong(runs)),
   }
 })
+
+const startedAmong = (runs: readonly RunRow[]): number[] =>
+  runs.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
 
 function* cancelsAmong(runs: readonly RunRow[]): Transaction<CancelOfRuns[]> {
   const seqs = [...new Set(runs.flatMap(({ canceled_by }) => (canceled_by === null ? [] : [canceled_by])))]

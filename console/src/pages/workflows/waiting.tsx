@@ -9,8 +9,9 @@ import { ADVICE, type Reason, type Run, sentence } from './words.js'
 
 /** Why a run waits, what that means, and what can be done. */
 export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonly Reason[]; canWrite: boolean }) {
+  const branches = reasons.filter(({ kind }) => kind !== 'bulk-cancel')
   return (
-    <Panel title={reasons.length > 1 ? 'Why it waits, branch by branch' : 'Why it waits'}>
+    <Panel title={branches.length > 1 ? 'Why it waits, branch by branch' : 'Why it waits'}>
       <Stack gap="md" component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
         {reasons.map((reason) => (
           <li key={keyOf(reason)}>
@@ -22,8 +23,8 @@ export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonl
   )
 }
 
-const keyOf = ({ kind, messageId, eventId, workflowRunId }: Reason): string =>
-  [kind, messageId, eventId, workflowRunId].join(' ')
+const keyOf = ({ kind, actionId, messageId, eventId, workflowRunId }: Reason): string =>
+  [kind, actionId, messageId, eventId, workflowRunId].join(' ')
 
 function ReasonView({ reason, run, canWrite }: { reason: Reason; run: Run; canWrite: boolean }) {
   const { tone, title, advice } = ADVICE[reason.kind]
@@ -53,7 +54,14 @@ function ReasonView({ reason, run, canWrite }: { reason: Reason; run: Run; canWr
 
 function Help({ reason, run, canWrite }: { reason: Reason; run: Run; canWrite: boolean }) {
   const [isOpen, { open, close }] = useDisclosure()
-  const { eventId, workflowRunId, flowControlKey } = reason
+  const { actionId, eventId, workflowRunId, flowControlKey } = reason
+  if (actionId !== undefined) {
+    return (
+      <ButtonLink size="xs" variant="default" to="/bulk-actions/$id" params={{ id: actionId }}>
+        Open the bulk action
+      </ButtonLink>
+    )
+  }
   if (workflowRunId !== undefined) {
     return (
       <ButtonLink size="xs" variant="default" to="/runs/$id" params={{ id: workflowRunId }}>

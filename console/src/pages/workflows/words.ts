@@ -60,6 +60,11 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
     title: 'Waits for an event',
     advice: 'It goes on when somebody sends the event, or when the wait is given up.',
   },
+  'bulk-cancel': {
+    tone: 'warn',
+    title: 'Is to be canceled',
+    advice: 'It goes on until its turn comes. Resume, speed up or abort the bulk action that is going to cancel it.',
+  },
   webhook: {
     tone: 'idle',
     title: 'Waits for a webhook',

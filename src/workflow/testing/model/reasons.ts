@@ -35,6 +35,7 @@ export function checkReason(runId: string, reason: Because, known: Knowledge, pa
     case 'flow-control':
       expect('whether the key is paused', reason.paused, paused.has(reason.flowControlKey))
       return
+    case 'bulk-cancel':
     case 'webhook':
     case 'in-flight':
     case 'queued':
