@@ -37,10 +37,12 @@ export function errorsByStep(
   stepOf: (messageId: string) => StepOfDelivery,
   trimTo: number,
 ): ErrorsByStep {
-  const byStep = new Map<StepOfDelivery, readonly AttemptError[]>()
+  const byStep = new Map<StepOfDelivery, AttemptError[]>()
   for (const attempt of attempts) {
     const step = stepOf(attempt.message_id)
-    byStep.set(step, [...(byStep.get(step) ?? []), attemptError(attempt, trimTo)])
+    const errors = byStep.get(step)
+    if (errors) errors.push(attemptError(attempt, trimTo))
+    else byStep.set(step, [attemptError(attempt, trimTo)])
   }
   return byStep
 }

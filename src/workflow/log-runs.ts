@@ -4,7 +4,8 @@ import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { storedFailure, storedLink } from './columns.js'
 import { type AttemptError, attemptError, trim } from './log-attempts.js'
-import { type RunMaterial, type StepView, stepGroups } from './log-steps.js'
+import { type StepView, stepGroups } from './log-steps.js'
+import { materialOf, type RunMaterial } from './run-material.js'
 import { abandonedBranches, subjectOf } from './subjects.js'
 import { thrownIn } from './thrown.js'
 
@@ -73,21 +74,6 @@ function standingOf(
     subjectOf: (messageId) => subjectOf(material, messageId),
     createdAt: run.created_at,
     lastElementAt: elements.at(-1)?.created_at,
-  }
-}
-
-function materialOf(run: RunRow, page: RunLogPage, view: LogView): RunMaterial {
-  const pending = page.pending.filter((message) => message.group_key === run.seq)
-  const seqs = new Set(pending.map((message) => message.seq))
-  return {
-    ...view,
-    state: run.state,
-    elements: page.elements.filter((element) => element.run_seq === run.seq),
-    pending,
-    attempts: page.attempts.filter((attempt) => seqs.has(attempt.message_seq)),
-    pastAttempts: page.pastAttempts.filter((attempt) => attempt.run_seq === run.seq),
-    waits: page.waits.filter((wait) => wait.run_seq === run.seq),
-    invoked: page.invoked.filter((child) => child.parent_seq === run.seq),
   }
 }
 
@@ -172,12 +158,10 @@ function failureFunction(failure: FailureRecord, run: RunRow, material: RunMater
 }
 
 /** What is known of a failure function while it is being called. */
-function callingOf(messageId: string | undefined, { pending, attempts, trimTo }: RunMaterial): object {
-  const message = pending.find(({ message_id }) => message_id === messageId)
+function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunMaterial): object {
+  const message = messageId === undefined ? undefined : pendingOf.get(messageId)
   if (!message) return {}
-  const errors = attempts
-    .filter(({ message_seq }) => message_seq === message.seq)
-    .map((one) => attemptError(one, trimTo))
+  const errors = (attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, trimTo))
   return { ...(errors.length > 0 && { errors }), maxRetries: message.max_retries, nextDeliveryTime: message.next_at }
 }
 

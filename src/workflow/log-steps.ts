@@ -1,14 +1,6 @@
 import { redacted, storedConfig } from '../queue/index.js'
-import type {
-  ElementRow,
-  InvokedRun,
-  PastAttempt,
-  PendingAttempt,
-  PendingStep,
-  WaitRow,
-} from '../store/operations/runs.js'
-import type { RunState } from '../store/schema/runs.js'
-import { metaOfElement, storedWait } from './columns.js'
+import type { ElementRow, PendingStep } from '../store/operations/runs.js'
+import { storedWait } from './columns.js'
 import { asObject } from './invoke.js'
 import {
   type AttemptError,
@@ -18,7 +10,8 @@ import {
   type StepOfDelivery,
   trim,
 } from './log-attempts.js'
-import { callHeader, isPlan, linkOf, parseText, type Sent, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
+import { firstBy, type RunMaterial } from './run-material.js'
+import { callHeader, isPlan, linkOf, parseText, type Sent, stepIdOfCall } from './sent-steps.js'
 import {
   callFields,
   callRequest,
@@ -42,26 +35,15 @@ export interface GroupView {
   readonly steps: readonly StepView[]
 }
 
-/** Everything of one run that its steps are shown from. */
-export interface RunMaterial {
-  readonly state: RunState
-  readonly elements: readonly ElementRow[]
-  readonly pending: readonly PendingStep[]
-  readonly attempts: readonly PendingAttempt[]
-  readonly pastAttempts: readonly PastAttempt[]
-  readonly waits: readonly WaitRow[]
-  /** Runs that this one has invoked. */
-  readonly invoked: readonly InvokedRun[]
-  /** Bodies and results are cut to this many characters. */
-  readonly trimTo: number
-  readonly now: number
-}
-
 /** The steps of a run in groups: what has been, then what is going on. */
 export function stepGroups(run: RunMaterial): readonly GroupView[] {
-  const sent = sentSteps(run.elements)
-  const results = new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one]))
+  const { sent } = run
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
+  const open = openSteps(run)
+  const standing: BranchStanding = {
+    results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
+    open: firstBy(open, ({ stepId }) => stepId),
+  }
   const shown = new Set<number>()
   const groups: GroupView[] = [initGroup(run)]
   for (const one of sent) {
@@ -69,10 +51,11 @@ export function stepGroups(run: RunMaterial): readonly GroupView[] {
     if (shown.has(id)) continue
     const group = branches.get(id)
     for (const branch of group ?? [one]) shown.add(Number(branch.step.targetStep ?? branch.step.stepId))
-    groups.push(groupView(run, one, group, results))
+    groups.push(groupView(run, one, group, standing))
   }
-  groups.push(...openSteps(run, shown).map((step): GroupView => ({ type: 'sequential', steps: [step] })))
-  const errors = errorsByStep(run.pastAttempts, (messageId) => stepOfDelivery(run, sent, messageId), run.trimTo)
+  const others = open.filter(({ stepId }) => !shown.has(Number(stepId)))
+  groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
+  const errors = errorsByStep(run.pastAttempts, stepsOfDeliveries(run), run.trimTo)
   const past = withErrors(groups, errors)
   const next = nextSteps(run, errors.get('unknown'))
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
@@ -88,28 +71,48 @@ function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonl
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
 }
 
+/** Tells by its message for which step a delivery was. */
+function stepsOfDeliveries(run: RunMaterial): (messageId: string) => StepOfDelivery {
+  const sentOf = new Map(run.sent.map((one) => [one.element, one]))
+  const nextOf = new Map<ElementRow, Sent | undefined>()
+  let next: Sent | undefined
+  for (const element of run.elements.toReversed()) {
+    nextOf.set(element, next)
+    next = sentOf.get(element) ?? next
+  }
+  return (messageId) => {
+    const delivered = run.elementOf.get(messageId)
+    if (!delivered) return stepOfDelivery(run, undefined, next)
+    if (delivered.kind === 'toCallback') return stepIdOfCall(delivered)
+    return stepOfDelivery(run, sentOf.get(delivered), nextOf.get(delivered))
+  }
+}
+
 /**
- * The step that the program was to do on a delivery: the next one, or the one that was planned by what was delivered.
+ * The step that the program was to do on a delivery: the one that was planned by what was delivered, or the next one.
  * Of a delivery that a cancellation has ended nobody has said which step it was for.
  */
-function stepOfDelivery({ elements, state }: RunMaterial, sent: readonly Sent[], messageId: string): StepOfDelivery {
-  const delivered = elements.find(({ message_id }) => message_id === messageId)
-  if (delivered?.kind === 'toCallback') return stepIdOfCall(delivered)
-  const own = sent.find(({ element }) => element === delivered)
-  const next = sent.find(({ element }) => element.position > (delivered?.position ?? -1))
-  const meant = own && isPlan(own.step) ? own : (next ?? own)
-  if (state === 'RUN_CANCELED' && !next && meant === own && !(own && isPlan(own.step))) return 'unknown'
-  return Number((meant && isPlan(meant.step) ? meant.step.targetStep : meant?.step.stepId) ?? 0)
+function stepOfDelivery({ state }: RunMaterial, own: Sent | undefined, next: Sent | undefined): StepOfDelivery {
+  if (own && isPlan(own.step)) return Number(own.step.targetStep)
+  if (state === 'RUN_CANCELED' && !next) return 'unknown'
+  const { step } = next ?? own ?? {}
+  return Number((step && isPlan(step) ? step.targetStep : step?.stepId) ?? 0)
+}
+
+/** How parallel branches stand that were planned, by the numbers of their steps. */
+interface BranchStanding {
+  readonly results: ReadonlyMap<number, Sent>
+  readonly open: ReadonlyMap<unknown, StepView>
 }
 
 function groupView(
   run: RunMaterial,
   one: Sent,
   group: readonly Sent[] | undefined,
-  results: ReadonlyMap<number, Sent>,
+  standing: BranchStanding,
 ): GroupView {
   if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
-  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, results)) }
+  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, standing)) }
 }
 
 /** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
@@ -124,23 +127,22 @@ function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
   return groups
 }
 
-function branchView(run: RunMaterial, plan: Sent, results: ReadonlyMap<number, Sent>): StepView {
+function branchView(run: RunMaterial, plan: Sent, { results, open }: BranchStanding): StepView {
   const result = results.get(Number(plan.step.targetStep))
   if (result) return stepView(run, result)
   const { targetStep, ...step } = plan.step
-  const open = openSteps(run, new Set()).find((view) => view.stepId === targetStep)
   return (
-    open ?? {
+    open.get(targetStep) ?? {
       ...stepView(run, { element: plan.element, step: { ...step, stepId: targetStep } }),
       state: openState(run, plan.element.message_id),
     }
   )
 }
 
-function initGroup({ elements, trimTo }: RunMaterial): GroupView {
+function initGroup(run: RunMaterial): GroupView {
+  const { elements, delivery, trimTo } = run
   const init = elements.find(({ position }) => position === 0)
   const body = init?.body ?? new Uint8Array()
-  const { delivery } = metaOfElement(init?.meta)
   const { redact } = storedConfig(delivery?.config)
   const step: StepView = {
     stepName: 'init',
@@ -151,7 +153,7 @@ function initGroup({ elements, trimTo }: RunMaterial): GroupView {
     concurrent: 1,
     state: 'STEP_SUCCESS',
     createdAt: init?.created_at ?? 0,
-    ...(init && deliveryFields({ elements }, init)),
+    ...(init && deliveryFields(run, init)),
   }
   return { type: 'sequential', steps: [step] }
 }
@@ -174,20 +176,18 @@ function stepView(run: RunMaterial, { element, step }: Sent): StepView {
 }
 
 /** A sleep is in the list from its start; until its end its message is pending. */
-function isAsleep({ pending, now }: RunMaterial, element: ElementRow): boolean {
-  const message = pending.find(({ message_id }) => message_id === element.message_id)
+function isAsleep({ pendingOf, now }: RunMaterial, element: ElementRow): boolean {
+  const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
 }
 
 /** Steps that have begun without an element of their own in the list: calls under way, and waits. */
-function openSteps(run: RunMaterial, shown: ReadonlySet<number>): StepView[] {
-  return [...openCalls(run), ...openWaits(run), ...openInvocations(run)].filter(
-    (view) => !shown.has(Number(view.stepId)),
-  )
+function openSteps(run: RunMaterial): StepView[] {
+  return [...openCalls(run), ...openWaits(run), ...openInvocations(run)]
 }
 
 function openCalls(run: RunMaterial): StepView[] {
-  const done = new Set(run.elements.filter(({ kind }) => kind === 'step').map((element) => toSent(element).step.stepId))
+  const done = new Set(run.sent.map(({ step }) => step.stepId))
   return run.elements
     .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
     .map((element) => ({
@@ -238,10 +238,10 @@ function openInvocations(run: RunMaterial): StepView[] {
     })
 }
 
-function openState({ state, pending }: RunMaterial, messageId: string): StepState {
+function openState({ state, pendingOf }: RunMaterial, messageId: string): StepState {
   if (state === 'RUN_CANCELED') return 'STEP_CANCELED'
   if (state === 'RUN_FAILED') return 'STEP_FAILED'
-  const message = pending.find(({ message_id }) => message_id === messageId)
+  const message = pendingOf.get(messageId)
   return message && message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS'
 }
 
@@ -261,9 +261,7 @@ function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined
 }
 
 function pendingView(run: RunMaterial, message: PendingStep): StepView {
-  const errors = run.attempts
-    .filter(({ message_seq }) => message_seq === message.seq)
-    .map((one) => attemptError(one, run.trimTo))
+  const errors = (run.attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, run.trimTo))
   const name = errors.at(-1)?.headers['Upstash-Error-Step-Name']?.[0]
   const { retryDelay } = asObject(parseText(message.config)) ?? {}
   return {

@@ -3,8 +3,8 @@ import type { ElementRow, InvokedRun } from '../store/operations/runs.js'
 import { metaOfElement } from './columns.js'
 import { asObject } from './invoke.js'
 import { trim } from './log-attempts.js'
-import type { RunMaterial } from './log-steps.js'
-import { linkOf, parseText, type Sent, stepIdOfCall } from './sent-steps.js'
+import type { RunMaterial } from './run-material.js'
+import { parseText, type Sent } from './sent-steps.js'
 
 /** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
 
@@ -16,11 +16,10 @@ interface DeliveryFields {
 
 /** How the list with a step is delivered: as the trigger said, unless the step has settings of its own. */
 export function deliveryFields(
-  { elements }: Pick<RunMaterial, 'elements'>,
+  { delivery }: Pick<RunMaterial, 'delivery'>,
   { meta }: Pick<ElementRow, 'meta'>,
 ): DeliveryFields {
-  const own =
-    metaOfElement(meta).delivery ?? metaOfElement(elements.find(({ position }) => position === 0)?.meta).delivery
+  const own = metaOfElement(meta).delivery ?? delivery
   if (!own) return {}
   const { retryDelay, redact } = storedConfig(own.config)
   return {
@@ -51,7 +50,7 @@ export function sleepFields({ sleepUntil }: Sent['step']): object {
 /** The request of a call and its answer. */
 export function callFields(run: RunMaterial, step: Sent['step']): object {
   if (step.stepType !== 'Call') return {}
-  const request = run.elements.find((element) => element.kind === 'toCallback' && stepIdOfCall(element) === step.stepId)
+  const request = run.callOf.get(Number(step.stepId))
   const result = asObject(parseText(String(step.out)))
   return {
     ...(request && callRequest(run, request)),
@@ -76,7 +75,7 @@ export function callRequest(run: RunMaterial, element: ElementRow): object {
 
 /** The run that a step has invoked, by the message that told of its end. */
 export function invokeFields(run: RunMaterial, messageId: string): object {
-  const child = run.invoked.find((invoked) => linkOf(invoked).messageId === messageId)
+  const child = run.invokedBy.get(messageId)
   return child ? invokedFields(run, child) : {}
 }
 

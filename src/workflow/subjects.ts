@@ -1,8 +1,8 @@
-import type { ElementRow, PendingStep, WaitRecord, WaitRow } from '../store/operations/runs.js'
+import type { ElementRow, WaitRecord, WaitRow } from '../store/operations/runs.js'
 import { storedWait } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
-import type { RunMaterial } from './log-steps.js'
-import { callHeader, isPlan, linkOf, sentSteps, stepIdOfCall, toSent } from './sent-steps.js'
+import type { RunMaterial } from './run-material.js'
+import { callHeader, isPlan, linkOf, stepIdOfCall, toSent } from './sent-steps.js'
 
 /** What a delivery is about, as far as the list of its run tells. */
 export interface Subject {
@@ -15,17 +15,15 @@ export interface Subject {
 
 const UNKNOWN: Subject = { sleeps: false }
 
-type Material = Pick<RunMaterial, 'elements' | 'pending' | 'waits' | 'invoked'>
-
 /** What a message of a run delivers. */
-export function subjectOf({ elements }: Pick<Material, 'elements'>, messageId: string): Subject {
-  const element = elements.find(({ message_id }) => message_id === messageId)
+export function subjectOf({ elementOf }: Pick<RunMaterial, 'elementOf'>, messageId: string): Subject {
+  const element = elementOf.get(messageId)
   if (!element || element.position === 0) return UNKNOWN
   switch (element.kind) {
     case 'toCallback':
       return subjectOfCall(element)
     case 'fromCallback':
-      return subjectOfResult(elements, element)
+      return subjectOfResult(elementOf, element)
     case 'step':
       return subjectOfStep(element)
     case 'failureCall':
@@ -39,10 +37,10 @@ function subjectOfCall(call: ElementRow): Subject {
 }
 
 /** The report of a call names the message that made it. */
-function subjectOfResult(elements: readonly ElementRow[], { body }: ElementRow): Subject {
+function subjectOfResult(elementOf: RunMaterial['elementOf'], { body }: ElementRow): Subject {
   const made = asObject(parseJson(body))?.sourceMessageId
-  const call = elements.find((element) => element.kind === 'toCallback' && element.message_id === made)
-  return call ? subjectOfCall(call) : UNKNOWN
+  const call = typeof made === 'string' ? elementOf.get(made) : undefined
+  return call?.kind === 'toCallback' ? subjectOfCall(call) : UNKNOWN
 }
 
 /** A plan makes the program do its branch, and a sleep ends itself; what follows any other step is not known. */
@@ -64,8 +62,8 @@ export function stepOfWait({ wait }: Pick<WaitRow, 'wait'>): WaitRecord['step'] 
 }
 
 /** The names of parallel branches that were planned, have no result, and to which nothing is to come. */
-export function abandonedBranches(run: Material): string[] {
-  const sent = sentSteps(run.elements)
+export function abandonedBranches(run: RunMaterial): string[] {
+  const { sent } = run
   const settled = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => Number(step.stepId)))
   const open = sent.filter(({ step }) => isPlan(step) && !settled.has(Number(step.targetStep)))
   if (open.length === 0) return []
@@ -75,8 +73,9 @@ export function abandonedBranches(run: Material): string[] {
     .map(({ step }) => String(step.stepName ?? step.targetStep))
 }
 
-function stepsToCome({ elements, pending, waits, invoked }: Material): Set<number> {
-  const delivered = pending.map((message: PendingStep) => subjectOf({ elements }, message.message_id).stepId)
+function stepsToCome(run: RunMaterial): Set<number> {
+  const { pending, waits, invoked } = run
+  const delivered = pending.map(({ message_id }) => subjectOf(run, message_id).stepId)
   const awaited = waits.map((wait) => Number(stepOfWait(wait).stepId))
   const running = invoked
     .filter(({ state }) => state === 'RUN_STARTED')
