@@ -217,6 +217,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store, held }: F
       logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
       fleet.breakOff(databaseId)
     },
+    hasRoom: () => fleet.hasRoom,
     clock,
     logger,
     version: VERSION,

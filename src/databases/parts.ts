@@ -25,6 +25,7 @@ export interface DatabasesOptions {
     | 'observe'
     | 'occupancy'
     | 'sample'
+    | 'lookForRoom'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>

@@ -12,13 +12,14 @@ import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.j
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
 import { replicationOf } from './replication.js'
+import { DiskRoom } from './room.js'
 import { sampleMembers } from './sample.js'
 import { adoptSnapshot } from './snapshot/adopt.js'
 import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
-import { tidyLog } from './tidy-log.js'
+import { shrinkLog, tidyLog } from './tidy-log.js'
 import type {
   EngineEndpoint,
   EngineOccupancy,
@@ -57,6 +58,7 @@ class EngineFleet implements Fleet {
   readonly name = 'fleet'
   readonly #options: FleetOptions
   readonly #keepers = new Map<string, DatabaseKeeper>()
+  readonly #room: DiskRoom
   #state: FleetState = { kind: 'new' }
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -66,6 +68,19 @@ class EngineFleet implements Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options
+    this.#room = new DiskRoom({
+      ...options,
+      isUsed: () => this.#keepers.size > 0,
+      makeRoom: (freeBytes) => this.#shrinkLogs(freeBytes),
+    })
+  }
+
+  get hasRoom(): boolean {
+    return this.#room.hasRoom
+  }
+
+  lookForRoom(): Promise<boolean> {
+    return this.#room.look()
   }
 
   start(): Promise<void> {
@@ -188,6 +203,7 @@ class EngineFleet implements Fleet {
     const layout = await prepareLayout(dataDir)
     const ended = await this.#endEngines(layout)
     if (ended > 0) logger.warn({ ended }, 'engines of an earlier life were still running and were ended')
+    await this.#room.start()
     const launcher = createLauncher({
       dataDir,
       clock,
@@ -198,7 +214,7 @@ class EngineFleet implements Fleet {
       await launcher.start()
       this.#state = { kind: 'serving', context: await this.#contextOf(layout, launcher) }
     } catch (error) {
-      await launcher.stop()
+      await Promise.all([launcher.stop(), this.#room.stop()])
       throw error
     }
   }
@@ -209,9 +225,22 @@ class EngineFleet implements Fleet {
     const state = this.#state
     this.#state = { kind: 'stopped' }
     if (state.kind !== 'serving') return
+    await this.#room.stop()
     await Promise.all([...this.#keepers.values()].map((keeper) => keeper.halt()))
     await state.context.launcher.stop()
     await rm(state.context.layout.socketDir, { recursive: true, force: true })
+  }
+
+  /** One after the other, since each needs room for what it writes anew. */
+  async #shrinkLogs(freeBytes: number): Promise<void> {
+    const { clock, logger } = this.#options
+    for (const [databaseId, keeper] of [...this.#keepers]) {
+      const [primary] = keeper.serving()
+      if (!primary || keeper.persistence !== 'append-only') continue
+      await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) =>
+        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to make room'),
+      )
+    }
   }
 
   #endEngines({ databasesDir }: Layout): Promise<number> {

@@ -20,6 +20,7 @@
  *   one life of one process; `control.ts` changes an engine that runs.
  * - `launcher/` is the small process that starts engines, because a spawn would hold up every request for about 6 ms.
  * - `tidy-log.ts` rewrites a log before its engine is stopped, where the next start gains by it.
+ * - `room.ts` watches the room on the disk and keeps a reserve of it, so that deletions can always be written down.
  * - `snapshot/` takes snapshots of engines that run, checks them in engines of their own, and makes one the data of a
  *   database that is stopped.
  * - `sample.ts` and `replication.ts` look at engines for statistics and for the lag of replicas, through `ask.ts`.

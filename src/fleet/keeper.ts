@@ -80,9 +80,12 @@ export class DatabaseKeeper {
   /** See `Fleet.breakOff`. */
   breakOff(): void {
     const [primary] = this.serving()
-    if (primary && this.#wish.kind === 'spec' && this.#wish.spec.persistence === 'append-only') {
-      this.#crew.breakOff(primary.region)
-    }
+    if (primary && this.persistence === 'append-only') this.#crew.breakOff(primary.region)
+  }
+
+  /** How the database is kept on disk, while anything is wished of it. */
+  get persistence(): EngineSpec['persistence'] | undefined {
+    return this.#wish.kind === 'spec' ? this.#wish.spec.persistence : undefined
   }
 
   /** The members that serve now, primary first; none while the primary does not. */

@@ -5,6 +5,7 @@
  * <dataDir>/databases/<databaseId>/<region>/engine.conf   configuration, written before every start
  *                                           engine.acl    users, likewise
  *                                           ...           what the engine itself writes
+ * <dataDir>/reserve                                       room on the disk that is kept for deletions (`room.ts`)
  * <dataDir>/run/<16 hex digits>.sock                      Unix sockets, gone when the fleet stops
  * ```
  *

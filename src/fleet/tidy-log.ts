@@ -8,8 +8,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
+import { askEngine } from './ask.js'
 import { type ControlAddress, withControl } from './control.js'
 import { LOG_DIRECTORY } from './engine-files.js'
+import { numberIn, usedBytesIn } from './info.js'
 
 /** Commands that take less than about a tenth of a second to read are left alone. */
 const LEAST_WORTH_BYTES = 16 * 1024 * 1024
@@ -38,11 +40,31 @@ export interface LogOwner {
 
 /** Rewrites the log of an engine that runs, if that pays. Resolves when the new log is in place. */
 export async function tidyLog(owner: LogOwner): Promise<void> {
-  if (!isWorthRewriting(await sizesOf(join(owner.dir, LOG_DIRECTORY)))) return
-  await withControl(owner.address, async (engine) => {
+  if (isWorthRewriting(await sizesOf(join(owner.dir, LOG_DIRECTORY)))) await rewriteLog(owner)
+}
+
+async function rewriteLog({ address, clock }: LogOwner): Promise<void> {
+  await withControl(address, async (engine) => {
     await engine.call('BGREWRITEAOF')
-    await untilWritten(engine, owner.clock)
+    await untilWritten(engine, clock)
   })
+}
+
+/** A log that is smaller gives back too little. */
+const LEAST_TO_GIVE_BACK_BYTES = 64 * 1024
+
+/** Whether rewriting gives room back, and needs no more than there is. Pure. */
+export function givesRoomBack(logBytes: number, dataBytes: number, freeBytes: number): boolean {
+  return dataBytes <= freeBytes && logBytes - dataBytes >= Math.max(LEAST_TO_GIVE_BACK_BYTES, logBytes / 4)
+}
+
+/** Rewrites the log of an engine that runs if that gives room on the disk back. */
+export async function shrinkLog(owner: LogOwner, freeBytes: number): Promise<void> {
+  const { baseBytes, commandBytes } = await sizesOf(join(owner.dir, LOG_DIRECTORY))
+  const [memory = ''] = await askEngine(owner.address, [['INFO', 'memory']])
+  const dataBytes = Math.max(0, usedBytesIn(memory) - numberIn(memory, 'used_memory_startup'))
+  if (!givesRoomBack(baseBytes + commandBytes, dataBytes, freeBytes)) return
+  await rewriteLog(owner)
 }
 
 async function sizesOf(dir: string): Promise<LogSizes> {

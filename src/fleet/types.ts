@@ -238,6 +238,15 @@ export interface Fleet extends Service {
    */
   usedBytes(databaseId: string): Promise<number>
 
+  /**
+   * Whether the disk has room for more data, as seen within the last second while engines run. Without it only what
+   * deletes should be sent to engines; logs are rewritten meanwhile where that gives room back.
+   */
+  readonly hasRoom: boolean
+
+  /** Looks at the disk now. @returns what `hasRoom` is then. */
+  lookForRoom(): Promise<boolean>
+
   /** Deletes the files and ends the processes of every database that is not in `known`. */
   collectOrphans(known: ReadonlySet<string>): Promise<void>
 }

@@ -35,6 +35,8 @@ export interface GatewayOptions {
    * such a script runs on.
    */
   readonly breakOff?: ((databaseId: string) => void) | undefined
+  /** Whether the disk of the engines has room for more data; asked for every command. Omitted: it always has. */
+  readonly hasRoom?: () => boolean
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */

@@ -181,6 +181,24 @@ async function smallDisk(): Promise<string | undefined> {
 describe('a server without room on its disk', async () => {
   const disk = await smallDisk()
 
+  it.skipIf(disk === undefined)('takes no more data into a database, and lets its owner empty it', async () => {
+    const server = await startHomeport({ dataDir: join(disk ?? '', 'emptied') })
+    const client = connect(await create(server))
+    const value = 'x'.repeat(100_000)
+    const fill = async (key: number): Promise<string> => {
+      const failed = await client.set(`key:${key}`, value).then(() => undefined, String)
+      return failed ?? fill(key + 1)
+    }
+    expect(await fill(0)).toMatch(/MISCONF|The disk of the server is nearly full, so databases take no more data/)
+    const refused = async () => (await client.set('more', value).catch(String)).includes('nearly full')
+    await waitFor(refused, { what: 'data to be refused with the reason' })
+    expect(await client.get('key:0')).toBe(value)
+    await waitFor(() => client.flushall().catch(() => undefined), { what: 'the deletion' })
+    await waitFor(() => client.set('more', value).catch(() => undefined), { what: 'the room to be given back' })
+    await server.kill('SIGTERM')
+    rmSync(server.place.dataDir, { recursive: true })
+  })
+
   it.skipIf(disk === undefined)(
     'refuses a creation, leaves nothing, and creates again once there is room',
     async () => {

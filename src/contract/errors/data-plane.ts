@@ -109,6 +109,14 @@ export const dataPlaneErrors = {
     text: ({ thresholdBytes, usageBytes }) =>
       `DB capacity quota exceeded. Threshold: ${thresholdBytes} bytes, Usage: ${usageBytes} bytes`,
   }),
+  disk_nearly_full: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'later',
+    text: () =>
+      'The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: delete what is not needed, or have room made on the disk of the data directory.',
+  }),
   request_limit: define<{ limit: number; usage: number }>({
     status: 400,
     resp: 'ERR',

@@ -152,6 +152,7 @@ function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet']
     observe: (databaseId) => fleet.observe(databaseId),
     occupancy: (databaseId) => fleet.occupancy(databaseId),
     sample: (databaseId) => fleet.sample(databaseId),
+    lookForRoom: () => fleet.lookForRoom(),
     usedBytes: (databaseId) => fleet.usedBytes(databaseId),
     collectOrphans: (known) => fleet.collectOrphans(known),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),

@@ -96,6 +96,7 @@ export class Mortal {
       tidyLog: (databaseId) => this.#alive(fleet.tidyLog(databaseId)),
       occupancy: (databaseId) => this.#alive(fleet.occupancy(databaseId)),
       sample: (databaseId) => this.#alive(fleet.sample(databaseId)),
+      lookForRoom: () => this.#alive(fleet.lookForRoom()),
       observe: (databaseId) => fleet.observe(databaseId),
     }
   }

@@ -8,6 +8,7 @@ import { type Argument, encodeCommand, encodeError, encodeInteger } from '../res
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
 import { Bandwidth } from './bandwidth.js'
 import { CommandRate } from './command-rate.js'
+import { needsRoom } from './command-room.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 import { EntryWatch, type Growth } from './entry-watch.js'
 import { growthOf, inspectKeys } from './inspect.js'
@@ -24,6 +25,8 @@ export interface GuardOptions {
   readonly interrupt: (commands: string, count: number) => Promise<string>
   /** Ends the engine, which is started again without what the running script has written. */
   readonly breakOff: () => void
+  /** Whether the disk of the engines has room for more data. */
+  readonly hasRoom: () => boolean
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
@@ -119,9 +122,10 @@ export class DatabaseGuard {
       throw new HomeportError('too_many_clients', {})
   }
 
-  /** Whether commands may be sent at all. */
+  /** Whether any command may be sent, as far as it keeps the limits of what it is itself. */
   get isOpen(): boolean {
-    return this.usage.admission.kind === 'open' && this.meter.month.requests < this.#maxRequestsPerMonth
+    const { admission, meter } = this.usage
+    return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasRoom()
   }
 
   /** Counts a command that is sent; with -1 for `times`, one that was counted and is not sent after all. */
@@ -178,6 +182,7 @@ export class DatabaseGuard {
     if (meter.month.requests >= this.#maxRequestsPerMonth) {
       return new HomeportError('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
     }
+    if (!this.#options.hasRoom() && needsRoom(command)) return new HomeportError('disk_nearly_full', {})
     if (command.effect !== 'script' || !this.scripts.isSpent) return undefined
     return new HomeportError('script_credits', {
       limitMs: this.scripts.limits.msPerMinute,

@@ -14,6 +14,8 @@ export interface GuardsOptions {
   readonly lanes: () => Lanes
   /** See `GatewayOptions.breakOff`. */
   readonly breakOff?: ((databaseId: string) => void) | undefined
+  /** See `GatewayOptions.hasRoom`. */
+  readonly hasRoom?: (() => boolean) | undefined
 }
 
 /** The guards of all databases. */
@@ -53,7 +55,7 @@ export class Guards {
   }
 
   #newGuard(database: ServedDatabase): DatabaseGuard {
-    const { usage, clock, lanes, breakOff } = this.#options
+    const { usage, clock, lanes, breakOff, hasRoom = () => true } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
@@ -61,6 +63,7 @@ export class Guards {
       ask: (command) => askOver(lanes().shared(key))(command),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId),
+      hasRoom,
     })
   }
 }

@@ -112,7 +112,9 @@ export async function startRig(
   tls?: CertificateSource,
   usage?: UsageSource,
   engineSettings: readonly string[] = [],
-  more: Partial<Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory'>> &
+  more: Partial<
+    Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasRoom'>
+  > &
     Partial<GatewaySettings> = {},
 ): Promise<Rig> {
   const engine = await startEngine(engineSettings)

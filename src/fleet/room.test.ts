@@ -1,0 +1,90 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, test } from 'vitest'
+import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
+import { marksOf } from './room.js'
+import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { givesRoomBack } from './tidy-log.js'
+
+const MIB = 2 ** 20
+
+/** A disk of 16 MiB, or `undefined` where this user may not mount one. */
+function smallDisk(): string | undefined {
+  const path = tempDir()
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', path]).status !== 0) return undefined
+  atCleanup(() => void spawnSync('umount', ['-l', path]))
+  return path
+}
+
+/** Fills what is left of a disk to the last byte. */
+function fillUp(disk: string): string {
+  const filler = join(disk, 'filler')
+  spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
+  return filler
+}
+
+test('a disk is short below a sixty-fourth of it, at most 64 MiB', () => {
+  expect(marksOf(16 * MIB)).toEqual({ marginBytes: MIB / 4, reserveBytes: MIB / 4, ampleBytes: 0.75 * MIB })
+  expect(marksOf(2 ** 40)).toEqual({ marginBytes: 64 * MIB, reserveBytes: 4 * MIB, ampleBytes: 132 * MIB })
+})
+
+test('a log is rewritten for room only where that gives some back and needs no more than there is', () => {
+  expect(givesRoomBack(10 * MIB, MIB, 2 * MIB)).toBe(true)
+  expect(givesRoomBack(10 * MIB, 3 * MIB, 2 * MIB)).toBe(false)
+  expect(givesRoomBack(10 * MIB, 9 * MIB, 20 * MIB)).toBe(false)
+  expect(givesRoomBack(1000, 0, MIB)).toBe(false)
+})
+
+describe('on a disk that becomes full', async () => {
+  const disk = smallDisk()
+  const dataDir = join(disk ?? '', 'data')
+  const reserve = join(dataDir, 'reserve')
+
+  it.skipIf(!disk)('engines can write down deletions, and their logs give the room back', async () => {
+    const { fleet, lines } = await startFleet({ dataDir })
+    await fleet.ensure(specOf('db_full'))
+    const client = clientOf((await fleet.endpoints('db_full'))[0])
+    await waitFor(() => existsSync(reserve) && statSync(reserve).size === MIB / 4, { what: 'the reserve' })
+    for (let key = 0; key < 8; key++) await client.set(`key:${key}`, 'x'.repeat(MIB))
+    const isWritten = async (): Promise<boolean> => (await client.info('persistence')).includes('aof_buffer_length:0')
+    await waitFor(isWritten, { what: 'the log to hold everything' })
+    const filler = fillUp(disk ?? '')
+    await client.set('last', 'x'.repeat(100_000))
+    await waitFor(() => !fleet.hasRoom, { what: 'the lack of room to be seen' })
+    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
+    const keys = Array.from({ length: 8 }, (_, key) => `key:${key}`)
+    await waitFor(() => client.del(keys).catch(() => 0), { what: 'the deletion to be taken' })
+    expect(await client.exists('last', ...keys)).toBe(1)
+    await waitFor(() => fleet.hasRoom, { what: 'the log to be rewritten' })
+    expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('room on the disk again'))
+    await waitFor(() => existsSync(reserve), { what: 'another reserve' })
+    rmSync(filler)
+    await fleet.stop()
+  })
+
+  it.skipIf(!disk)('a start finds that, and gives engines the reserve', async () => {
+    const filler = fillUp(disk ?? '')
+    expect(existsSync(reserve)).toBe(true)
+    const { fleet } = await startFleet({ dataDir })
+    expect([fleet.hasRoom, existsSync(reserve)]).toEqual([false, false])
+    await fleet.ensure(specOf('db_full'))
+    const client = clientOf((await fleet.endpoints('db_full'))[0])
+    expect(await client.exists('last', 'key:0')).toBe(1)
+    expect(await client.del('last')).toBe(1)
+    rmSync(filler)
+    expect(await fleet.lookForRoom()).toBe(true)
+    await fleet.stop()
+  })
+})
+
+it('goes on where its disk cannot be looked at', async () => {
+  const { fleet, dataDir, lines } = await startFleet()
+  await fleet.ensure(specOf('db_blind'))
+  rmSync(dataDir, { recursive: true })
+  writeFileSync(dataDir, '')
+  expect(await fleet.lookForRoom()).toBe(true)
+  rmSync(dataDir)
+  expect(await fleet.lookForRoom()).toBe(true)
+  expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be looked at'))
+})

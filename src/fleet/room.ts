@@ -1,0 +1,161 @@
+/**
+ * The room on the disk of the engines' files.
+ *
+ * ```
+ *   ample ── less than the margin is free: the reserve is deleted ──▶ short
+ *     ▲                                                                 │
+ *     └────── twice the margin and the reserve are free ────────────────┘
+ * ```
+ *
+ * - ample: engines may write. A file holds the reserve, written when there was room for it.
+ * - short: what needs more room is to be refused before it reaches an engine (`hasRoom`). The room of the reserve is
+ *   there for what engines write down of deletions, also when something else has filled the disk to the last byte. An
+ *   engine that could not write its log tries again by itself, once a second.
+ */
+import { open, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock, Timer } from '../base/index.js'
+import type { FleetLogger } from './types.js'
+
+const LOOK_MS = 1_000
+const MOST_MARGIN_BYTES = 64 * 2 ** 20
+const MARGIN_SHARE = 1 / 64
+const MOST_RESERVE_BYTES = 4 * 2 ** 20
+/** A file system that squeezes what it is given would take nothing for zeros, so the reserve is of other bytes. */
+const BLOCK_BYTES = 64 * 1024
+
+/** What the room is judged by, bytes. Pure. */
+export interface RoomMarks {
+  /** Less than this is short. */
+  readonly marginBytes: number
+  readonly reserveBytes: number
+  /** As much is ample again. */
+  readonly ampleBytes: number
+}
+
+/** The marks of a disk of so many bytes. */
+export function marksOf(totalBytes: number): RoomMarks {
+  const marginBytes = Math.min(MOST_MARGIN_BYTES, Math.floor(totalBytes * MARGIN_SHARE))
+  const reserveBytes = Math.min(MOST_RESERVE_BYTES, marginBytes)
+  return { marginBytes, reserveBytes, ampleBytes: 2 * marginBytes + reserveBytes }
+}
+
+/** What a room needs. */
+export interface RoomOptions {
+  /** Where the reserve lies, on the same disk as the files of engines. */
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly logger: FleetLogger
+  /** Whether anything runs that writes; otherwise nobody looks. */
+  readonly isUsed: () => boolean
+  /** Called now and then while room is short, with what is free, bytes. */
+  readonly makeRoom: (freeBytes: number) => Promise<void>
+}
+
+/** See the top of this file. */
+export class DiskRoom {
+  readonly #options: RoomOptions
+  readonly #file: string
+  #state: 'ample' | 'short' = 'ample'
+  #hasReserve = false
+  /** At the last look. */
+  #freeBytes = 0
+  #timer: Timer | undefined
+  #looking: Promise<void> = Promise.resolve()
+  #stopped = false
+
+  constructor(options: RoomOptions) {
+    this.#options = options
+    this.#file = join(options.dataDir, 'reserve')
+  }
+
+  /** Whether engines may be given what needs more room. */
+  get hasRoom(): boolean {
+    return this.#state === 'ample'
+  }
+
+  /** Looks before any engine starts, and every second while engines run. */
+  async start(): Promise<void> {
+    this.#hasReserve = (await stat(this.#file).catch(() => undefined)) !== undefined
+    if (await this.look()) await this.#keepReserve()
+    this.#lookLater()
+  }
+
+  /** Looks no more; the reserve stays for the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#timer?.cancel()
+    await this.#looking
+  }
+
+  /** Looks now. @returns whether there is room. */
+  async look(): Promise<boolean> {
+    this.#looking = this.#looking.then(() => this.#judge()).catch((error: unknown) => this.#onBlind(error))
+    await this.#looking
+    return this.hasRoom
+  }
+
+  #lookLater(): void {
+    if (this.#stopped) return
+    this.#timer = this.#options.clock.after(LOOK_MS, () => void this.#lookAgain().finally(() => this.#lookLater()))
+  }
+
+  async #lookAgain(): Promise<void> {
+    if (!this.#options.isUsed()) return
+    const hasRoom = await this.look()
+    if (this.#stopped) return
+    if (hasRoom) await this.#keepReserve()
+    else await this.#options.makeRoom(this.#freeBytes)
+  }
+
+  async #judge(): Promise<void> {
+    const { freeBytes, marks } = await this.#measure()
+    if (this.#state === 'ample' && freeBytes < marks.marginBytes) await this.#fallShort(freeBytes)
+    else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
+    this.#freeBytes = freeBytes
+  }
+
+  async #measure(): Promise<{ readonly freeBytes: number; readonly marks: RoomMarks }> {
+    const { bavail, blocks, bsize } = await statfs(this.#options.dataDir)
+    return { freeBytes: bavail * bsize, marks: marksOf(blocks * bsize) }
+  }
+
+  async #fallShort(freeBytes: number): Promise<void> {
+    this.#state = 'short'
+    this.#hasReserve = false
+    await rm(this.#file, { force: true })
+    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases take no more data, only deletions')
+  }
+
+  #recover(freeBytes: number): void {
+    this.#state = 'ample'
+    this.#options.logger.info({ freeBytes }, 'there is room on the disk again: databases take data')
+  }
+
+  async #keepReserve(): Promise<void> {
+    if (this.#hasReserve) return
+    try {
+      const { freeBytes, marks } = await this.#measure()
+      if (freeBytes < marks.ampleBytes) return
+      await writeReserve(this.#file, marks.reserveBytes)
+      this.#hasReserve = true
+    } catch (error) {
+      await rm(this.#file, { force: true })
+      this.#onBlind(error)
+    }
+  }
+
+  #onBlind(error: unknown): void {
+    this.#options.logger.warn({ error }, 'the room on the disk cannot be looked at or kept')
+  }
+}
+
+async function writeReserve(path: string, bytes: number): Promise<void> {
+  const block = crypto.getRandomValues(Buffer.alloc(BLOCK_BYTES))
+  const file = await open(path, 'w', 0o600)
+  try {
+    for (let left = bytes; left > 0; left -= BLOCK_BYTES) await file.write(block, 0, Math.min(left, BLOCK_BYTES))
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,78 @@
+import { Redis } from 'iovalkey'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { atCleanup } from '../../../test/support/index.js'
+import { COMMANDS } from '../../contract/commands.js'
+import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+import { needsRoom } from './command-room.js'
+
+const FULL =
+  'ERR The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: ' +
+  'delete what is not needed, or have room made on the disk of the data directory.'
+
+/** Engines have one mark for all of a container, and a script may do anything. */
+const JUDGED_BY_US = ['EVAL', 'EVALSHA', 'FCALL', 'FUNCTION', 'XGROUP']
+
+describe('without room on the disk', () => {
+  let hasRoom = true
+  let rig: Rig
+
+  beforeAll(async () => {
+    rig = await startRig({}, undefined, undefined, [], { hasRoom: () => hasRoom })
+  })
+
+  const rest = async (path: string, body: unknown): Promise<{ status: number; body: unknown }> => {
+    const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+    const response = await fetch(rig.restUrl + path, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { status: response.status, body: await response.json() }
+  }
+
+  it('data is refused with the reason, and reads, deletions and scripts go on', async () => {
+    hasRoom = true
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('MSET a 1 b 2 c 3\r\nHSET h f v\r\n').expect('+OK\r\n:1\r\n')
+    hasRoom = false
+    await raw.send('SET d 4\r\nHSET h g w\r\nINCR a\r\n').expect(`-${FULL}\r\n`.repeat(3))
+    await raw
+      .send('GET a\r\nDEL a\r\nUNLINK b\r\nHDEL h f\r\nEXPIRE c 0\r\n')
+      .expect('$1\r\n1\r\n:1\r\n:1\r\n:1\r\n:1\r\n')
+    await raw.send("EVAL \"return redis.call('DEL','c')\" 0\r\nFLUSHALL\r\nPING\r\n").expect(':0\r\n+OK\r\n+PONG\r\n')
+    hasRoom = true
+    await raw.send('SET d 4\r\n').expect('+OK\r\n')
+  })
+
+  it('a transaction that adds data is discarded', async () => {
+    hasRoom = false
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('MULTI\r\nDEL a\r\nSET a 1\r\nEXEC\r\n').expect(`+OK\r\n+QUEUED\r\n-${FULL}\r\n-EXECABORT`)
+  })
+
+  it('REST answers 503 for a command, and in its slot of a pipeline', async () => {
+    hasRoom = false
+    expect(await rest('/', ['SET', 'k', 'v'])).toEqual({ status: 503, body: { error: FULL } })
+    const commands = [['DEL', 'k'], ['SET', 'k', 'v'], ['DBSIZE']]
+    const replies = [{ result: 0 }, { error: FULL }, { result: expect.any(Number) }]
+    expect(await rest('/pipeline', commands)).toEqual({ status: 200, body: replies })
+  })
+
+  it('a large value is refused by its head', async () => {
+    hasRoom = false
+    const raw = await new RawClient(rig.port).login()
+    raw.send(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3000000\r\n${'x'.repeat(3_000_000)}\r\nPING\r\n`)
+    await raw.expect(`-${FULL}\r\n+PONG\r\n`)
+  })
+})
+
+it('says of every command of the engine that writes what the engine says', async () => {
+  const { socketPath } = await startEngine()
+  const engine = new Redis({ path: socketPath, username: 'default', password: ENGINE_PASSWORDS.default })
+  atCleanup(() => engine.disconnect())
+  const told = (await engine.call('COMMAND')) as [name: string, arity: number, flags: string[]][]
+  const flags = new Map(told.map(([name, , marks]) => [name.toUpperCase(), marks]))
+  const differing = COMMANDS.filter((command) => {
+    const marks = flags.get(command.name)
+    if (!marks || !command.allowed || command.access !== 'write' || JUDGED_BY_US.includes(command.name)) return false
+    return marks.includes('denyoom') !== needsRoom(command)
+  })
+  expect(differing.map(({ name }) => name)).toEqual([])
+})
