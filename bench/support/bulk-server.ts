@@ -4,6 +4,7 @@
  * most resident memory so far.
  */
 import { startHouse } from '../../src/bulk/testing/house.js'
+import { compileSooner } from '../../src/cli/compile-sooner.js'
 import { openStore } from '../../src/store/index.js'
 
 const onFailure = (error: Error): void => {
@@ -13,6 +14,7 @@ const store = await openStore({ location: 'sqlite', dataDir: process.env.DATA_DI
 const house = await startHouse(store)
 const memoryBytes = (): number => process.resourceUsage().maxRSS * 1_024
 
+compileSooner()
 process.on('message', () => process.send?.({ memoryBytes: memoryBytes() }))
 process.send?.({ url: house.url, token: house.token, memoryBytes: memoryBytes() })
 process.once('disconnect', async () => {

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import { type Config, describeStore, lockDataDir, noteAddresses } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
+import { compileSooner } from './compile-sooner.js'
 import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
@@ -42,6 +43,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
         growAsEver()
+        compileSooner()
         noteAddresses(config)
         io.out(welcome(config) + (app.firstStart ? firstStart(config, app.firstStart) : ''))
       },
