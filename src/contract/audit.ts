@@ -51,6 +51,7 @@ export const AUDIT_ACTIONS = {
   'Change Bulk Action': 68,
   'Abort Bulk Action': 69,
   'Lift Fence': 70,
+  'Retry Failure Callbacks': 71,
 } as const
 
 /** An act that the audit log records by number. */

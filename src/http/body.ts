@@ -29,7 +29,9 @@ export interface BodyAccount {
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
   const declaredBytes = Number(request.headers['content-length'] ?? 0)
   return new Promise((resolve, reject) => {
-    if (declaredBytes > limits.bytes) return reject(new HomeportError('body_too_large', { limitBytes: limits.bytes }))
+    if (declaredBytes > limits.bytes) {
+      return reject(new HomeportError('body_too_large', { limitBytes: limits.bytes, bytes: declaredBytes }))
+    }
     process.nextTick(() => {
       const body = takeWhole(request, declaredBytes)
       if (body) resolve(body)

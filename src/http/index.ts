@@ -25,7 +25,7 @@ export type { Authenticator, Caller } from './caller.js'
 export { ClientAddresses } from './client-address.js'
 export { discardBody } from './discard-body.js'
 export { parseJson } from './json.js'
-export { type Call, isReply, ok, type Reply, type Route, reply, route } from './route.js'
+export { type Call, isReply, ok, type Reply, type Route, reply, route, type TooLarge } from './route.js'
 export { sendWhole } from './send.js'
 export { HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'
 export {

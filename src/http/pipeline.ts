@@ -126,11 +126,18 @@ export class Pipeline {
     try {
       return await readBody(request, this.#settings.bodyLimits, account)
     } catch (error) {
+      const discarded = isError(error, 'body_too_large') ? await this.#discard(request, error) : undefined
       // A client that is still sending would not read the answer; one that is too slow or gone is not waited for.
-      const isAtEnd = isError(error, 'body_too_large') && (await discardBody(request))
-      if (!isAtEnd) response.header('connection', 'close')
-      throw error
+      if (!discarded?.isAtEnd) response.header('connection', 'close')
+      throw discarded?.error ?? error
     }
+  }
+
+  /** Throws a body away that is too large, and answers what is said of it. */
+  async #discard(request: IncomingMessage, error: HomeportError) {
+    const { isAtEnd, head } = await discardBody(request)
+    const { refuseTooLarge } = this.#settings.route
+    return { isAtEnd, error: refuseTooLarge?.({ headers: request.headers, head, error }) ?? error }
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {

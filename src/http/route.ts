@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Static, TSchema } from 'typebox'
 import type { BodyOf, BodyShape, Endpoint } from '../contract/endpoint.js'
+import type { HomeportError } from '../contract/errors.js'
 import type { Caller } from './caller.js'
 
 type StaticOr<Schema, Otherwise> = Schema extends TSchema
@@ -57,10 +58,20 @@ export async function ok(work: Promise<unknown>): Promise<'OK'> {
   return 'OK'
 }
 
+/** A request whose body is refused for its size. */
+export interface TooLarge {
+  readonly headers: IncomingHttpHeaders
+  /** How the body begins, if its size was declared: some ten thousand bytes. */
+  readonly head: Buffer
+  readonly error: HomeportError
+}
+
 /** An endpoint with the function that serves it. */
 export interface Route {
   readonly endpoint: Endpoint
   readonly handler: (call: Call) => Promise<unknown>
+  /** The error that such a request ends with; without this function it is the given one. */
+  readonly refuseTooLarge?: (request: TooLarge) => HomeportError
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Clock, newId } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 import {
   type BatchReply,
   configOf,
@@ -39,6 +39,8 @@ import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './sett
 const DEEPEST_INVOCATION = 100
 
 /** By which the result of a call will say what step it is for. */
+/** Sending it again would not help. */
+const LARGE_STEP = 'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
 const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 
 /** What the intake works with. */
@@ -167,7 +169,9 @@ export class RunIntake implements Intake, TriggerGate {
   refusal(item: PublishItem, error: HomeportError): HomeportError {
     const kind = classify(item.headers)
     const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
-    return ofGoingRun ? new HomeportError('step_refused', { problem: error.message }) : error
+    if (!ofGoingRun) return error
+    const problem = isError(error, 'body_too_large') ? `${error.message} ${LARGE_STEP}` : error.message
+    return new HomeportError('step_refused', { problem })
   }
 
   #read(item: PublishItem, kind: ItemKind, runId: string, publisher: Publisher, now: number): Submission {

@@ -24,15 +24,14 @@ import { markOf } from './settings.js'
 export interface KindDeps {
   readonly store: Store
   readonly clock: Clock
-  /** A request to this server that is larger is refused; default 16 MiB. */
-  readonly bodyLimitBytes?: number | undefined
+  /** A request to this server that is larger is refused. */
+  readonly bodyLimitBytes: number
   readonly flights: Flights
   readonly lists: RecentLists
   /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
 
-const DEFAULT_BODY_LIMIT_BYTES = 16 * 2 ** 20
 const NO_BODY = new Uint8Array()
 const NOTHING: Settled = { offers: [] }
 
@@ -139,7 +138,7 @@ export class RunMessages implements MessageKind {
       await this.#done(message)
       return NOTHING
     }
-    const { bodyLimitBytes: largestStepBytes = DEFAULT_BODY_LIMIT_BYTES } = this.#deps
+    const { bodyLimitBytes: largestStepBytes } = this.#deps
     const effect = effectOf(verdict, { message, outcome, delivery, beginning, largestStepBytes, now })
     const args = {
       runSeq: runSeqOf(message),

@@ -64,7 +64,7 @@ function invoked(stepId: number): InvokedRun {
 
 function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) {
   const first = element(0, 'payload', { meta: JSON.stringify({ delivery: DELIVERY }) })
-  const none = { pending: [], attempts: [], pastAttempts: [], waits: [], invoked: [], flowPlaces: [], cancels: [] }
+  const none = { pending: [], attempts: [], pastAttempts: [], waits: [], invoked: [], flowPlaces: [], cancels: [], upcomingCancels: [] }
   const page = { runs: [RUN], more: false, elements: [first, ...elements], ...none, ...more }
   const began = performance.now()
   const [log] = runLogs(page, { trimTo: 100, now: NOW, inFlightSince: () => undefined, holdOf: () => undefined })

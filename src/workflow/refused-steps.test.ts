@@ -1,3 +1,4 @@
+import type { WorkflowContext } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { useWorkflows } from './testing/suite.js'
 
@@ -24,5 +25,57 @@ describe('a step that cannot be accepted', () => {
     const run = await suite.service.ended(workflowRunId)
     expect(run.workflowState).toBe('RUN_FAILED')
     expect(JSON.stringify(run.steps.at(-1))).toMatch(problem)
+  })
+})
+
+describe('a step that is too large', () => {
+  const suite = useWorkflows({ queueBodyLimitBytes: 200_000 })
+  const { host } = suite
+
+  const large = 'x'.repeat(300_000)
+  let made = 0
+  const makeLarge = () => {
+    made++
+    return large
+  }
+  const routes: Readonly<Record<string, (context: WorkflowContext) => Promise<unknown>>> = {
+    '/run': (context) => context.run('pay', makeLarge),
+    '/parallel': (context) => Promise.all([context.run('pay', makeLarge), context.run('other', () => 1)]),
+    '/call': (context) => context.call('pay', { url: 'http://127.0.0.1:9/', method: 'POST', body: large }),
+  }
+
+  it.each(Object.entries(routes))('fails the run at once and says how large it is: %s', async (path, route) => {
+    made = 0
+    const app = await host({ [path]: { route } })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}${path}`,
+      retries: 3,
+      retryDelay: '0',
+    })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    const failed = JSON.stringify(run.steps.at(-1))
+    expect(failed).toMatch(/request body of 30\d{4} bytes is larger than the limit of 200000 bytes/)
+    expect(failed).toContain('keep what is large elsewhere')
+    expect(made).toBe(path === '/call' ? 0 : 1)
+  })
+
+  it('is told from a trigger that is too large, and from one of a client that says nothing of its size', async () => {
+    const { service } = suite
+    await expect(service.client.trigger({ url: 'http://127.0.0.1:9/', body: large })).rejects.toMatchObject({
+      status: 413,
+      message: expect.stringContaining('larger than the limit of 200000 bytes'),
+    })
+    const step = { 'upstash-workflow-runid': 'wfr_1', 'upstash-workflow-init': 'false' }
+    const send = async (path: string, headers: object, body: string | ReadableStream) => {
+      const init = { method: 'POST', headers: { ...service.auth, ...headers }, body, duplex: 'half' }
+      return (await fetch(service.url + path, init as RequestInit)).status
+    }
+    const items = JSON.stringify([{ destination: 'http://127.0.0.1:9/', headers: step, body: large }])
+    expect(await send('/v2/publish/http://127.0.0.1:9/', step, large)).toBe(412)
+    expect(await send('/v2/publish/http://127.0.0.1:9/', {}, large)).toBe(413)
+    expect(await send('/v2/batch', {}, items)).toBe(412)
+    expect(await send('/v2/batch', {}, new Blob([items]).stream())).toBe(413)
+    expect(await send('/v2/batch', {}, items.replace('destination', 'goal'))).toBe(413)
   })
 })

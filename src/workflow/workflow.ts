@@ -31,8 +31,8 @@ export interface WorkflowDeps {
   readonly retentionMs: number
   /** Of ended runs with their logs and dead letters the newest are kept, up to this much. */
   readonly retentionBytes: number
-  /** A request to the service that is larger is refused. Default 16 MiB. */
-  readonly queueBodyLimitBytes?: number
+  /** A request to the service that is larger is refused. */
+  readonly queueBodyLimitBytes: number
   /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }

@@ -55,7 +55,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
     service: 'queue',
     host: '127.0.0.1',
     port: 0,
-    bodyLimitBytes: 16 * 2 ** 20,
+    bodyLimitBytes: ROOMY.queueBodyLimitBytes,
     authenticator,
     version: '0',
     publicUrl: 'http://localhost',

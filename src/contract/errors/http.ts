@@ -42,11 +42,12 @@ export const httpErrors = {
     retry: 'never',
     text: ({ method, path, allowed }) => `${path} does not take ${method}. Use ${allowed.join(' or ')}.`,
   }),
-  body_too_large: define<{ limitBytes: number }>({
+  body_too_large: define<{ limitBytes: number; bytes?: number }>({
     status: 413,
     blame: 'caller',
     retry: 'never',
-    text: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes. Send less.`,
+    text: ({ limitBytes, bytes }) =>
+      `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,

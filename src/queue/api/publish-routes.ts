@@ -1,7 +1,7 @@
-import { isObject } from '../../base/index.js'
+import { isObject, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
-import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
+import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
 import { isTelemetry } from '../headers.js'
 import { itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
@@ -93,17 +93,39 @@ async function publishOne({ publishing }: ApiDeps, call: SingleCall, rest: strin
 
 const isGroup = (answer: BatchReply | GroupReply): answer is GroupReply => Array.isArray(answer)
 
+/** The beginning of a batch as clients write it, up to the headers of its first item. */
+const FIRST_HEADERS =
+  /^\s*\[\s*\{\s*"destination"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"headers"\s*:\s*(\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
+
+/** Whose it is decides also what is said of a body that is too large: the headers of the first item show it. */
+function refuseTooLargeBatch({ publishing }: ApiDeps, { head, error }: TooLarge): HomeportError {
+  const headers = tryParseJson(FIRST_HEADERS.exec(head.toString())?.[1] ?? '')
+  return publishing.refusal(readableItems([{ headers }]), error)
+}
+
+function refuseTooLarge({ publishing }: ApiDeps, { headers, error }: TooLarge): HomeportError {
+  return publishing.refusal(readableItems([{ headers }]), error)
+}
+
 /** Publishing, alone and in batches. */
 export function publishRoutes(deps: ApiDeps): Route[] {
   return [
-    route(publishMessage, (call) => publishOne(deps, call, call.params.destination)),
+    {
+      ...route(publishMessage, (call) => publishOne(deps, call, call.params.destination)),
+      refuseTooLarge: (request) => refuseTooLarge(deps, request),
+    },
     route(enqueueMessage, (call) => publishOne(deps, call, call.params.destination, call.params.queueName)),
-    route(publishBatch, async (call) => {
-      const answers = await deps.publishing.publish({ caller: call.caller, ip: call.ip }, readBatch(deps, call.body))
-      return answers.map((answer) => {
-        if (answer instanceof HomeportError) return { error: answer.message }
-        return isGroup(answer) ? [...answer] : answer
-      })
-    }),
+    {
+      ...route(publishBatch, (call) => publishMany(deps, call)),
+      refuseTooLarge: (request) => refuseTooLargeBatch(deps, request),
+    },
   ]
+}
+
+async function publishMany(deps: ApiDeps, { caller, ip, body }: Pick<Call, 'caller' | 'ip' | 'body'>) {
+  const answers = await deps.publishing.publish({ caller, ip }, readBatch(deps, body))
+  return answers.map((answer) => {
+    if (answer instanceof HomeportError) return { error: answer.message }
+    return isGroup(answer) ? [...answer] : answer
+  })
 }

@@ -13,12 +13,12 @@ import type { SigningKeyring } from '../api/deps.js'
 import { createQueue, type QueueDeps } from '../queue.js'
 import type { Queue } from '../types.js'
 
-const BODY_LIMIT_BYTES = 16 * 2 ** 20
-
 /** How a test wants its queue. */
 export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
   readonly store: Store
   readonly accountId?: string
+  /** Larger requests are refused. */
+  readonly queueBodyLimitBytes?: number
   /** Registers what other rooms would, and answers their routes. */
   readonly extend?: (queue: Queue) => readonly Route[]
 }
@@ -63,7 +63,12 @@ function authenticator(token: string, accountId: string): Authenticator {
 }
 
 /** Limits of the queue and of what is built on it that no test meets unless it sets narrower ones. */
-export const ROOMY = { deliveryTimeoutMs: 900_000, retentionMs: 7 * 86_400_000, retentionBytes: 4 * 2 ** 30 } as const
+export const ROOMY = {
+  deliveryTimeoutMs: 900_000,
+  retentionMs: 7 * 86_400_000,
+  retentionBytes: 4 * 2 ** 30,
+  queueBodyLimitBytes: 16 * 2 ** 20,
+} as const
 
 /** Starts a queue with its listener on a free port of 127.0.0.1. */
 export async function startQueue(options: QueueUnderTestOptions): Promise<QueueUnderTest> {
@@ -86,7 +91,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     service: 'queue',
     host: '127.0.0.1',
     port: 0,
-    bodyLimitBytes: BODY_LIMIT_BYTES,
+    bodyLimitBytes: options.queueBodyLimitBytes ?? ROOMY.queueBodyLimitBytes,
     routes: [...queue.routes(), ...more],
     authenticator: authenticator(token, accountId),
     version: '0.0.0',

@@ -55,7 +55,7 @@ export interface WorkflowsUnderTestOptions extends QueueUnderTestOptions {
 
 /** Starts the queue with workflows on it. */
 export async function startWorkflows(options: WorkflowsUnderTestOptions): Promise<WorkflowsUnderTest> {
-  const { store, inlineLimitBytes } = options
+  const { store, inlineLimitBytes, queueBodyLimitBytes = ROOMY.queueBodyLimitBytes } = options
   const service = await startQueue({
     ...options,
     extend: (queue) =>
@@ -65,6 +65,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         clock: options.clock ?? systemClock,
         logger: silentLogger,
         ...ROOMY,
+        queueBodyLimitBytes,
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),
         publicUrl: 'http://127.0.0.1',
         ...(inlineLimitBytes !== undefined && { inlineLimitBytes }),

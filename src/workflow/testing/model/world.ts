@@ -1,6 +1,7 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
+import { ROOMY } from '../../../queue/testing/harness.js'
 import { JumpingClock } from '../../../queue/testing/jumping-clock.js'
 import { type EngineParts, type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
 import type { Store } from '../../../store/index.js'
@@ -127,11 +128,12 @@ export class World {
 
   #newEngine(): SimulatedEngine {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
+    const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const flights = new Flights(LIMITS.timeoutMs)
     return new SimulatedEngine({
       ...{ store, clock, accountId: this.#accountId },
-      kinds: [new RunMessages({ store, clock, lists, flights, inlineLimitBytes })],
+      kinds: [new RunMessages({ store, clock, lists, flights, inlineLimitBytes, bodyLimitBytes })],
       takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
