@@ -17,7 +17,7 @@ export function inspectKeys(
   bytes: number,
 ): HomeportError | undefined {
   if (bytes <= MAX_KEY_BYTES) return undefined
-  const actualBytes = Math.max(0, ...keysOf(command.name, args).map((key) => Buffer.byteLength(key)))
+  const actualBytes = largest(keysOf(command.name, args), lengthOf)
   if (actualBytes <= MAX_KEY_BYTES) return undefined
   return new HomeportError('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
 }
@@ -43,7 +43,7 @@ export function growthOf(command: ServedCommand, args: readonly Argument[], byte
 
 /** A command that replaces an entry makes it as large as its largest argument. */
 function replacement(key: Argument, args: readonly Argument[]): readonly Growth[] {
-  const bytes = Math.max(0, ...args.slice(2).map((arg) => Buffer.byteLength(arg)))
+  const bytes = largest(args.slice(2), lengthOf)
   return bytes > UNSEEN_BYTES ? [{ key: bufferOf(key), bytes, how: 'makes' }] : []
 }
 
@@ -52,7 +52,7 @@ function reach(args: readonly Argument[]): number {
   const name = args[0]?.toString().toUpperCase()
   if (name === 'SETRANGE') return wholeNumber(args[2]) + Buffer.byteLength(args[3] ?? '')
   if (name === 'SETBIT') return wholeNumber(args[2]) / 8
-  return Math.max(0, ...args.slice(2).map((arg, index) => bitfieldReach(args[index + 1], arg)))
+  return largest(args.slice(2), (arg, index) => bitfieldReach(args[index + 1], arg))
 }
 
 /** `u8 #3`: the type stands before the offset; with `#` the offset counts in its width. */
@@ -67,6 +67,15 @@ function wholeNumber(arg: Argument | undefined): number {
   const number = Number(arg?.toString())
   return Number.isSafeInteger(number) && number > 0 ? number : 0
 }
+
+/**
+ * The largest of what is measured, 0 of nothing. A command may have more arguments than a call of `Math.max` can take.
+ */
+function largest(args: readonly Argument[], measure: (arg: Argument, index: number) => number): number {
+  return args.reduce((most, arg, index) => Math.max(most, measure(arg, index)), 0)
+}
+
+const lengthOf = (arg: Argument): number => Buffer.byteLength(arg)
 
 function bufferOf(arg: Argument): Buffer {
   return typeof arg === 'string' ? Buffer.from(arg) : arg

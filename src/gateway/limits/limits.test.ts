@@ -36,6 +36,23 @@ describe('the longest key', () => {
   })
 })
 
+describe('a command with hundreds of thousands of arguments', () => {
+  const names = Array.from({ length: 200_000 }, (_, index) => `k${index}`)
+  const framed = (command: readonly string[]): string =>
+    `*${command.length}\r\n${command.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`
+
+  it('is served on TCP and on REST like any other', async () => {
+    const rig = await limited({ maxEntryBytes: 100_000_000 })
+    const client = await login(rig)
+    await client.send(framed(['EXISTS', ...names])).expect(':0\r\n')
+    await client.send(framed(['SREM', 'set', ...names])).expect(':0\r\n')
+    await client.send(framed(['BITFIELD', 'bits', ...names])).expect('-ERR syntax error\r\n')
+    expect(await post(rig, '/', ['EXISTS', ...names])).toEqual({ status: 200, body: { result: 0 } })
+    expect(await post(rig, '/', ['SREM', 'set', ...names])).toEqual({ status: 200, body: { result: 0 } })
+    expect((await post(rig, '/pipeline', [['DEL', ...names]])).body).toEqual([{ result: 0 }])
+  })
+})
+
 describe('the longest reply', () => {
   const error = (actual: number): string =>
     `ERR max request size exceeded. Limit: 100000 bytes, Actual: ${actual} bytes`
