@@ -8,6 +8,7 @@
  * - `replaceFile` puts a file in the place of another so that a crash leaves one of the two, whole.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
+ * - `neverCollected` keeps objects from the collector of garbage that it cannot be trusted with.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
  * - `parseDuration` and `formatDuration` read and write times as people do, `otherUnitOf` tells a time in seconds from one
  *   in milliseconds, `ipMatcher` reads networks, and `nearest` guesses which word a misspelt one was meant to be.
@@ -30,6 +31,7 @@ export { otherUnitOf } from './instant.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
+export { neverCollected } from './never-collected.js'
 export { othersFirst } from './others-first.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { codeOf } from '../base/index.js'
+import { codeOf, neverCollected } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 /**
@@ -75,7 +75,7 @@ function create(directory: string): void {
 
 function openLock(directory: string): Database.Database {
   try {
-    return new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS })
+    return neverCollected(new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS }))
   } catch (error) {
     throw unusable(directory, error)
   }
@@ -90,9 +90,9 @@ function release(lock: Database.Database, directory: string): void {
 function isLocked(directory: string): boolean {
   const path = join(directory, LOCK_FILE)
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
-  const lock = new Database(path, { readonly: true, timeout: 0 })
+  const lock = neverCollected(new Database(path, { readonly: true, timeout: 0 }))
   try {
-    lock.prepare('SELECT count(*) FROM sqlite_schema').get()
+    lock.exec('SELECT count(*) FROM sqlite_schema')
     return false
   } catch (error) {
     if (isBusy(error)) return true

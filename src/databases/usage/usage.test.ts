@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import SqliteFile from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { neverCollected } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import { type DatabaseStats, DatabaseStatsSchema, STATS_PERIODS } from '../../contract/databases-stats.js'
@@ -368,10 +369,10 @@ describe('the series of a database', () => {
     const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {
-      const file = new SqliteFile(join(at.dataDir, 'homeport.sqlite'), { readonly: true })
+      const file = neverCollected(new SqliteFile(join(at.dataDir, 'homeport.sqlite'), { readonly: true }))
       const counts =
         'SELECT tier_ms, count(*) FROM usage_buckets WHERE database_id = ? GROUP BY tier_ms ORDER BY tier_ms'
-      const found = file.prepare(counts).raw().all(record.database_id) as [number, number][]
+      const found = neverCollected(file.prepare(counts)).raw().all(record.database_id) as [number, number][]
       file.close()
       return found
     }

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
+import { neverCollected } from '../../base/index.js'
 import { type CheckpointLink, setDone } from './paced-checkpoints.js'
 
 /**
@@ -13,8 +14,9 @@ const MOST_PASSES = 3
 const port = parentPort
 if (!port) throw new Error('the checkpoint thread must be started by the store')
 const { path, link } = workerData as { readonly path: string; readonly link: CheckpointLink }
-const db = new Database(path, { fileMustExist: true })
-db.pragma('synchronous = FULL')
+const db = neverCollected(new Database(path, { fileMustExist: true }))
+db.exec('PRAGMA synchronous = FULL')
+const pass = neverCollected(db.prepare('PRAGMA wal_checkpoint(PASSIVE)'))
 
 /** How far the file is behind the log, in pages. */
 interface Progress {
@@ -25,7 +27,7 @@ interface Progress {
 /** `undefined` when it cannot: on a full disk, say, which the writer meets as well, and tells. */
 function checkpoint(): Progress | undefined {
   try {
-    const [progress] = db.pragma('wal_checkpoint(PASSIVE)') as Progress[]
+    const [progress] = pass.all() as Progress[]
     return progress
   } catch {
     return undefined

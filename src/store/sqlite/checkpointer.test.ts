@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
+import { neverCollected } from '../../base/index.js'
 import { Checkpointer, type CheckpointingWriter } from './checkpointer.js'
 import { logLength } from './log-length.js'
 
@@ -12,10 +13,10 @@ const PAGE_BYTES = 4_096
 /** A database whose writer never checkpoints the log, and what writes so many pages into it. */
 function database() {
   const path = join(tempDir(), 'a.sqlite')
-  const db = new Database(path)
-  for (const pragma of ['journal_mode = WAL', 'wal_autocheckpoint = 0']) db.pragma(pragma)
+  const db = neverCollected(new Database(path))
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0')
   db.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)')
-  const insert = db.prepare('INSERT INTO notes (text) VALUES (?)')
+  const insert = neverCollected(db.prepare('INSERT INTO notes (text) VALUES (?)'))
   const write = (pages: number) => void insert.run('x'.repeat(pages * PAGE_BYTES))
   onTestFinished(() => void db.close())
   return { path, db, write }
@@ -34,7 +35,7 @@ it('tells how long a log is in its present life, also when the file remembers a 
   write(100)
   const first = logLength(path)
   expect(first?.frames).toBe((statSync(`${path}-wal`).size - 32) / (24 + PAGE_BYTES))
-  db.pragma('wal_checkpoint(RESTART)')
+  db.exec('PRAGMA wal_checkpoint(RESTART)')
   write(10)
   const second = logLength(path)
   expect(second?.life).not.toBe(first?.life)

@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3'
+import { neverCollected } from '../../base/index.js'
 import { sqliteDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, type Migration, pendingMigrations } from '../migrations/index.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
@@ -24,15 +25,14 @@ export class SqliteEngine {
 
   /** @param path of the database file; @param access a `read` connection cannot change anything. */
   constructor(path: string, access: 'read' | 'write') {
+    neverCollected(this)
     this.#db = new Database(path, { readonly: access === 'read', timeout: BUSY_TIMEOUT_MS })
-    this.#db.pragma('temp_store = MEMORY')
-    this.#db.pragma(`cache_size = -${CACHE_KIB}`)
+    this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
-    this.#db.pragma('journal_mode = WAL')
+    this.#db.exec('PRAGMA journal_mode = WAL')
     // FULL makes every commit wait for the disk: an answer sent after it survives a power cut.
-    this.#db.pragma('synchronous = FULL')
-    this.#db.pragma('foreign_keys = ON')
-    this.#db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    this.#db.exec('PRAGMA synchronous = FULL')
+    this.#db.exec(`PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   }
 
   /** Brings the schema up to date, each step in a transaction of its own. */
@@ -161,7 +161,7 @@ export class SqliteEngine {
 
   /** Copies the write-ahead log into the file, as far as nobody who reads needs it; between two transactions. */
   checkpoint(): void {
-    this.#db.pragma('wal_checkpoint(PASSIVE)')
+    this.#prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
   }
 
   /** Closes the file; the last connection to it copies the write-ahead log into it. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
+import { neverCollected } from '../../base/index.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
 import { ledgerStatement, type Migration } from '../migrations/index.js'
 import type { StorePlace } from './index.js'
@@ -23,7 +24,7 @@ export interface RawStore {
 
 const onSqlite = (dataDir: string): RawStore => {
   const on = async <T>(work: (db: Database.Database) => T): Promise<T> => {
-    const db = new Database(join(dataDir, 'homeport.sqlite'))
+    const db = neverCollected(new Database(join(dataDir, 'homeport.sqlite')))
     try {
       return work(db)
     } finally {
@@ -37,8 +38,8 @@ const onSqlite = (dataDir: string): RawStore => {
   return {
     // One transaction, as on PostgreSQL: a wait for the disk after every statement would take seconds.
     execute: (statements) => on((db) => void db.transaction(() => db.exec(statements))()),
-    schema: () => on((db) => db.prepare(schema).pluck().all() as string[]),
-    columns: () => on((db) => db.prepare(columns).all() as Column[]),
+    schema: () => on((db) => neverCollected(db.prepare(schema)).pluck().all() as string[]),
+    columns: () => on((db) => neverCollected(db.prepare(columns)).all() as Column[]),
   }
 }
 
