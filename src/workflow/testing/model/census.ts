@@ -117,6 +117,62 @@ const readWaiting = read('model.waiting', function* (args: { accountId: string }
 export const waitingMessages = (store: Store, accountId: string): Promise<Waiting> =>
   store.run(readWaiting, { accountId })
 
+/** What goes on of plain messages and their queues. */
+export interface QueueState {
+  readonly queues: readonly { readonly name: string; readonly parallelism: number; readonly paused: number }[]
+  readonly turns: readonly { readonly message_seq: number; readonly queue: string }[]
+  readonly messages: readonly {
+    readonly seq: number
+    readonly kind: string
+    readonly state: MessageState
+    readonly queue: string | null
+    readonly slot_seq: number | null
+  }[]
+}
+
+type OfAccount = { accountId: string }
+const queuesOf = query<OfAccount, QueueState['queues'][number]>(({ db, p }) =>
+  db.selectFrom('queues').select(['name', 'parallelism', 'paused']).where('account_id', '=', p.accountId),
+)
+const turnsOf = query<OfAccount, QueueState['turns'][number]>(({ db, p }) =>
+  db.selectFrom('queue_turns').select(['message_seq', 'queue']).where('account_id', '=', p.accountId),
+)
+const openMessages = query<OfAccount, QueueState['messages'][number]>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'kind', 'state', 'queue', 'slot_seq'])
+    .where('account_id', '=', p.accountId)
+    .where('finished_at', 'is', null),
+)
+
+/** The queues of an account, their turns, and all messages that have not ended. */
+export const readQueues = read('model.queues', function* (args: OfAccount): Transaction<QueueState> {
+  const queues = yield* all(queuesOf, args)
+  return { queues, turns: yield* all(turnsOf, args), messages: yield* all(openMessages, args) }
+})
+
+interface ChunkState {
+  readonly action_seq: number
+  readonly seqs: Uint8Array | null
+  readonly outcomes: Uint8Array | null
+}
+
+const actionsOf = query<OfAccount, operations.bulk.BulkActionRow>(({ db, p }) =>
+  db.selectFrom('bulk_actions').selectAll().where('account_id', '=', p.accountId),
+)
+const everyChunk = query<object, ChunkState>(({ db }) =>
+  db.selectFrom('bulk_chunks').select(['action_seq', 'seqs', 'outcomes']),
+)
+
+/** The bulk actions of an account with their chunks. */
+export const readActions = read('model.actions', function* (args: OfAccount): Transaction<
+  { action: operations.bulk.BulkActionRow; chunks: ChunkState[] }[]
+> {
+  const chunks = yield* all(everyChunk, {})
+  const actions = yield* all(actionsOf, args)
+  return actions.map((action) => ({ action, chunks: chunks.filter(({ action_seq }) => action_seq === action.seq) }))
+})
+
 const LIMIT = 50
 /** Deletes what ended before a time, as the three retentions do. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {

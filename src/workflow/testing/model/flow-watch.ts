@@ -39,6 +39,8 @@ export class FlowWatch {
   readonly paused = new Set<string>()
   #periodStart = Number.NEGATIVE_INFINITY
   #begun = 0
+  /** A period from before the clock was set back to before it: it may go on later, or another one begin at the same time. */
+  #unsure = Number.NaN
 
   constructor(deps: FlowWatchDeps) {
     this.#deps = deps
@@ -62,6 +64,7 @@ export class FlowWatch {
   #count(): void {
     const { engine, accountId, now } = this.#deps
     const { periodStart } = engine().flow.use(accountId, 'slow', now())
+    if (periodStart === this.#unsure) return
     const isTooSoon = periodStart > this.#periodStart && periodStart < this.#periodStart + PERIOD_MS
     if (isTooSoon) throw new Error(`a period of the rate began ${periodStart - this.#periodStart} ms after another`)
     this.#begun = periodStart === this.#periodStart ? this.#begun + 1 : 1
@@ -69,7 +72,12 @@ export class FlowWatch {
     if (this.#begun > RATE) throw new Error(`${this.#begun} requests began in one period of the rate ${RATE}`)
   }
 
-  /** Use is not durable: a new life of the engine begins a period of its own, and so does one whose clock was set back. */
+  /** The clock was set to another time. */
+  clockWasSet(): void {
+    if (this.#deps.now() < this.#periodStart) this.#unsure = this.#periodStart
+  }
+
+  /** Use is not durable: a new life of the engine begins a period of its own. */
   forgetPeriod(): void {
     this.#periodStart = Number.NEGATIVE_INFINITY
   }
@@ -89,6 +97,7 @@ export class FlowWatch {
   #checkPeriod(): void {
     const { engine, accountId, now } = this.#deps
     const { open, begun, periodStart } = engine().flow.use(accountId, 'slow', now())
+    if (periodStart === this.#unsure) return
     const made = periodStart === this.#periodStart ? this.#begun : 0
     const aboutTo = open - this.#open('slow')
     const isReal = begun >= made && begun <= made + aboutTo

@@ -276,9 +276,8 @@ export class World {
   }
 
   #jump(): void {
-    const byMs = (this.#random.below(5) - 2) * 90_000
-    this.#clock.jump(byMs)
-    if (byMs < 0) this.#flow.forgetPeriod()
+    this.#clock.jump((this.#random.below(5) - 2) * 90_000)
+    this.#flow.clockWasSet()
   }
 
   async #retain(): Promise<void> {

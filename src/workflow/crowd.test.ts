@@ -1,0 +1,22 @@
+import { it } from 'vitest'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { Crowd } from './testing/crowd/crowd.js'
+import { CENSUS_MODULE } from './testing/model/census.js'
+
+describeOnEveryStore(
+  'a crowd over the same runs, messages and actions',
+  (openStore) => {
+    it('loses nothing, does nothing twice and counts right, whatever meets in the store', async () => {
+      const store = await openStore()
+      for (let seed = 1; seed <= 2; seed++) {
+        const crowd = new Crowd(store, seed)
+        await crowd.play(25, 10).catch((cause: Error) => {
+          throw new Error(`seed ${seed}: ${cause.message}`, { cause })
+        })
+        await crowd.finish()
+      }
+      // Hundreds of transactions on a machine that may be busy.
+    }, 120_000)
+  },
+  [CENSUS_MODULE],
+)

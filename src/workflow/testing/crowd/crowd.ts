@@ -1,0 +1,190 @@
+import { newId } from '../../../base/index.js'
+import { ManualClock } from '../../../base/testing/manual-clock.js'
+import type { AttemptOutcome, Publisher } from '../../../queue/index.js'
+import { type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import type { Store } from '../../../store/index.js'
+import type { PendingRow } from '../../../store/operations/messages.js'
+import { Flights } from '../../flights.js'
+import { RunIntake } from '../../intake.js'
+import { RunMessages } from '../../kind.js'
+import { RecentLists } from '../../recent-lists.js'
+import { waitingMessages } from '../model/census.js'
+import { answer, type EndpointDeps } from '../model/endpoint.js'
+import { Knowledge } from '../model/knowledge.js'
+import { type Random, seeded } from '../model/random.js'
+import { publisherOf, withoutPatience } from '../model/stage.js'
+import { CrowdBulk } from './bulk.js'
+import { CrowdMessages } from './messages.js'
+import { CrowdRuns } from './runs.js'
+
+const LIMITS = { timeoutMs: 900_000 }
+const MOST_ROUNDS = 2_000
+
+/**
+ * Many callers and deliveries at once, over the same few runs, messages, queues and actions: their transactions meet in
+ * the store as chance has it. What each was told is kept, and when all of a round have been answered, the store must
+ * hold exactly that: nothing lost, nothing done twice, every count as one comes to by counting again.
+ */
+export class Crowd {
+  readonly #random: Random
+  readonly #clock = new ManualClock()
+  readonly #store: Store
+  readonly #accountId: string
+  readonly #known = new Knowledge()
+  readonly #lists = new RecentLists()
+  readonly #engine: SimulatedEngine
+  readonly #endpoint: EndpointDeps
+  readonly #messages: CrowdMessages
+  readonly #runs: CrowdRuns
+  readonly #bulk: CrowdBulk
+  #isRough = true
+
+  constructor(realStore: Store, seed: number) {
+    const publisher = publisherOf(newId('acc_', this.#clock.now()))
+    this.#store = withoutPatience(realStore)
+    this.#random = seeded(seed)
+    this.#accountId = publisher.caller.accountId
+    this.#engine = this.#newEngine()
+    this.#endpoint = this.#newEndpoint(publisher)
+    const shared = {
+      ...{ store: this.#store, random: this.#random, accountId: this.#accountId, known: this.#known },
+      ...{ endpoint: this.#endpoint, now: () => this.#clock.now() },
+      offer: (rows: readonly PendingRow[]): void => this.#engine.offer(rows),
+      drop: (which: Parameters<SimulatedEngine['drop']>[0]): void => void this.#engine.drop(which),
+      forget: (runSeq: number) => this.#lists.forget(runSeq),
+    }
+    this.#messages = new CrowdMessages(shared)
+    this.#runs = new CrowdRuns(shared)
+    this.#bulk = new CrowdBulk({ ...shared, canceled: (seqs) => this.#runs.canceled(seqs) })
+  }
+
+  /** Lets so many things happen at once, in so many rounds. */
+  async play(rounds: number, atOnce: number): Promise<void> {
+    for (let round = 0; round < rounds; round++) {
+      await this.#engine.pump()
+      await Promise.all(Array.from({ length: atOnce }, () => this.#something()))
+      await this.#check()
+      if (this.#random.chance(0.3)) this.#clock.advance(20_000)
+    }
+  }
+
+  /** Lets everything come to its end, and checks what it came to. */
+  async finish(): Promise<void> {
+    this.#isRough = false
+    await this.#bulk.finish()
+    await this.#messages.resumeAll()
+    for (let round = 0; !(await this.#isAtRest()); round++) {
+      if (round > MOST_ROUNDS) throw new Error('the crowd does not come to rest')
+      await this.#messages.fire()
+      if (await this.#deliverAll()) continue
+      const wakeAt = Math.min(this.#engine.wakeAt, this.#messages.nextFireAt)
+      if (Number.isFinite(wakeAt)) this.#clock.advance(Math.max(0, wakeAt - this.#clock.now()))
+    }
+    await this.#check()
+    await this.#runs.checkEnds()
+  }
+
+  #newEngine(): SimulatedEngine {
+    const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
+    const kinds = [new RunMessages({ store, clock, lists, flights: new Flights(LIMITS.timeoutMs) })]
+    const taken = (): void => undefined
+    const ofAccount = { store, clock, accountId: this.#accountId, kinds }
+    return new SimulatedEngine({ ...ofAccount, takesLoadIn: () => this.#random.chance(0.6), taken, parts: REAL_PARTS })
+  }
+
+  #newEndpoint(publisher: Publisher): EndpointDeps {
+    const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
+    const queue = { offer: (rows: readonly PendingRow[]) => this.#engine.offer(rows), refuseForbidden: () => undefined }
+    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
+    const witness = this.#witness()
+    return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, witness }
+  }
+
+  #witness(): EndpointDeps['witness'] {
+    const known = this.#known
+    return {
+      accepted: (runId, messageId) => void known.run(runId).accepted.add(messageId),
+      asleep: () => undefined,
+      waiting: (runId, wait) => known.waiting(runId, wait),
+      delivered: (runId, messageId, list) => known.delivered(runId, { messageId, list }),
+      finished: (runId, runSeq, results) => {
+        this.#lists.forget(runSeq)
+        known.moveTo(runId, 'RUN_SUCCESS')
+        known.run(runId).results = results
+      },
+      canceledItself: (runId) => this.#runs.cancelOne(runId),
+      failed: (runId, payload) => {
+        known.run(runId).reported = payload
+      },
+      unknown: async (runId) => this.#runs.missing(runId),
+    }
+  }
+
+  #something(): Promise<void> {
+    const dice = this.#random.below(100)
+    if (dice < 45) return this.#deliver().then(() => undefined)
+    if (dice < 65) return this.#runs.something()
+    if (dice < 80) return this.#bulk.something()
+    return this.#messages.something()
+  }
+
+  async #deliverAll(): Promise<boolean> {
+    await this.#engine.pump()
+    const sent = await Promise.all(Array.from({ length: 6 }, () => this.#deliver()))
+    return sent.some(Boolean)
+  }
+
+  /** One delivery from its sending to its settling, unless it is dropped on the way. */
+  async #deliver(): Promise<boolean> {
+    const flight = await this.#engine.send()
+    if (!flight) return false
+    this.#messages.sent(flight.message)
+    this.#runs.sent(flight.message)
+    const fails = this.#isRough && this.#random.chance(0.2)
+    if (!fails) await this.#answer(flight)
+    if (flight.entry.state === 'dropped') return true
+    this.#engine.over(flight)
+    await this.#settle(flight, fails ? 503 : 200)
+    return true
+  }
+
+  /** A proxy on the way may bring a request twice, at the same time. */
+  async #answer({ message, outbound }: Flight): Promise<void> {
+    const times = this.#isRough && this.#random.chance(0.1) ? 2 : 1
+    await Promise.all(Array.from({ length: times }, () => answer(this.#endpoint, message, outbound)))
+  }
+
+  async #settle(flight: Flight, status: number): Promise<void> {
+    const { offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
+    const runId = flight.outbound.headers['Upstash-Workflow-Runid']?.[0] ?? ''
+    if (dropGroups.length > 0) this.#known.moveTo(runId, 'RUN_FAILED')
+    this.#engine.drop({ groupKeys: dropGroups })
+    this.#engine.offer(offers)
+  }
+
+  #outcome(status: number): AttemptOutcome {
+    const at = this.#clock.now()
+    const headers = { 'Upstash-Workflow-Sdk-Version': ['1'] }
+    return {
+      kind: 'answered',
+      startedAt: at,
+      finishedAt: at,
+      response: { status, headers, body: new Uint8Array(), truncated: false },
+    }
+  }
+
+  async #check(): Promise<void> {
+    await this.#messages.check()
+    await this.#runs.check()
+    await this.#bulk.check()
+  }
+
+  async #isAtRest(): Promise<boolean> {
+    for (let looks = 0; looks < 2; looks++) await this.#engine.pump()
+    if (!this.#engine.isEmpty || this.#messages.nextFireAt < Number.POSITIVE_INFINITY) return false
+    const { messages, dueAt } = await waitingMessages(this.#store, this.#accountId)
+    const isLost = dueAt <= this.#clock.now() && this.#engine.wakeAt > this.#clock.now()
+    if (isLost) throw new Error(`${messages} messages wait in the store, and the engine does not know of them`)
+    return messages === 0
+  }
+}

@@ -1,0 +1,177 @@
+import { newId } from '../../../base/index.js'
+import type { PendingMessage } from '../../../queue/index.js'
+import { operations } from '../../../store/index.js'
+import type { RunRow } from '../../../store/operations/runs.js'
+import { revivalOf } from '../../revival.js'
+import { runsOf } from '../model/census.js'
+import { checkRun } from '../model/checks.js'
+import { someFlow } from '../model/flow-watch.js'
+import { triggerItem } from '../model/items.js'
+import { randomProgram } from '../model/program.js'
+import type { CrowdDeps } from './deps.js'
+
+/** What a crowd does to runs, each of it perhaps by two at once, and what must have come of it. */
+export class CrowdRuns {
+  readonly #deps: CrowdDeps
+  /** By `runs.seq`, as far as it was seen. */
+  readonly #ids = new Map<number, string>()
+  /** Waits that an event has ended. */
+  readonly #released = new Set<string>()
+  /** Dead letters that were taken up again. */
+  readonly #revived = new Set<number>()
+  /** Runs that the server said it does not know. */
+  readonly #missing = new Set<string>()
+
+  constructor(deps: CrowdDeps) {
+    this.#deps = deps
+  }
+
+  something(): Promise<void> {
+    const dice = this.#deps.random.below(20)
+    if (dice < 8) return this.#trigger()
+    if (dice < 11) return this.#cancel()
+    if (dice < 15) return this.#notify()
+    if (dice < 18) return this.#revive()
+    return this.#sweep()
+  }
+
+  /** A message is about to be sent. */
+  sent({ messageId, groupKey = 0 }: PendingMessage): void {
+    if (this.#deps.known.canceled.has(groupKey)) throw new Error(`${messageId} was sent after its run was canceled`)
+  }
+
+  missing(runId: string): void {
+    this.#missing.add(runId)
+  }
+
+  /** These runs were canceled, by one who was told so. */
+  canceled(seqs: readonly number[]): void {
+    for (const seq of seqs) {
+      this.#deps.forget(seq)
+      if (this.#deps.known.canceled.has(seq)) throw new Error(`run ${seq} was canceled twice`)
+      this.#deps.known.canceled.add(seq)
+    }
+    this.#deps.drop({ groupKeys: seqs })
+  }
+
+  /** As `context.cancel()` does. */
+  async cancelOne(runId: string): Promise<void> {
+    const run = (await this.#rows()).find(({ run_id }) => run_id === runId)
+    if (run) await this.#cancelAll([run.seq])
+  }
+
+  /** Now and then two ask for a run of the same id: one is started. */
+  async #trigger(): Promise<void> {
+    const { random, endpoint, known, now } = this.#deps
+    const runId = newId('wfr_', now())
+    const settings = { 'upstash-retries': String(random.below(3)), ...someFlow(random) }
+    const item = triggerItem(runId, randomProgram(random), settings)
+    const times = random.chance(0.3) ? 2 : 1
+    const asked = Array.from({ length: times }, () => endpoint.intake.submit(endpoint.publisher, [item]))
+    const replies = (await Promise.all(asked)).map(([reply]) => reply)
+    const started = replies.filter((reply) => reply && 'messageId' in reply && reply.deduplicated !== true)
+    if (started.length !== 1) throw new Error(`${runId} was started ${started.length} times`)
+    for (const reply of replies) if (reply && 'messageId' in reply) known.run(runId).accepted.add(reply.messageId)
+  }
+
+  async #cancel(): Promise<void> {
+    const { random } = this.#deps
+    const seqs = (await this.#rows()).map(({ seq }) => seq).filter(() => random.chance(0.1))
+    await this.#cancelAll(seqs)
+  }
+
+  async #cancelAll(seqs: readonly number[]): Promise<void> {
+    const { store, now, offer } = this.#deps
+    const { canceled, offers } = await store.run(operations.runs.cancelRuns, { seqs, at: now() })
+    this.canceled(canceled)
+    offer(offers)
+  }
+
+  async #notify(): Promise<void> {
+    const { random, store, accountId, now, known, offer, drop } = this.#deps
+    const data = new TextEncoder().encode('event')
+    const [runId] = random.chance(0.5) ? [random.pick(known.runIds)] : []
+    const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(runId && { runId }) }
+    const { released, ...notified } = await store.run(operations.runs.notify, args)
+    for (const { wait, runId: waiting } of released) {
+      const name = `${waiting} ${wait.message_id}`
+      if (this.#released.has(name)) throw new Error(`a wait of ${waiting} was ended by two events`)
+      this.#released.add(name)
+    }
+    drop({ seqs: notified.drop })
+    offer(notified.offers)
+  }
+
+  /** Two may take the same dead letter up again: one does. */
+  async #revive(): Promise<void> {
+    const { random, store, accountId, now, offer } = this.#deps
+    const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 2 }
+    const dead = random.pick((await store.run(operations.runs.revivable, selector)).runs)
+    if (!dead) return
+    const overrides = { revision: { config: {}, headers: {} }, dueAt: now() }
+    const revival = revivalOf(random.chance(0.7) ? 'resume' : 'restart', dead, overrides, now())
+    const args = { accountId, revivals: [revival], dueAt: now(), at: now() }
+    const { revived, offers } = await store.run(operations.runs.revive, args)
+    if (revived.length > 0) this.revived(dead, revival)
+    offer(offers)
+  }
+
+  /** A dead letter was taken up again. */
+  revived(dead: RunRow, revival: ReturnType<typeof revivalOf>): void {
+    if (this.#revived.has(dead.seq)) throw new Error(`${dead.run_id} was taken up again twice`)
+    this.#revived.add(dead.seq)
+    this.#deps.known.takenUp(dead, revival)
+  }
+
+  /** Deletes what has ended long ago, while everything else goes on. */
+  async #sweep(): Promise<void> {
+    const { store, now } = this.#deps
+    const args = { after: 0, finishedBefore: now() - 600_000, now: now(), limit: 50 }
+    await store.run(operations.runs.sweepRuns, args)
+    await store.run(operations.messagesRetention.sweep, args)
+  }
+
+  #rows(): Promise<readonly RunRow[]> {
+    return runsOf(this.#deps.store, this.#deps.accountId)
+  }
+
+  /** Every run is in the state that somebody was told it has come to, and what was deleted had ended. */
+  async check(): Promise<void> {
+    const { known } = this.#deps
+    const rows = await this.#rows()
+    for (const { seq, run_id } of rows) this.#ids.set(seq, run_id)
+    for (const [seq, runId] of this.#ids) {
+      if (known.canceled.has(seq) && known.stateOf(runId) === 'RUN_STARTED') known.moveTo(runId, 'RUN_CANCELED')
+    }
+    for (const { run_id: runId, state } of rows) {
+      if (known.stateOf(runId) !== undefined && known.stateOf(runId) !== state)
+        throw new Error(`${runId} is ${state}; it became ${known.stateOf(runId)}`)
+    }
+    const there = new Set(rows.map(({ run_id }) => run_id))
+    for (const runId of [...known.runIds, ...this.#missing].filter((id) => !there.has(id))) {
+      if (known.stateOf(runId) === 'RUN_STARTED') throw new Error(`${runId} goes on, and was deleted`)
+      known.forget(runId)
+    }
+    this.#missing.clear()
+  }
+
+  /** Every run has ended as it should have. */
+  async checkEnds(): Promise<void> {
+    const { store, accountId, known } = this.#deps
+    const range = { before: Number.MAX_SAFE_INTEGER, limit: 10_000 }
+    const { runs, elements } = await store.run(operations.runs.logPage, { accountId, filter: {}, ...range })
+    for (const run of runs) {
+      const own = elements.filter(({ run_seq }) => run_seq === run.seq)
+      if (run.state === 'RUN_STARTED') throw new Error(`${run.run_id} has never ended`)
+      checkPositions(run.run_id, own)
+      checkRun(run, known.run(run.run_id), own)
+    }
+  }
+}
+
+/** Elements that two have appended at the same time stand one after the other, without a gap. */
+function checkPositions(runId: string, elements: readonly { readonly position: number }[]): void {
+  const positions = elements.map(({ position }) => position).toSorted((a, b) => a - b)
+  if (positions.some((position, index) => position !== index))
+    throw new Error(`the elements of ${runId} stand at ${positions}`)
+}
