@@ -69,6 +69,14 @@ export const dataPlaneErrors = {
     text: ({ limitBytes }) =>
       `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. Its commands have been carried out; ask for less at once.`,
   }),
+  answer_too_long: define<{ limitBytes: number }>({
+    status: 413,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limitBytes }) =>
+      `max request size exceeded. Limit: ${limitBytes} bytes for an answer in JSON. Its commands have been carried out; ask for less at once, or with Upstash-Response-Format: resp2.`,
+  }),
   memory_short: define<None>({
     status: 503,
     resp: 'ERR',

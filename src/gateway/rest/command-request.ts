@@ -105,7 +105,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
       if (this.#streamed) this.#streamed.end(replies)
       else if (!this.#exchange.isAnswered) this.#answer(replies)
     } catch (error) {
-      this.#exchange.fail(error)
+      this.onLost(error)
     }
   }
 
@@ -115,7 +115,12 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     this.#lane.guard.meter.bytesOut += before.length + bytes
     if (this.#kind === 'single') return this.#exchange.beginLarge(this.#form, bytes)
     this.#streamed ??= this.#exchange.beginPipeline(this.#form, this.#slots)
-    return this.#streamed.large(before, count, bytes)
+    try {
+      return this.#streamed.large(before, count, bytes)
+    } catch (error) {
+      this.onLost(error)
+      return UNWANTED
+    }
   }
 
   onHeld(bytes: number): HomeportError | undefined {

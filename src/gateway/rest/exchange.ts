@@ -1,5 +1,6 @@
+import { constants } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Clock, type HeldMemory, type Holder, WORTH_NOTING_BYTES } from '../../base/index.js'
+import { type Clock, codeOf, type HeldMemory, type Holder, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { ClientAddresses } from '../../http/index.js'
 import { errorText } from '../error-text.js'
@@ -25,6 +26,9 @@ export interface ExchangeParts {
 
 /** All replies of one request together may take this part of what may be held for everybody. */
 const SHARE_OF_REQUEST = 1 / 4
+
+/** What the engine of JavaScript says when a text becomes too long. */
+const TOO_LONG = /^Invalid string length$/
 
 /** One HTTP request and its answer. */
 export class Exchange implements Holder, AnswerBody {
@@ -182,7 +186,7 @@ export class Exchange implements Holder, AnswerBody {
   /** Answers with what went wrong, unless there is an answer already. */
   fail(error: unknown): void {
     if (this.response.headersSent || this.request.socket.destroyed) return
-    const shown = error instanceof HomeportError ? error : this.#internal(error)
+    const shown = error instanceof HomeportError ? error : (tooLongAnswer(error) ?? this.#internal(error))
     this.answerError(shown.status, errorText(shown))
   }
 
@@ -197,4 +201,10 @@ export class Exchange implements Holder, AnswerBody {
     this.parts.logger.error({ error, reference }, 'a REST request failed')
     return new HomeportError('internal', { reference })
   }
+}
+
+/** What is wrong when a text would have been longer than any can be. JSON writes some bytes as six. */
+function tooLongAnswer(error: unknown): HomeportError | undefined {
+  const isTooLong = codeOf(error) === 'ERR_STRING_TOO_LONG' || (error instanceof RangeError && TOO_LONG.test(error.message))
+  return isTooLong ? new HomeportError('answer_too_long', { limitBytes: constants.MAX_STRING_LENGTH }) : undefined
 }
