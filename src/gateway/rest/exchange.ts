@@ -205,6 +205,7 @@ export class Exchange implements Holder, AnswerBody {
 
 /** What is wrong when a text would have been longer than any can be. JSON writes some bytes as six. */
 function tooLongAnswer(error: unknown): HomeportError | undefined {
-  const isTooLong = codeOf(error) === 'ERR_STRING_TOO_LONG' || (error instanceof RangeError && TOO_LONG.test(error.message))
+  const isTooLong =
+    codeOf(error) === 'ERR_STRING_TOO_LONG' || (error instanceof RangeError && TOO_LONG.test(error.message))
   return isTooLong ? new HomeportError('answer_too_long', { limitBytes: constants.MAX_STRING_LENGTH }) : undefined
 }
