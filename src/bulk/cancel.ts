@@ -1,13 +1,12 @@
 import { HomeportError } from '../contract/errors.js'
-import { type Call, type Caller, parseJson, type Reply, reply } from '../http/index.js'
+import { type Call, type Caller, type Reply, reply } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { type CancelAnswer, cancelAnswer, MOST_IDS_SHOWN, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
-import { type Bounds, type FixedSet, SAMPLE_ITEMS } from './fixed-set.js'
+import { type Bounds, type FixedSet, type Limits, SAMPLE_ITEMS } from './fixed-set.js'
 import { fixSet } from './freeze.js'
-import { fixSent } from './freeze-named.js'
-import { type CutRequest, cutLongList } from './long-list.js'
 import { lookAt } from './look.js'
+import { type CutRequest, receive } from './received.js'
 import { parseSelector, type Selector } from './selector.js'
 
 type Answer = CancelAnswer | Reply
@@ -27,12 +26,10 @@ export async function cancelRuns(
 ): Promise<Answer> {
   const question = target.indexOf('?')
   const query = question < 0 ? '' : target.slice(question + 1)
-  const bytes = body instanceof Uint8Array ? body : new Uint8Array()
-  const cut = await cutLongList(bytes, 'request')
-  const sent = cut && (await understandSent(deps, caller, cut, query))
+  const request = await receive(deps.store, caller, body, 'request')
+  const sent = request.cut && (await understandSent(caller, request.cut, query))
   if (sent) return carryOut(deps, sent)
-  const given = bytes.length === 0 ? undefined : parseJson(bytes)
-  return carryOut(deps, understood(deps, caller, understandCancel(deps, given, query)))
+  return carryOut(deps, understood(deps, caller, understandCancel(deps, await request.parsed(), query)))
 }
 
 /** A cancel of runs that is started like an action of any kind. */
@@ -42,7 +39,7 @@ export function startCancel(deps: RouteDeps, caller: Caller, given: object): Pro
 
 /** The same with a long list of ids that was cut out; `undefined` when the request has to be parsed as a whole. */
 export async function startCancelOf(deps: RouteDeps, caller: Caller, cut: CutRequest): Promise<Reply | undefined> {
-  const cancel = await understandSent(deps, caller, cut, '')
+  const cancel = await understandSent(caller, cut, '')
   return cancel && carryOutLater(deps, cancel)
 }
 
@@ -76,28 +73,23 @@ function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel
   return { caller, selector, records: selectorForRecords(selector.given), fix }
 }
 
-async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
-  const bound = await store.run(operations.bulkSelect.newest, {})
-  return { accountId, most, bound, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
+async function boundsOf({ store }: RouteDeps, { accountId }: Caller, selector: Selector): Promise<Bounds> {
+  return { accountId, bound: await store.run(operations.bulkSelect.newest, {}), ...limitsOf(selector) }
 }
 
+const limitsOf = ({ most, mode }: Selector): Limits => ({ most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 })
+
 /**
- * A request whose long list of ids is looked up without being parsed here; `undefined` when anything about it is not
+ * A request whose long list of ids has been looked up while it arrived; `undefined` when anything about it is not
  * quite plain: then it is parsed as a whole, which says what is wrong. A fence needs the ids in memory.
  */
-async function understandSent(
-  deps: RouteDeps,
-  caller: Caller,
-  { rest, pieces }: CutRequest,
-  query: string,
-): Promise<Cancel | undefined> {
-  const [first = new Uint8Array()] = pieces
-  const firstIds = operations.bulkNamed.textsOf(first)?.slice(0, MOST_IDS_SHOWN)
+async function understandSent(caller: Caller, { rest, ids }: CutRequest, query: string): Promise<Cancel | undefined> {
+  const firstIds = ids.first(MOST_IDS_SHOWN)
   if (!firstIds || new URLSearchParams(query).has('workflowRunIds')) return undefined
   const parsed = parseSelector({ ...rest, workflowRunIds: firstIds }, query)
   if ('problem' in parsed || parsed.selector.fenceUntil !== undefined) return undefined
   const { selector } = parsed
-  const sent = await fixSent(deps.store, await boundsOf(deps, caller, selector), pieces)
+  const sent = await ids.fix(limitsOf(selector))
   if (!sent) return undefined
   return { caller, selector, records: selectorForRecords(selector.given, sent.given), fix: async () => sent.set }
 }

@@ -1,3 +1,4 @@
+import { othersFirst } from '../base/index.js'
 import { operations } from '../store/index.js'
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
@@ -5,22 +6,26 @@ export const CHUNK_ITEMS = 2_000
 /** How many items of a set a dry run shows. */
 export const SAMPLE_ITEMS = 20
 
-/** What bounds a set of runs. */
-export interface Bounds {
-  readonly accountId: string
+/** How much of a set of runs is wanted. */
+export interface Limits {
   /** At most this many unfinished runs, oldest first. */
   readonly most: number | undefined
-  /** The newest run that may be selected (`operations.bulkSelect.newest`). */
-  readonly bound: number
   /** How many items to show. */
   readonly sample: number
+}
+
+/** What bounds a set of runs. */
+export interface Bounds extends Limits {
+  readonly accountId: string
+  /** The newest run that may be selected (`operations.bulkSelect.newest`). */
+  readonly bound: number
 }
 
 /** A fixed set. */
 export interface FixedSet {
   readonly chunks: readonly operations.bulkSelect.PackedSeqs[]
   /** Ids that name nothing. */
-  readonly absent: readonly (readonly string[])[]
+  readonly absent: readonly operations.bulk.AbsentIds[]
   /** How many of the set the action can still be done to; for ids without bounds, how many exist. */
   readonly matched: number
   /** The numbers of the first of those, as many as were asked for. */
@@ -54,6 +59,25 @@ export class Packing {
   end(): operations.bulkSelect.PackedSeqs[] {
     return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
   }
+}
+
+/** So many ids are written as JSON at a stretch, in about a millisecond. */
+const TURN_IDS = 16_000
+
+/** Packs ids that name nothing. They may be hundreds of thousands, of which everybody else is not to wait for the last. */
+export async function packAbsent(ids: ReadonlySet<string>): Promise<operations.bulk.AbsentIds[]> {
+  const packed: operations.bulk.AbsentIds[] = []
+  let some: string[] = []
+  const pack = () => packed.push({ items: some.length, ids: JSON.stringify(some) })
+  for (const id of ids) {
+    some.push(id)
+    if (some.length < CHUNK_ITEMS) continue
+    pack()
+    some = []
+    if ((packed.length * CHUNK_ITEMS) % TURN_IDS === 0) await othersFirst()
+  }
+  if (some.length > 0) pack()
+  return packed
 }
 
 /** Cuts a list into parts, of the size of a chunk unless told otherwise. */

@@ -3,7 +3,7 @@ import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/oper
 import type { DeadSelector } from '../store/operations/messages-dead.js'
 import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, NamedDeadRun } from '../store/operations/runs.js'
-import { chunksOf, type FixedSet, parts, SAMPLE_ITEMS } from './fixed-set.js'
+import { chunksOf, type FixedSet, packAbsent, parts, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000
@@ -22,8 +22,9 @@ export interface Bounds {
 }
 
 /** A set of numbers in the order in which a look shows them. */
-function setOf(seqs: readonly number[], absent: readonly string[] = []): FixedSet {
-  return { chunks: chunksOf(seqs), absent: parts(absent), matched: seqs.length, first: seqs.slice(0, SAMPLE_ITEMS) }
+async function setOf(seqs: readonly number[], absent: readonly string[]): Promise<FixedSet> {
+  const first = seqs.slice(0, SAMPLE_ITEMS)
+  return { chunks: chunksOf(seqs), absent: await packAbsent(new Set(absent)), matched: seqs.length, first }
 }
 
 /** Chunks that were made in order, part after part. */
@@ -87,7 +88,7 @@ async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: 
   const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
   const open = seqsOf(found.filter(isUnfinished)).slice(0, most)
   const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
-  const all = setOf(
+  const all = await setOf(
     [...open, ...ended],
     distinct.filter((id) => !known.has(id)),
   )

@@ -9,7 +9,6 @@ import {
   type Caller,
   type Checker,
   compileChecker,
-  parseJson,
   type Reply,
   type Route,
   reply,
@@ -24,8 +23,8 @@ import { startCancel, startCancelOf } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from './freeze-messages.js'
-import { type CutRequest, cutLongList } from './long-list.js'
 import { lookAt } from './look.js'
+import { type CutRequest, receive } from './received.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema can describe. */
@@ -40,20 +39,19 @@ export function startRoutes(deps: RouteDeps): Route[] {
 type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
 
 async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
-  const bytes = body instanceof Uint8Array ? body : new Uint8Array()
-  const cut = await cutLongList(bytes, 'selector')
-  const started = cut && (await startCut(deps, caller, cut))
+  const request = await receive(deps.store, caller, body, 'selector')
+  const started = request.cut && (await startCut(deps, caller, request.cut))
   if (started) return started
-  const given = checked(bytes.length === 0 ? {} : (parseJson(bytes) ?? {}))
+  const given = checked((await request.parsed()) ?? {})
   const { kind } = given
   if (kind === 'cancelRuns') return startCancel(deps, caller, cancelOf(given))
   return start(deps, caller, { ...given, kind }, headers)
 }
 
 /** A cancel of runs with a long list of ids; `undefined` when the request is no such thing. */
-async function startCut(deps: RouteDeps, caller: Caller, { rest, pieces }: CutRequest): Promise<Reply | undefined> {
+async function startCut(deps: RouteDeps, caller: Caller, { rest, ids }: CutRequest): Promise<Reply | undefined> {
   const given = checked(rest)
-  return given.kind === 'cancelRuns' ? startCancelOf(deps, caller, { rest: cancelOf(given), pieces }) : undefined
+  return given.kind === 'cancelRuns' ? startCancelOf(deps, caller, { rest: cancelOf(given), ids }) : undefined
 }
 
 const checkBody = compileChecker(startBulkAction.body.schema, 'body')

@@ -20,6 +20,9 @@ export interface BodyAccount {
   readonly owner: string
 }
 
+/** Is shown what comes of a body, piece by piece; nothing more is read before the promise that it answers is kept. */
+export type BodyWatcher = (piece: Uint8Array) => Promise<void> | undefined
+
 /**
  * Reads the whole body of a request, into bytes of its own.
  * @throws HomeportError `body_too_large` as soon as that is known; the rest is still to be read or thrown away.
@@ -35,9 +38,25 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, account: 
     process.nextTick(() => {
       const body = takeWhole(request, declaredBytes)
       if (body) resolve(body)
-      else gather(request, limits, account).then(resolve, reject)
+      else gather(request, limits, account).then((pieces) => resolve(joinPieces(pieces)), reject)
     })
   })
+}
+
+/**
+ * Reads the whole body of a request in the pieces in which it comes, for somebody who looks at it meanwhile.
+ * @throws HomeportError as `readBody` does.
+ */
+export async function readPieces(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  account: BodyAccount,
+  watch: BodyWatcher,
+): Promise<readonly Uint8Array[]> {
+  if (Number(request.headers['content-length'] ?? 0) > limits.bytes) {
+    throw new HomeportError('body_too_large', { limitBytes: limits.bytes })
+  }
+  return gather(request, limits, account, watch)
 }
 
 /**
@@ -54,13 +73,19 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
 }
 
 /** Reads a body that comes in pieces, or that tells its end by itself. */
-function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => new Gathering(request, limits, account, { resolve, reject }))
+function gather(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  account: BodyAccount,
+  watch: BodyWatcher = () => undefined,
+): Promise<readonly Buffer[]> {
+  return new Promise((resolve, reject) => new Gathering(request, limits, account, { watch, resolve, reject }))
 }
 
-/** Who waits for a body; one of the two is called. */
+/** Who waits for a body; one of the last two is called. */
 interface Waiting {
-  readonly resolve: (body: Uint8Array | Promise<Uint8Array>) => void
+  readonly watch: BodyWatcher
+  readonly resolve: (pieces: readonly Buffer[]) => void
   readonly reject: (error: HomeportError) => void
 }
 
@@ -73,7 +98,7 @@ class Gathering implements Holder {
   readonly #memory: HeldMemory
   readonly #waiting: Waiting
   readonly #timer: Timer
-  #chunks: Buffer[] = []
+  #pieces: Buffer[] = []
   /** What has come in the present turn of the event loop. */
   #turnBytes = 0
 
@@ -94,36 +119,37 @@ class Gathering implements Holder {
     this.#refuse(new HomeportError('memory_short', {}))
   }
 
-  readonly #take = (chunk: Buffer): void => {
-    this.heldBytes += chunk.byteLength
+  readonly #take = (piece: Buffer): void => {
+    this.heldBytes += piece.byteLength
     if (this.heldBytes > this.#limitBytes) {
       this.#refuse(new HomeportError('body_too_large', { limitBytes: this.#limitBytes }))
       return
     }
-    this.#chunks.push(chunk)
-    this.#memory.grew(this, chunk.byteLength)
-    this.#turnBytes += chunk.byteLength
-    if (this.#turnBytes >= TURN_READ_BYTES) this.#letOthersRead()
+    this.#pieces.push(piece)
+    this.#memory.grew(this, piece.byteLength)
+    this.#turnBytes += piece.byteLength
+    const until = this.#waiting.watch(piece)
+    if (until) this.#readAfter(until)
+    else if (this.#turnBytes >= TURN_READ_BYTES) this.#readAfter(othersFirst())
   }
 
   /** A socket is read for as long as there is something, and a fast client can keep it full for megabytes. */
-  #letOthersRead(): void {
+  #readAfter(until: Promise<void>): void {
     this.#turnBytes = 0
     this.#request.pause()
-    setImmediate(() => this.#request.resume())
+    const goOn = () => void this.#request.resume()
+    until.then(goOn, goOn)
   }
 
   #end(): void {
     this.#over()
-    const bytes = this.heldBytes
-    const { resolve } = this.#waiting
-    resolve(bytes > TURN_BYTES ? joinedInTurns(this.#chunks, bytes) : joined(this.#chunks, bytes))
+    this.#waiting.resolve(this.#pieces)
   }
 
   #refuse(error: HomeportError): void {
     this.#over()
     this.#request.off('data', this.#take)
-    this.#chunks = []
+    this.#pieces = []
     this.heldBytes = 0
     this.#waiting.reject(error)
   }
@@ -134,28 +160,33 @@ class Gathering implements Holder {
   }
 }
 
+/** Makes one of the pieces of a body; nobody has to wait until all of a long one was copied. */
+export function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
+  return bytes > TURN_BYTES ? joinedInTurns(pieces, bytes) : joined(pieces, bytes)
+}
+
 /** Most bodies come in one piece, which the parser has already copied out of the buffer of the connection. */
-function joined(chunks: readonly Buffer[], bytes: number): Uint8Array {
-  const [first] = chunks
+function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
+  const [first] = pieces
   if (!first) return NOTHING
-  if (chunks.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
+  if (pieces.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
   const whole = new Uint8Array(bytes)
   let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.byteLength
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
   }
   return whole
 }
 
-/** The same for a long body: nobody has to wait until all of it was copied. */
-async function joinedInTurns(chunks: readonly Buffer[], bytes: number): Promise<Uint8Array> {
+async function joinedInTurns(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
   const whole = new Uint8Array(bytes)
   let at = 0
   let turnEnd = TURN_BYTES
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.byteLength
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
     if (at < turnEnd) continue
     turnEnd = at + TURN_BYTES
     await othersFirst()

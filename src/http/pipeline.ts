@@ -5,7 +5,8 @@ import type { HeldMemory } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { type Arrival, arrivalOf } from './arrival.js'
-import { type BodyLimits, readBody } from './body.js'
+import { ArrivingBody } from './arriving-body.js'
+import { type BodyLimits, readBody, readPieces } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
 import { discardBody } from './discard-body.js'
 import { parseJson } from './json.js'
@@ -117,14 +118,24 @@ export class Pipeline {
     else send(response, this.#endpoint.success.status, answer)
   }
 
-  /** The body as it comes: nothing, bytes, or the stream of them. */
-  async #receive(request: IncomingMessage, response: FastifyReply): Promise<Uint8Array | Readable | undefined> {
-    if (this.#endpoint.method === 'GET') return undefined
-    if (this.#endpoint.body.kind === 'stream') return request
+  /** The body as the handler gets it: nothing, bytes, or what it reads by itself. */
+  #receive(request: IncomingMessage, response: FastifyReply): Received | Promise<Uint8Array> {
+    const { method, body, parsedBy } = this.#endpoint
+    if (method === 'GET') return undefined
+    if (body.kind === 'stream') return request
+    const { bodyLimits, memory } = this.#settings
     const { caller, ip } = arrivalOf(request)
-    const account = { memory: this.#settings.memory, owner: caller?.accountId ?? ip }
+    const account = { memory, owner: caller?.accountId ?? ip }
+    if (parsedBy !== 'handler') return this.#orRefused(readBody(request, bodyLimits, account), request, response)
+    return new ArrivingBody((watch) =>
+      this.#orRefused(readPieces(request, bodyLimits, account, watch), request, response),
+    )
+  }
+
+  /** A body that is being read; when that fails, the connection may have to be closed. */
+  async #orRefused<Body>(reading: Promise<Body>, request: IncomingMessage, response: FastifyReply): Promise<Body> {
     try {
-      return await readBody(request, this.#settings.bodyLimits, account)
+      return await reading
     } catch (error) {
       const discarded = isError(error, 'body_too_large') ? await this.#discard(request, error) : undefined
       // A client that is still sending would not read the answer; one that is too slow or gone is not waited for.
@@ -141,11 +152,12 @@ export class Pipeline {
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {
-    if (this.#endpoint.body.kind !== 'stream') return this.#settings.route.handler(call)
+    const { body, parsedBy } = this.#endpoint
+    if (body.kind !== 'stream' && parsedBy !== 'handler') return this.#settings.route.handler(call)
     try {
       return await this.#settings.route.handler(call)
     } finally {
-      // What is left of a stream that nobody has read to its end would be taken for the next request.
+      // What is left of a body that nobody has read to its end would be taken for the next request.
       if (!request.raw.complete) response.header('connection', 'close')
     }
   }
@@ -188,8 +200,12 @@ function tokenOfQuery(target: string): string | undefined {
 
 const NO_BYTES = new Uint8Array()
 
+/** What is there of a body before the handler is called. */
+type Received = Uint8Array | Readable | ArrivingBody | undefined
+
 /** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
-function parseBody(endpoint: Endpoint, received: Uint8Array | Readable | undefined): unknown {
+function parseBody(endpoint: Endpoint, received: Received): unknown {
+  if (received instanceof ArrivingBody) return received
   if (endpoint.body.kind === 'stream') return received ?? Readable.from([])
   const bytes = received instanceof Uint8Array ? received : NO_BYTES
   switch (endpoint.body.kind) {
@@ -198,7 +214,6 @@ function parseBody(endpoint: Endpoint, received: Uint8Array | Readable | undefin
     case 'raw':
       return bytes
     case 'json': {
-      if (endpoint.parsedBy === 'handler') return bytes
       const value = bytes.length === 0 ? null : parseJson(bytes)
       if (value !== null) return value
       return endpoint.body.optional ? undefined : {}

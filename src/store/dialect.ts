@@ -1,4 +1,5 @@
 import {
+  type AliasedRawBuilder,
   type ColumnType,
   DummyDriver,
   type Expression,
@@ -39,8 +40,13 @@ export interface Dialect {
   startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
   /** `test` holds for at least one of the texts of a list parameter. */
   someText(list: readonly string[], test: (item: Expression<string>) => RawBuilder<boolean>): RawBuilder<boolean>
-  /** All numbers of a column as one text, a JSON list in no certain order: thousands of rows would cost several times as much. */
-  numbersOf(column: string): RawBuilder<string>
+  /**
+   * The texts of a list parameter as rows to join, in the column `item.value`: to look thousands of them up one by one
+   * costs less than to ask which rows are among them, which sorts them first.
+   */
+  textRows(list: readonly string[]): AliasedRawBuilder<{ value: string }, 'item'>
+  /** All values of a column as one text, a JSON list in no certain order: thousands of rows would cost several times as much. */
+  listOf(column: string): RawBuilder<string>
   /** Locks the selected rows until the transaction ends, where transactions run side by side. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
 }
@@ -72,7 +78,8 @@ export const sqliteDialect: Dialect = {
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
   startsWith: starts,
   someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
-  numbersOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
+  textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
+  listOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
   forUpdate: (builder) => builder,
 }
 
@@ -100,7 +107,8 @@ export const postgresDialect: Dialect = {
   startsWith: starts,
   someText: (list, test) =>
     sql<boolean>`exists (select 1 from unnest(${list}::text[]) as item (value) where ${test(ITEM)})`,
-  numbersOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
+  textRows: (list) => sql<{ value: string }>`unnest(${list}::text[])`.as<'item'>(sql`item (value)`),
+  listOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
 }
 

@@ -75,8 +75,10 @@ export async function statesOf(
 
 /** How many of these runs have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
-  const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER, wanted: 'unfinished' as const }
-  return (await store.run(operations.bulkNamed.selectNamed, args)).ended.length
+  const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
+  const { found } = await store.run(operations.bulkNamed.selectNamed, args)
+  const unfinished = await store.run(operations.bulkNamed.selectUnfinished, { seqs: Array.from(found) })
+  return found.length - unfinished.length
 }
 
 /** How many messages are pending in the whole store. */

@@ -18,6 +18,13 @@ export const ACTION_COLUMNS = [
   ...(['created_at', 'finished_at', 'paused_at'] as const),
 ] as const satisfies readonly (keyof BulkActionRow)[]
 
+/** Ids that name nothing, as many as go into a chunk. */
+export interface AbsentIds {
+  readonly items: number
+  /** A JSON list. They may be hundreds of thousands: as single texts they would take long to cross to the store. */
+  readonly ids: string
+}
+
 /** A new action with the whole of its fixed set. */
 export interface CreateActionArgs {
   readonly actionId: string
@@ -35,8 +42,7 @@ export interface CreateActionArgs {
   readonly source: string
   readonly ip: string
   readonly chunks: readonly PackedSeqs[]
-  /** Ids that name nothing, in parts as large as chunks are. */
-  readonly absent: readonly (readonly string[])[]
+  readonly absent: readonly AbsentIds[]
   /** Unix milliseconds. */
   readonly at: number
 }
@@ -90,20 +96,20 @@ function total(parts: readonly number[]): number {
 function* insertChunks(action_seq: number, args: CreateActionArgs): Transaction<void> {
   const toDo = args.chunks.map(({ items, seqs }, chunk) => ({ action_seq, chunk, items, pending: items, seqs }))
   yield* insertAll('bulk_chunks', toDo)
-  const decided = args.absent.map((ids, index) => ({
+  const decided = args.absent.map(({ items, ids: absent }, index) => ({
     action_seq,
     chunk: toDo.length + index,
-    items: ids.length,
+    items,
     pending: 0,
-    absent: JSON.stringify(ids),
-    outcomes: new Uint8Array(ids.length).fill(outcomeByte('notFound')),
+    absent,
+    outcomes: new Uint8Array(items).fill(outcomeByte('notFound')),
   }))
   yield* insertAll('bulk_chunks', decided)
 }
 
 /** Stores an action with its set; one that has nothing to decide is finished at once. */
 export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
-  const absent = total(args.absent.map((ids) => ids.length))
+  const absent = total(args.absent.map(({ items }) => items))
   const { seq } = yield* only(insertAction, {
     action_id: args.actionId,
     account_id: args.accountId,

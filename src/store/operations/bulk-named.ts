@@ -1,13 +1,9 @@
 import { sql } from 'kysely'
-import { all, crossing, read, type Transaction } from '../operation.js'
+import { crossing, only, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
-import type { RunState } from '../schema/runs.js'
-import { type Numbers, numbersOf } from './bulk-select.js'
+import { ascending, type Numbers, numbersOf } from './bulk-select.js'
 
 /** Which runs ids name. A list of hundreds of thousands comes in pieces, and is best not looked at before it is here. */
-
-/** Which of the runs that ids name are wanted; to tell those that have ended apart, each has to be looked at. */
-export type WantedRuns = 'all' | 'unfinished'
 
 /** Asks for the runs of some ids. */
 export interface NamedArgs {
@@ -15,70 +11,74 @@ export interface NamedArgs {
   readonly ids: readonly string[]
   /** The newest run that may be selected: `runs.seq`. */
   readonly bound: number
-  readonly wanted: WantedRuns
 }
 
-/** The runs that ids name, each once, in no order. */
+/** The runs that ids name. */
 export interface NamedRuns {
-  /** Those that were wanted. */
+  /** Their numbers, in no order, each as often as its id was given. */
   readonly found: ArrayLike<number>
-  /** The others: they have ended. */
-  readonly ended: ArrayLike<number>
-  /** Ids that name nothing, as often as they were given. */
+  /** Ids that name nothing, as they were given. */
   readonly absent: readonly string[]
   /** How many ids were given. */
   readonly given: number
 }
 
-const namedAll = query<NamedArgs, Numbers>(({ db, p, d }) =>
+/**
+ * A left join goes through the ids and looks each of them up. For an inner one SQLite would go through the runs of the
+ * account.
+ */
+const named = query<NamedArgs, { seqs: string }>(({ db, p, d }) =>
   db
-    .selectFrom('runs')
-    .select(d.numbersOf('seq').as('seqs'))
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('run_id', p.ids))
-    .where('seq', '<=', p.bound),
+    .selectFrom(d.textRows(p.ids))
+    .leftJoin('runs', (join) =>
+      join.onRef('run_id', '=', 'item.value').on('account_id', '=', p.accountId).on('seq', '<=', p.bound),
+    )
+    .select(d.listOf('seq').as('seqs')),
 )
-const namedUnfinished = query<NamedArgs, Numbers>(({ db, p, d }) =>
+const absentAmong = query<NamedArgs, { ids: string }>(({ db, p, d }) =>
   db
-    .selectFrom('runs')
-    .select(d.numbersOf('seq').as('seqs'))
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('run_id', p.ids))
-    .where('seq', '<=', p.bound)
-    .where('state', '=', sql.lit('RUN_STARTED')),
-)
-const named = query<NamedArgs, { seq: number; run_id: string; state: RunState }>(({ db, p, d }) =>
-  db
-    .selectFrom('runs')
-    .select(['seq', 'run_id', 'state'])
-    .where('account_id', '=', p.accountId)
-    .where(d.inTexts('run_id', p.ids))
-    .where('seq', '<=', p.bound),
+    .selectFrom(d.textRows(p.ids))
+    .leftJoin('runs', (join) =>
+      join.onRef('run_id', '=', 'item.value').on('account_id', '=', p.accountId).on('seq', '<=', p.bound),
+    )
+    .select(d.listOf('item.value').as('ids'))
+    .where('seq', 'is', null),
 )
 
 function* namedAmong(args: NamedArgs): Transaction<NamedRuns> {
-  const found = yield* numbersOf(args.wanted === 'all' ? namedAll : namedUnfinished, args)
+  const seqs: (number | null)[] = JSON.parse((yield* only(named, args)).seqs)
+  const found = seqs.filter((seq) => seq !== null)
   const given = args.ids.length
-  if (found.length === given) return { found, ended: [], absent: [], given }
-  const rows = yield* all(named, args)
-  const known = new Set(rows.map((row) => row.run_id))
-  const ended = args.wanted === 'all' ? [] : rows.filter((row) => row.state !== 'RUN_STARTED')
-  const absent = args.ids.filter((id) => !known.has(id))
-  return { found, ended: ended.map((row) => row.seq), absent, given }
+  if (found.length === given) return { found, absent: [], given }
+  const missing = new Set<string>(JSON.parse((yield* only(absentAmong, args)).ids))
+  return { found, absent: args.ids.filter((id) => missing.has(id)), given }
 }
 
 /** Thousands of numbers are copied as one piece of memory. */
-const packed = (runs: NamedRuns): NamedRuns => ({
-  ...runs,
-  found: Float64Array.from(runs.found),
-  ended: Float64Array.from(runs.ended),
-})
+const packed = (runs: NamedRuns): NamedRuns => ({ ...runs, found: Float64Array.from(runs.found) })
 
 /** Selects the runs of an account that ids name. Most often all of them are found at once, and nothing else is looked up. */
 export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => namedAmong(args), {
   turn: 'background',
   crossing: crossing(packed, (runs) => runs),
 })
+
+const unfinishedAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(d.listOf('seq').as('seqs'))
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', sql.lit('RUN_STARTED')),
+)
+
+/** Those of some runs that have not ended, in the order of their numbers. */
+export const selectUnfinished = read(
+  'bulk.selectUnfinished',
+  function* (args: { seqs: readonly number[] }): Transaction<number[]> {
+    return ascending(yield* numbersOf(unfinishedAmong, args))
+  },
+  { turn: 'background' },
+)
 
 /** Asks for the runs of ids as they were sent. */
 export interface SentArgs extends Omit<NamedArgs, 'ids'> {

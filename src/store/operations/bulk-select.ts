@@ -118,7 +118,7 @@ const CONDITIONS = {
 /** The conditions of a query; its text depends on nothing else. */
 type Shape = readonly (keyof typeof CONDITIONS)[]
 
-/** Numbers of rows, as `Dialect.numbersOf` gives them. */
+/** Numbers of rows, as `Dialect.listOf` gives them. */
 export interface Numbers {
   readonly seqs: string
 }
@@ -143,7 +143,7 @@ function buildMatching(shape: Shape): Query<MatchParams, Numbers> {
       .where('seq', '<=', p.last)
     for (const condition of shape) matching = matching.where(CONDITIONS[condition](d, p))
     const first = matching.orderBy('seq').limit(p.most).as('first')
-    return db.selectFrom(first).select(d.numbersOf('seq').as('seqs'))
+    return db.selectFrom(first).select(d.listOf('seq').as('seqs'))
   })
 }
 

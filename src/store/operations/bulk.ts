@@ -7,6 +7,7 @@
  *       └────────────── (nothing to decide) ───────────────────────────────────────────────────┘
  */
 export {
+  type AbsentIds,
   type BulkActionRow,
   type CreateActionArgs,
   createAction,
