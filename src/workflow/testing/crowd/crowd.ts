@@ -1,6 +1,7 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, Publisher } from '../../../queue/index.js'
+import { ROOMY } from '../../../queue/testing/harness.js'
 import { type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
 import type { Store } from '../../../store/index.js'
 import type { PendingRow } from '../../../store/operations/messages.js'
@@ -86,7 +87,9 @@ export class Crowd {
 
   #newEngine(): SimulatedEngine {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
-    const kinds = [new RunMessages({ store, clock, lists, flights: new Flights(LIMITS.timeoutMs) })]
+    const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
+    const flights = new Flights(LIMITS.timeoutMs)
+    const kinds = [new RunMessages({ store, clock, lists, flights, bodyLimitBytes })]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
     return new SimulatedEngine({ ...ofAccount, takesLoadIn: () => this.#random.chance(0.6), taken, parts: REAL_PARTS })
