@@ -9,6 +9,7 @@
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
  * - `neverCollected` keeps objects from the collector of garbage that it cannot be trusted with.
+ * - `onceOver` tells when the answer to an HTTP request has gone out, or never will.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
  * - `parseDuration` and `formatDuration` read and write times as people do, `otherUnitOf` tells a time in seconds from one
  *   in milliseconds, `ipMatcher` reads networks, and `nearest` guesses which word a misspelt one was meant to be.
@@ -32,6 +33,7 @@ export { ipMatcher, isIpRange } from './ip-ranges.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { neverCollected } from './never-collected.js'
+export { onceOver } from './once-over.js'
 export { othersFirst } from './others-first.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'

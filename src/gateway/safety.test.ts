@@ -3,8 +3,10 @@ import { createConnection, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
 import { DatabaseMeter } from '../telemetry/index.js'
+import type { Admission } from './seams.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 
+const OPEN: Admission = { kind: 'open' }
 let rig: Rig
 const meter = new DatabaseMeter()
 
@@ -238,4 +240,21 @@ it('transactions over REST never mix, however many there are at once', { timeout
   }
   expect(turns.size).toBe(1_000)
   expect(await resultOf(rest(rig, ['GET', 'turn']))).toBe('2000')
+})
+
+it('a fault in a command ends the connection that it came on, and nothing else', async () => {
+  const usage: { meter: DatabaseMeter; admission: Admission } = { meter: new DatabaseMeter(), admission: OPEN }
+  const faulty = await startRig({}, undefined, { usageOf: () => usage })
+  const [first, other] = [await new RawClient(faulty.port).login(), await new RawClient(faulty.port).login()]
+  Object.defineProperty(usage, 'admission', {
+    configurable: true,
+    get: () => {
+      throw new Error('the test says so')
+    },
+  })
+  first.send('PING\r\n')
+  await first.expectClosed()
+  Object.defineProperty(usage, 'admission', { value: OPEN })
+  await other.send('PING\r\n').expect('+PONG\r\n')
+  expect(faulty.complaints).toEqual(['a client was disconnected: its command has met a fault'])
 })

@@ -1,5 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { onceOver } from '../base/index.js'
 import { arrivalOf } from './arrival.js'
 import type { Caller } from './caller.js'
 import type { Call } from './route.js'
@@ -39,14 +40,14 @@ export class ReceivedCall implements Call {
   }
 
   get signal(): AbortSignal {
-    return goneSignal(this.#response)
+    return goneSignal(this.#request.raw, this.#response.raw)
   }
 }
 
-function goneSignal(response: FastifyReply): AbortSignal {
+function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const controller = new AbortController()
-  response.raw.once('close', () => {
-    if (!response.raw.writableFinished) controller.abort()
+  onceOver(request, response, () => {
+    if (!response.writableFinished) controller.abort()
   })
   return controller.signal
 }

@@ -2,7 +2,7 @@ import { Redis } from '@upstash/redis'
 import { beforeAll, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
 let redis: Redis
@@ -37,6 +37,17 @@ it('delivers messages by pattern, as lines of text', async () => {
   await redis.publish('news', 'a,b\nc')
   await waitFor(() => stream.text.includes('pmessage'), { what: 'the message' })
   expect(stream.text).toBe('data: psubscribe,n*,1\n\ndata: pmessage,n*,news,a,b c\n\n')
+})
+
+it('ends with its connection also while it waits for the answers before it', async () => {
+  const { port } = new URL(rig.restUrl)
+  const raw = new RawClient(Number(port))
+  const request = (channel: string): string =>
+    `GET /subscribe/${channel} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${CREDENTIALS.token}\r\n\r\n`
+  raw.send(request('one') + request('two'))
+  await waitFor(async () => /one.*two|two.*one/.test(await channels()), { what: 'both subscriptions' })
+  raw.socket.destroy()
+  await waitFor(async () => !/one|two/.test(await channels()), { what: 'both subscriptions to end' })
 })
 
 it('shows what is done to MONITOR', async () => {

@@ -67,7 +67,7 @@ export class EventStream {
     exchange.guard.countConnection(1)
   }
 
-  /** Subscribes and passes on what comes. */
+  /** Subscribes and passes on what comes, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
     const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine: () => {} }, 2)
@@ -75,7 +75,6 @@ export class EventStream {
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
     response.on('drain', () => this.#link.resumeReading())
-    response.on('close', () => this.close())
     const bytes = Buffer.from(encodeTextCommand(command))
     this.#link.sendStreamed(bytes, 0, bytes.length)
   }

@@ -1,6 +1,6 @@
 import { constants } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Clock, codeOf, type HeldMemory, type Holder, WORTH_NOTING_BYTES } from '../../base/index.js'
+import { type Clock, codeOf, type HeldMemory, type Holder, onceOver, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { ClientAddresses } from '../../http/index.js'
 import { errorText } from '../error-text.js'
@@ -126,7 +126,7 @@ export class Exchange implements Holder, AnswerBody {
 
   #grew(bytes: number): void {
     const { memory } = this.parts
-    if (!this.#isNoted) this.response.once('close', () => memory.gone(this))
+    if (!this.#isNoted) onceOver(this.request, this.response, () => memory.gone(this))
     this.#isNoted = true
     memory.grew(this, bytes)
   }

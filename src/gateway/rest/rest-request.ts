@@ -1,3 +1,4 @@
+import { onceOver } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { findCommandByName } from '../command-table.js'
 import type { LoginWatch } from '../limits/login-watch.js'
@@ -134,7 +135,10 @@ class AdmittedRequest implements BodyReader {
       written: (bytes) => this.#exchange.noteUnread(bytes),
     })
     streams.add(stream)
-    response.on('close', () => streams.delete(stream))
+    onceOver(request, response, () => {
+      streams.delete(stream)
+      stream.close()
+    })
     stream.open(command)
   }
 }

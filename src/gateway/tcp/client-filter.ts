@@ -18,9 +18,9 @@ export function listFilter(args: readonly string[]): FilterOutcome {
   if (word === undefined) return { filter: () => true }
   if (word.toUpperCase() === 'TYPE' && first !== undefined && rest.length === 0) return ofKind(first)
   if (word.toUpperCase() !== 'ID' || first === undefined) return SYNTAX_ERROR
-  const ids = [first, ...rest].map(wholeNumber)
-  if (ids.includes(undefined)) return { problem: 'ERR Invalid client ID' }
-  return { filter: ({ profile }) => ids.includes(profile.id) }
+  const ids = new Set([first, ...rest].map(wholeNumber))
+  if (ids.has(undefined)) return { problem: 'ERR Invalid client ID' }
+  return { filter: ({ profile }) => ids.has(profile.id) }
 }
 
 /** Reads the pairs that follow CLIENT KILL. All have to fit. `isUser` tells whether there is a user of that name. */

@@ -178,7 +178,7 @@ export class Login {
 function readHelloOptions(args: readonly string[]): HelloOptions | string {
   let options: HelloOptions = {}
   for (let at = 0; at < args.length; ) {
-    const [word = '', first, second] = args.slice(at)
+    const [word = '', first, second] = [args[at], args[at + 1], args[at + 2]]
     if (word.toUpperCase() === 'AUTH' && first !== undefined && second !== undefined) {
       options = { ...options, credentials: { username: first, password: second } }
       at += 3

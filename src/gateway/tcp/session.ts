@@ -181,7 +181,10 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   /** Takes no further command until `promise` is settled. */
   waitFor(promise: Promise<void>): void {
     this.#flow.wait('engine')
-    void promise.finally(() => this.#flow.proceed('engine'))
+    promise.then(
+      () => this.#flow.proceed('engine'),
+      (error: unknown) => this.#onFault(error),
+    )
   }
 
   /** The limits of the database have changed. */
@@ -234,7 +237,16 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     if (this.parser.heldBytes > WORTH_NOTING_BYTES) this.services.memory.grew(this, length)
   }
 
+  /** Whatever goes wrong with a command must not end the process, and with it everybody else's connections. */
   #takeCommands(): void {
+    try {
+      this.#takeAll()
+    } catch (error) {
+      this.#onFault(error)
+    }
+  }
+
+  #takeAll(): void {
     this.profile.lastCommandAtMs = this.user ? this.services.guard.touch() : this.services.clock.now()
     if (this.user) this.#waitForBandwidth()
     while (this.#flow.isOpen && this.#takeCommand()) {
@@ -358,6 +370,13 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
 
   dropLostReader(): void {
     this.#cutTelling('a client that does not read its replies was disconnected')
+  }
+
+  #onFault(error: unknown): void {
+    const { address } = this.profile
+    const message = 'a client was disconnected: its command has met a fault'
+    this.services.logger.error({ error, databaseId: this.owner, address }, message)
+    this.cut()
   }
 
   #cutTelling(message: string): void {

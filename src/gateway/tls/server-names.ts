@@ -7,7 +7,8 @@ export class ServerNames {
   put(databaseId: string, name: string | undefined): void {
     const before = this.#names.get(databaseId)
     if (before === name) return
-    if (before !== undefined) this.#databases.delete(before)
+    // Another database may go by that name already.
+    if (before !== undefined && this.#databases.get(before) === databaseId) this.#databases.delete(before)
     if (name === undefined) this.#names.delete(databaseId)
     else this.#names.set(databaseId, name)
     if (name !== undefined) this.#databases.set(name, databaseId)

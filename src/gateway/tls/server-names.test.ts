@@ -1,0 +1,11 @@
+import { expect, it } from 'vitest'
+import { ServerNames } from './server-names.js'
+
+it('two databases may exchange their names', () => {
+  const names = new ServerNames()
+  names.put('one', 'a')
+  names.put('two', 'b')
+  names.put('one', 'b')
+  names.put('two', 'a')
+  expect([names.databaseOf('a'), names.databaseOf('b')]).toEqual(['two', 'one'])
+})
