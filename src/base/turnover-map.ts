@@ -1,5 +1,5 @@
 /** So many entries go, and four times as many as are left, before the map is made anew. */
-const GONE_AT_LEAST = 1_000
+const GONE_AT_LEAST = 32
 const GONE_PER_ENTRY = 4
 
 /**
