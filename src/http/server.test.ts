@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Authenticator, Caller } from './caller.js'
 import { HttpServer, reply, route } from './index.js'
@@ -397,21 +396,4 @@ describe('a server that stops', () => {
     await stopping.stop()
     await closed
   })
-})
-
-it('tells handlers that their caller is gone, also while its request waits for the answers before it', async () => {
-  let waiting = 0
-  const forGone = route(failing, ({ signal }) => {
-    waiting++
-    return new Promise((resolve) => signal.addEventListener('abort', () => resolve({ waiting: --waiting })))
-  })
-  const patient = new HttpServer({ ...settings, routes: [forGone] })
-  await patient.start()
-  const socket = connect(patient.port, '127.0.0.1', () =>
-    socket.write('GET /v2/failing/never HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2)),
-  )
-  await waitFor(() => waiting === 2, { what: 'both requests' })
-  socket.destroy()
-  await waitFor(() => waiting === 0, { what: 'both handlers to be told' })
-  await patient.stop()
 })

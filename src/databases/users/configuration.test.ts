@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { DatabaseRow } from '../life.js'
-import { configGet } from './configuration.js'
+import { configGet, configSet } from './configuration.js'
 
 const isFound = (...patterns: string[]): boolean =>
   configGet({ keyspace_events: 'AKE' } as DatabaseRow, patterns).length > 0
@@ -29,4 +29,11 @@ it('answers patterns that fit in very many ways and then do not as fast as other
   const pattern = `${'*?'.repeat(11)}z`
   // Tried one way after the other, each of them would take a tenth of a second.
   expect(isFound(...Array.from({ length: 10_000 }, () => pattern))).toBe(false)
+})
+
+it('reads thousands of settings in time', () => {
+  const args = Array.from({ length: 40_000 }, () => ['notify-keyspace-events', 'KEA']).flat()
+  const began = performance.now()
+  expect(configSet(args)).toEqual({ events: 'AKE' })
+  expect(performance.now() - began).toBeLessThan(2_000)
 })

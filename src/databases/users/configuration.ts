@@ -23,7 +23,7 @@ export function configSet(args: readonly string[]): ConfigSet {
   if (args.length < 2 || args.length % 2 === 1) throw wrongArity('config|set')
   let outcome: ConfigSet = {}
   for (let at = 0; at < args.length; at += 2) {
-    const [name = '', value = ''] = args.slice(at)
+    const [name = '', value = ''] = [args[at], args[at + 1]]
     const events = canonicalEvents(value)
     if (name.toLowerCase() !== KEYSPACE_EVENTS) return { ...outcome, problem: unknownSetting(name) }
     if (events === undefined) return { ...outcome, problem: INVALID_EVENTS }

@@ -7,7 +7,7 @@ const OTHERS = 'KEmn'
  * undefined when there is another letter among them.
  */
 export function canonicalEvents(letters: string): string | undefined {
-  const wanted = new Set(letters.replaceAll('A', CLASSES))
+  const wanted = new Set([...new Set(letters)].flatMap((letter) => (letter === 'A' ? [...CLASSES] : [letter])))
   if ([...wanted].some((letter) => !CLASSES.includes(letter) && !OTHERS.includes(letter))) return undefined
   const classes = [...CLASSES].filter((letter) => wanted.has(letter)).join('')
   const others = [...OTHERS].filter((letter) => wanted.has(letter)).join('')

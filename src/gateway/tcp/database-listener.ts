@@ -13,7 +13,8 @@ import { TlsFront } from '../tls/tls-front.js'
 import type { Doorway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import type { ReaderBounds } from './outlet.js'
-import { Session, type SessionServices } from './session.js'
+import { Session } from './session.js'
+import type { SessionServices } from './session-services.js'
 import { turnAway } from './turn-away.js'
 
 /** What a listener is made of. */

@@ -1,48 +1,25 @@
 import type { Socket } from 'node:net'
-import { type Clock, type HeldMemory, type Holder, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
+import { type Holder, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { findCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
-import type { Lanes } from '../lane/lanes.js'
-import type { DatabaseGuard } from '../limits/database-guard.js'
 import { LatencySample } from '../limits/latency-sample.js'
-import type { LoginWatch } from '../limits/login-watch.js'
 import { Steering } from '../regions/steering.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
-import type { Administration, DatabaseDirectory, DataUser, GatewayLogger } from '../seams.js'
+import type { DataUser } from '../seams.js'
 import { ClientLane, type LaneOwner } from './client-lane.js'
 import { ClientProfile, describeClient } from './client-profile.js'
 import { CommandRouter } from './command-router.js'
 import { Flow, type FlowOwner } from './flow.js'
 import { FrameRun } from './frame-run.js'
 import type { Inlet } from './inlet.js'
-import { Outlet, type ReaderBounds } from './outlet.js'
+import { Outlet } from './outlet.js'
 import { Permits } from './permits.js'
 import type { ListedClient } from './session-commands.js'
+import type { SessionServices } from './session-services.js'
 import { Upload } from './upload.js'
-
-/** What a session needs of its surroundings. */
-export interface SessionServices {
-  /** What limits and counts the commands of the database. */
-  readonly guard: DatabaseGuard
-  readonly directory: Pick<DatabaseDirectory, 'authenticate'>
-  readonly administration: Administration
-  /** Slows down those who guess passwords. */
-  readonly logins: LoginWatch
-  /** How long a client may be connected without having logged in. */
-  readonly loginTimeoutMs: number
-  /** How much a client may leave unread. */
-  readonly readerBounds: ReaderBounds
-  /** What all clients together may make the process hold. */
-  readonly memory: HeldMemory
-  readonly lanes: Lanes
-  readonly clock: Clock
-  readonly logger: GatewayLogger
-  /** The other sessions of the same database, this one included. */
-  readonly siblings: () => Iterable<Session>
-}
 
 /** Replies that the engine has ready still reach a client that sends no more, though others may never come. */
 const LAST_REPLIES_MS = 1_000

@@ -1,0 +1,35 @@
+import { connect } from 'node:net'
+import Type from 'typebox'
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { endpoint } from '../contract/endpoint.js'
+import { HttpServer, route } from './index.js'
+
+const patience = endpoint({
+  ...{ id: 'patience', service: 'queue', topic: 'Server', path: '/v2/patience', errors: [] },
+  ...{ summary: 'Wait', description: 'Waits until its caller is gone.' },
+  ...{ method: 'GET', auth: 'none', access: 'read', body: { kind: 'none' } },
+  success: { status: 200, description: 'never', body: Type.Any() },
+})
+
+it('handlers are told that their caller is gone, also while its request waits for the answers before it', async () => {
+  let waiting = 0
+  const handler = route(patience, ({ signal }) => {
+    waiting++
+    return new Promise((resolve) => signal.addEventListener('abort', () => resolve({ waiting: --waiting })))
+  })
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    publicUrl: 'http://localhost',
+    routes: [handler],
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    onInternalError: (error) => expect.unreachable(String(error)),
+  })
+  await server.start()
+  const request = 'GET /v2/patience HTTP/1.1\r\nHost: x\r\n\r\n'
+  const socket = connect(server.port, '127.0.0.1', () => socket.write(request.repeat(2)))
+  await waitFor(() => waiting === 2, { what: 'both requests' })
+  socket.destroy()
+  await waitFor(() => waiting === 0, { what: 'both handlers to be told' })
+  await server.stop()
+})
