@@ -2,7 +2,8 @@
  * Bulk cancel over HTTP of runs that all have something pending (a delivery, a sleep or a wait), by their ids, by URL
  * prefix, and by label and dates. Beside it: one bare SQL UPDATE of the same rows in a copy of the same file, DBOS'
  * cancel of as many workflows by id on PostgreSQL (a status update only), and a steady load of 200 publishes a second
- * on the same service, before and meanwhile.
+ * on the same service, before and meanwhile. Service, publisher and the client that cancels are a process each; the
+ * requests are written before.
  *
  *   npm run bench bulk-cancel
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
@@ -62,7 +63,11 @@ interface Service {
   readonly token: string
 }
 
-async function cancel({ url, token }: Service, bodies: readonly string[], expected: number): Promise<number> {
+async function cancel(
+  { url, token }: Service,
+  bodies: readonly Uint8Array<ArrayBuffer>[],
+  expected: number,
+): Promise<number> {
   let cancelled = 0
   const started = performance.now()
   for (const body of bodies) {
@@ -83,7 +88,8 @@ async function publications({ child }: Peer<unknown>): Promise<number[]> {
 }
 
 async function measure(dataDir: string, bodies: readonly object[], expected: number): Promise<Round> {
-  const texts = bodies.map((body) => JSON.stringify(body))
+  // A client writes its requests on a machine of its own: here that is done before anything is measured.
+  const written = bodies.map((body) => new TextEncoder().encode(JSON.stringify(body)))
   const peer = await startPeer<Service>('bulk-server.ts', { DATA_DIR: dataDir })
   const { url, token } = peer.facts
   const publisher = await startPeer('publisher.ts', { SERVICE_URL: url, SERVICE_TOKEN: token })
@@ -91,7 +97,7 @@ async function measure(dataDir: string, bodies: readonly object[], expected: num
   await publications(publisher)
   await pause(BASELINE_MS)
   const quiet = await publications(publisher)
-  const cancelMs = await cancel(peer.facts, texts, expected)
+  const cancelMs = await cancel(peer.facts, written, expected)
   const busy = await publications(publisher)
   await publisher.stop()
   peer.child.send('memory')

@@ -45,19 +45,25 @@ export function chunksOf(seqs: readonly number[]): operations.bulkSelect.PackedS
 /** Packs ascending numbers as they come, so that a large set is never held as a whole. */
 export class Packing {
   readonly #chunks: operations.bulkSelect.PackedSeqs[] = []
-  #rest: readonly number[] = []
+  #rest: number[] = []
 
   /** @param seqs follow those before. */
   add(seqs: readonly number[]): void {
-    const all = this.#rest.concat(seqs)
-    const full = all.length - (all.length % CHUNK_ITEMS)
-    this.#chunks.push(...operations.bulkSelect.packChunks(all.slice(0, full), CHUNK_ITEMS))
-    this.#rest = all.slice(full)
+    for (const seq of seqs) {
+      this.#rest.push(seq)
+      if (this.#rest.length === CHUNK_ITEMS) this.#pack()
+    }
+  }
+
+  #pack(): void {
+    this.#chunks.push(...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS))
+    this.#rest = []
   }
 
   /** What came to no full chunk is the last one. */
   end(): operations.bulkSelect.PackedSeqs[] {
-    return [...this.#chunks, ...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS)]
+    this.#pack()
+    return this.#chunks
   }
 }
 
