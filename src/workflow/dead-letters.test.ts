@@ -87,6 +87,16 @@ describe('dead letters of runs', () => {
     expect(await api('POST', `/restart/${dlqId}`)).toMatchObject({ status: 404 })
   })
 
+  it('takes a run up again under another flow-control key without the limits of the one before', async () => {
+    const app = await host({ '/fail': async () => new Response('no', { status: 500 }) })
+    const { dlqId } = await fail(`${app.url}/fail`, { flowControl: { key: 'before', parallelism: 3 } })
+    expect(await api('POST', `/restart/${dlqId}`, { 'Upstash-Flow-Control-Key': 'after' })).toMatchObject({
+      status: 200,
+    })
+    const answer = await fetch(`${suite.service.url}/v2/flowControl/after`, { headers: suite.service.auth })
+    expect(await answer.json()).toMatchObject({ flowControlKey: 'after', parallelismMax: 0 })
+  })
+
   it('lists by every filter, in both orders, page by page', async () => {
     const app = await host({ '/list': { route: async (context) => context.run('bad', fragile().step) } })
     const url = `${app.url}/list`

@@ -123,6 +123,34 @@ describe('how runs end', () => {
     expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])
   })
 
+  it('calls a failure function under its own flow-control key, and leaves the limits of the run alone', async () => {
+    const app = await host({
+      '/fail': async () => new Response('no', { status: 500 }),
+      '/alarm': async () => new Response('{}'),
+    })
+    const limits = async (key: string) => {
+      const answer = await fetch(`${suite.service.url}/v2/flowControl/${key}`, { headers: suite.service.auth })
+      return ((await answer.json()) as { parallelismMax?: number }).parallelismMax
+    }
+    const triggered = await fetch(`${suite.service.url}/v2/trigger/${app.url}/fail`, {
+      method: 'POST',
+      headers: {
+        ...suite.service.auth,
+        'Upstash-Retries': '0',
+        'Upstash-Flow-Control-Key': 'work',
+        'Upstash-Flow-Control-Value': 'parallelism=5',
+        'Upstash-Failure-Callback': `${app.url}/alarm`,
+        'Upstash-Failure-Callback-Flow-Control-Key': 'alarms',
+        'Upstash-Failure-Callback-Flow-Control-Value': 'parallelism=2',
+      },
+    })
+    const { workflowRunId } = (await triggered.json()) as { workflowRunId: string }
+    await suite.service.when(workflowRunId, 'a call of its failure function', ({ failureFunction }) => {
+      return failureFunction?.state === 'CALLBACK_SUCCESS'
+    })
+    expect([await limits('work'), await limits('alarms')]).toEqual([5, 2])
+  })
+
   it('brings the failing list to the failure function of an SDK that does not take the payload', async () => {
     const told: unknown[] = []
     const route = olderServe<string>(

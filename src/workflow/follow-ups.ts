@@ -98,7 +98,10 @@ function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', 
   const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
   const { callback: _c, failureCallback: _f, ...own } = settings
   const run = following.beginning.meta.delivery
-  const config = { ...storedConfig(run.config), ...configOf(own) }
+  const flowKey = settings.flowKey ?? run.flow_key
+  const { flow, ...ofRun } = storedConfig(run.config)
+  // The limits in a configuration are those of its key.
+  const config = { ...ofRun, ...(flow && flowKey === run.flow_key && { flow }), ...configOf(own) }
   const destination = parseDestination(callback.url)
   const headers: HeaderMap = { ...storedHeaders(run.headers), ...forwardedHeaders(callback.headers, false) }
   return {
@@ -109,6 +112,7 @@ function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', 
     method: 'POST',
     headers: JSON.stringify({ ...headers, 'Content-Type': ['application/json'] }),
     config: markedConfig(config, { role }),
+    ...(flowKey !== undefined && { flow_key: flowKey }),
     max_retries: settings.retries ?? run.max_retries,
   }
 }

@@ -64,6 +64,13 @@ function limitsOf(config: string): Pick<Asking, 'parallelism' | 'rate' | 'period
   return flow && { parallelism: flow.parallelism ?? null, rate: flow.rate ?? null, periodS: flow.period ?? 1 }
 }
 
+/** A stored configuration for another message: the limits in it are those of its key, and another key has others. */
+export function configUnder(stored: string, isSameKey: boolean): Readonly<Record<string, unknown>> {
+  // Written by this program when the message was accepted.
+  const { flow, ...others } = JSON.parse(stored) as Readonly<Record<string, unknown>>
+  return { ...others, ...(flow !== undefined && isSameKey && { flow }) }
+}
+
 /** Makes the flow-control keys that new messages name known; the last message of a key decides about its limits. */
 export function* noteFlowKeys(messages: readonly Naming[]): Transaction<void> {
   const last = new Map<string, Naming>()

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { all, change, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
+import { configUnder } from './flow-keys.js'
 import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
 import { contentBytes, firstFitting, fittingParts, inOrderOf } from './messages-sizes.js'
@@ -198,11 +199,9 @@ export interface RetryArgs {
   readonly revision: Revision
 }
 
-/** The limits of a message are those of its flow-control key: another key has others. Both are written by this program. */
 function revisedConfig(letter: MessageRow, revision: Revision): object {
-  const { flow, ...stored } = JSON.parse(letter.config)
   const isSameKey = revision.flowKey === undefined || revision.flowKey === letter.flow_key
-  return { ...stored, ...(flow && isSameKey && { flow }), ...JSON.parse(revision.config) }
+  return { ...configUnder(letter.config, isSameKey), ...JSON.parse(revision.config) }
 }
 
 function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { all, change, insertAll, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
+import { configUnder } from './flow-keys.js'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from './messages.js'
 import { buryRuns, type DeadRunPage, type DeadRunSelector, deadAmong, selectDead } from './runs-dead.js'
 import { tellParents } from './runs-parents.js'
@@ -62,9 +63,10 @@ export interface RunRevision {
 
 /** The settings of a delivery after a revision. */
 export function revised(delivery: DeliveryColumns, revision: RunRevision): DeliveryColumns {
+  const isSameKey = revision.flowKey === undefined || revision.flowKey === delivery.flow_key
   return {
     ...delivery,
-    config: JSON.stringify({ ...JSON.parse(delivery.config), ...revision.config }),
+    config: JSON.stringify({ ...configUnder(delivery.config, isSameKey), ...revision.config }),
     headers: JSON.stringify({ ...JSON.parse(delivery.headers), ...revision.headers }),
     max_retries: revision.maxRetries ?? delivery.max_retries,
     ...(revision.flowKey !== undefined && { flow_key: revision.flowKey }),
