@@ -66,6 +66,45 @@ describe('dead letters of runs', () => {
     expect(await suite.service.log(workflowRunId)).toMatchObject({ workflowState: 'RUN_FAILED' })
   })
 
+  it('gives a resumed run what comes to the addresses that it had made before it failed', async () => {
+    const weak = fragile()
+    const addresses: string[] = []
+    const app = await host({
+      '/hooks': {
+        route: async (context) => {
+          const webhook = await context.createWebhook('create')
+          await context.run('tell', () => void addresses.push(webhook.webhookUrl))
+          await context.run('weak', weak.step)
+          const answers: unknown[] = []
+          for (const name of ['while dead', 'while waiting']) {
+            const { request } = await context.waitForWebhook(name, webhook, '1h')
+            answers.push(await request?.text())
+          }
+          const { eventData } = await context.waitForEvent('event', 'event')
+          return [...answers, eventData]
+        },
+      },
+    })
+    const { workflowRunId, dlqId } = await fail(`${app.url}/hooks`)
+    const [address = ''] = addresses
+    const call = async (body: string) => (await fetch(address, { method: 'POST', body })).status
+    expect(await call('one')).toBe(200)
+    weak.heal()
+    const { client } = suite.service
+    const resumed = await client.dlq.resume({ dlqId })
+    await suite.service.when(
+      resumed.workflowRunId,
+      'the second wait',
+      ({ because }) => because?.[0]?.kind === 'webhook',
+    )
+    expect(await call('two')).toBe(200)
+    await suite.service.when(resumed.workflowRunId, 'the last wait', ({ because }) => because?.[0]?.kind === 'event')
+    await client.notify({ eventId: 'event', eventData: 'three', workflowRunId })
+    const run = await suite.service.ended(resumed.workflowRunId)
+    expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual(['one', 'two', 'three'])
+    expect(await call('late')).toBe(404)
+  })
+
   it('restarts a run from its payload, with other retries when they are asked for', async () => {
     const weak = fragile()
     let before = 0

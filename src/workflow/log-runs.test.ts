@@ -29,7 +29,7 @@ const RUN: RunRow = {
     response: null,
   },
   ...{ failure: null, failure_status: null, failure_state: null, dlq_id: null, canceled_by: null },
-  ...{ parent_seq: null, parent: null },
+  ...{ parent_seq: null, parent: null, resumed_as: null },
 }
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 

@@ -17,6 +17,7 @@ import { consoleSessions } from './015-console-sessions.js'
 import { clientAuthority } from './016-client-authority.js'
 import { runAttempts } from './018-run-attempts.js'
 import { messagesRetried } from './020-messages-retried.js'
+import { resumedRuns } from './022-resumed-runs.js'
 import { bulkCallbacks } from './024-bulk-callbacks.js'
 
 /**
@@ -50,6 +51,7 @@ export const MIGRATIONS: readonly Migration[] = [
   clientAuthority,
   runAttempts,
   messagesRetried,
+  resumedRuns,
   bulkCallbacks,
 ]
 

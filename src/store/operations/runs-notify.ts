@@ -3,13 +3,14 @@ import { all, first, insertAll, read, type Transaction, write } from '../operati
 import { query } from '../query.js'
 import { PENDING_COLUMNS, type PendingRow } from './messages.js'
 import { type Appending, insertElements } from './runs-append.js'
+import type { RunRow } from './runs-rows.js'
 import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
 
 /** An event for those who wait for it. */
 export interface NotifyArgs {
   readonly accountId: string
   readonly eventId: string
-  /** Only this run is meant, and the event is kept until it waits. */
+  /** Only this run is meant, or the one that it was resumed as, and the event is kept until that waits. */
   readonly runId?: string
   readonly data: Uint8Array
   readonly at: number
@@ -27,7 +28,7 @@ export interface NotifyResult {
   readonly released: readonly Released[]
   readonly drop: readonly number[]
   readonly offers: readonly PendingRow[]
-  /** `unknown-run`: the run that was meant has ended or never was. */
+  /** `unknown-run`: the run that was meant has ended for ever or never was. */
   readonly kind: 'notified' | 'kept' | 'unknown-run'
 }
 
@@ -37,14 +38,24 @@ interface Run {
   created_at: number
 }
 
-const startedRun = query<{ accountId: string; runId: string }, Run>(({ db, p, d }) =>
+/** A run as far as it matters whether an event may be for it. */
+type Addressed = Run & Pick<RunRow, 'state' | 'dlq_id' | 'resumed_as'>
+
+const namedRun = query<{ accountId: string; runId: string }, Addressed>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
-      .select(['seq', 'run_id', 'created_at'])
+      .select(['seq', 'run_id', 'created_at', 'state', 'dlq_id', 'resumed_as'])
       .where('account_id', '=', p.accountId)
-      .where('run_id', '=', p.runId)
-      .where('state', '=', sql.lit('RUN_STARTED')),
+      .where('run_id', '=', p.runId),
+  ),
+)
+const runBySeq = query<{ seq: number }, Addressed>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at', 'state', 'dlq_id', 'resumed_as'])
+      .where('seq', '=', p.seq),
   ),
 )
 const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
@@ -98,9 +109,19 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
 })
 
 function* runsMeant({ accountId, eventId, runId }: NotifyArgs): Transaction<Run[]> {
-  if (runId !== undefined) return yield* all(startedRun, { accountId, runId })
+  if (runId !== undefined) return yield* addressed(accountId, runId)
   const waits = yield* all(waiting, { accountId, eventId })
   return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
+}
+
+/**
+ * The run of an id, or the one that goes on in its place: who has the id, or the address of a webhook, from before a
+ * failure need not learn of that. A dead letter gets what is for it when it is resumed.
+ */
+function* addressed(accountId: string, runId: string): Transaction<Run[]> {
+  let run = yield* first(namedRun, { accountId, runId })
+  while (run && run.resumed_as !== null) run = yield* first(runBySeq, { seq: run.resumed_as })
+  return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
 }
 
 function* keptFor(

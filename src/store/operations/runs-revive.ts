@@ -157,6 +157,9 @@ const copyList = query<{ from: number; to: number }>(({ db, p }) =>
 const setFirstMeta = query<{ seq: number; meta: string }>(({ db, p }) =>
   db.updateTable('steps').set({ meta: p.meta }).where('run_seq', '=', p.seq).where('position', '=', 0),
 )
+const setResumedAs = query<{ from: number; to: number }>(({ db, p }) =>
+  db.updateTable('runs').set({ resumed_as: p.to }).where('seq', '=', p.from),
+)
 const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
   db.updateTable('run_events').set({ run_seq: p.to }).where('run_seq', '=', p.from),
 )
@@ -203,6 +206,7 @@ function* resume(
   const { seq, meta } = resumed
   yield* change(copyList, { from: seq, to })
   yield* change(setFirstMeta, { seq: to, meta })
+  yield* change(setResumedAs, { from: seq, to })
   yield* change(moveEvents, { from: seq, to })
   const messages = remains.filter(({ kind }) => kind === 'message').map((row) => sentAgain(row, to, resumed, args))
   const waits = yield* waitAgain(remains, to, meta, args)

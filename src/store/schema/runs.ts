@@ -50,6 +50,8 @@ export interface RunsTable {
   dlq_id: string | null
   /** The bulk action that canceled it, as `bulk_actions.seq`; NULL also when the run was canceled alone. */
   canceled_by: number | null
+  /** Of a failed run that was resumed, the run that goes on in its place, as `runs.seq`. */
+  resumed_as: number | null
   /** The run that invoked this one, and JSON of how to tell it of the end. */
   parent_seq: number | null
   parent: string | null
