@@ -17,8 +17,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Agent, request } from 'undici'
+import { percentile } from './support/figures.js'
 import { postRequest, runHttpLoad } from './support/http-load.js'
-import { percentile } from './support/load.js'
 import { type Peer, startPeer } from './support/peers.js'
 
 const { values: given } = parseArgs({

@@ -17,8 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { type BareTimes, cancelBare, copyStore, MATCHING, makeRuns } from './support/bulk-data.js'
-import { median } from './support/http-load.js'
-import { percentile } from './support/load.js'
+import { median, percentile } from './support/figures.js'
 import { type Peer, startPeer } from './support/peers.js'
 
 const { values: given } = parseArgs({

@@ -9,6 +9,7 @@ import { createConnection } from 'node:net'
 import { startBareEngine } from '../src/databases/testing/bare-engine.js'
 import { probeEngine } from '../src/fleet/index.js'
 import { cleanup, type RunningHomeport, startHomeport } from '../test/support/index.js'
+import { percentile } from './support/figures.js'
 
 const ROUNDS = 5
 const PER_ROUND = 16
@@ -65,14 +66,10 @@ async function spawnBare(binary: string): Promise<Made> {
   return { elapsedMs: performance.now() - startedAt, undo: () => engine.kill() }
 }
 
-const quantile = (sorted: readonly number[], share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-
 function report(name: string, atATime: number, elapsedMs: readonly number[]): number {
-  const sorted = [...elapsedMs].sort((a, b) => a - b)
-  const [p50, p99] = [quantile(sorted, 0.5), quantile(sorted, 0.99)]
+  const [p50, p99] = [percentile(elapsedMs, 0.5), percentile(elapsedMs, 0.99)]
   const figures = `p50 ${p50.toFixed(1).padStart(7)} ms   p99 ${p99.toFixed(1).padStart(7)} ms`
-  console.log(`${name.padEnd(34)} ${atATime} at a time   ${figures}   (${sorted.length} times)`)
+  console.log(`${name.padEnd(34)} ${atATime} at a time   ${figures}   (${elapsedMs.length} times)`)
   return p50
 }
 

@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import { systemClock } from '../src/base/index.js'
 import { createFleet, type EngineSpec, probeEngine } from '../src/fleet/index.js'
 import { silentLogger } from '../src/telemetry/index.js'
-import { bareSpawnToPong, percentile } from './support/engine-floor.js'
+import { bareSpawnToPong } from './support/engine-floor.js'
+import { percentile } from './support/figures.js'
 
 const ROUNDS = 40
 const WARM_UP_ROUNDS = 5

@@ -20,7 +20,7 @@ import {
   tempDir,
   waitFor,
 } from '../test/support/index.js'
-import { percentile } from './support/engine-floor.js'
+import { percentile } from './support/figures.js'
 
 const [count = 1000, seconds = 30] = process.argv
   .slice(2)

@@ -9,7 +9,8 @@
  * how many rounds there are.
  */
 import { NAMES, type Name, startContest } from './support/contestants.js'
-import { median, runHttpLoad } from './support/http-load.js'
+import { median } from './support/figures.js'
+import { runHttpLoad } from './support/http-load.js'
 
 const CONNECTIONS = 50
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 20_000)

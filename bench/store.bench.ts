@@ -13,6 +13,7 @@ import { openStore } from '../src/store/open.js'
 import { accounts } from '../src/store/operations/index.js'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import type { Store } from '../src/store/types.js'
+import { median } from './support/figures.js'
 
 const ROUND_MS = 1_500
 const WARM_UP_MS = 700
@@ -58,8 +59,6 @@ async function round(write: () => Promise<unknown>, concurrency: number, forMs: 
   const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
   return { perSecond: latencies.length / seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
 }
-
-const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
 async function measure(name: string, write: () => Promise<unknown>, concurrencies = CONCURRENCIES): Promise<void> {
   for (const concurrency of concurrencies) {

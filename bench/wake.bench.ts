@@ -17,7 +17,8 @@ import {
   tempDir,
   waitFor,
 } from '../test/support/index.js'
-import { bareSpawnToPong, percentile } from './support/engine-floor.js'
+import { bareSpawnToPong } from './support/engine-floor.js'
+import { percentile } from './support/figures.js'
 
 const [emptyRounds = 100, ...given] = process.argv
   .slice(2)

@@ -38,9 +38,3 @@ export async function bareSpawnToPong(binary: string, data?: string): Promise<nu
   rmSync(directory, { recursive: true, force: true })
   return elapsedMs
 }
-
-/** The value below which the given share (0 to 1) of the values lie. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((left, right) => left - right)
-  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN
-}

@@ -73,9 +73,3 @@ export function postRequest(target: string, headers: Readonly<Record<string, str
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`POST ${target} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
 }
-
-/** The middle of some numbers. */
-export function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
-}

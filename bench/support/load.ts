@@ -19,9 +19,3 @@ export async function runLoad(times: number, atATime: number, one: () => Promise
   await Promise.all(Array.from({ length: atATime }, worker))
   return { elapsedMs: performance.now() - started, latenciesMs }
 }
-
-/** The value below which this share of the values lies. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN
-}
