@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
+import { readFileIfThere } from '../base/index.js'
 import type { Config } from '../config/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { authorityCertificatePath } from '../gateway/index.js'
@@ -26,10 +26,8 @@ async function readAuthority({ dataDir, tlsCertFile }: Config): Promise<string> 
     const problem = `This server shows the certificate in ${tlsCertFile} (tlsCertFile). Its clients have to trust the authority that signed that one.`
     throw new HomeportError('cli_failed', { problem })
   }
-  try {
-    return await readFile(authorityCertificatePath(dataDir), 'utf8')
-  } catch {
-    const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or name its --data-dir.`
-    throw new HomeportError('cli_failed', { problem })
-  }
+  const certificate = await readFileIfThere(authorityCertificatePath(dataDir))
+  if (certificate !== undefined) return certificate
+  const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or name its --data-dir.`
+  throw new HomeportError('cli_failed', { problem })
 }

@@ -23,6 +23,11 @@ it('names the option of a port that is taken', async () => {
   expect(describeError(error)).toContain('or choose another port.')
 })
 
+it('names the option also of the port that databases share', () => {
+  const taken = new HomeportError('port_taken', { port: 8_703 })
+  expect(describeError(taken, loadConfig({ flags: {} }))).toContain('or choose another port with --redis-domain-port.')
+})
+
 it('takes the words of the catalogue, of several failures, and of anything else', () => {
   const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')

@@ -20,8 +20,8 @@ interface SystemError extends Error {
 const isSystemError = (error: unknown, code: string): error is SystemError => codeOf(error) === code
 
 function portTaken(port: number | undefined, config: Config | undefined): string {
-  const names = ['apiPort', 'restPort', 'queuePort'] as const
-  const option = names.find((name) => config?.[name] === port)
+  const names = ['apiPort', 'restPort', 'queuePort', 'redisDomainPort'] as const
+  const option = port === undefined ? undefined : names.find((name) => config?.[name] === port)
   const how = option === undefined ? 'choose another port' : `choose another port with ${flagName(option)}`
   return `Port ${port ?? ''} is already taken by another program. Stop that program (\`homeport doctor\` names it), or ${how}.`
 }

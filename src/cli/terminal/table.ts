@@ -27,7 +27,9 @@ export function renderTable<Row>(io: Io, columns: readonly Column<Row>[], rows: 
   const titles = columns.map(({ title }) => title)
   const body = rows.map((row) => columns.map(({ value }) => printable(String(value(row) ?? ''))))
   const widths = fitWidths(
-    titles.map((title, index) => Math.max(...[title, ...body.map((cells) => cells[index] ?? '')].map(widthOf))),
+    titles.map((title, index) =>
+      body.reduce((most, cells) => Math.max(most, widthOf(cells[index] ?? '')), widthOf(title)),
+    ),
     columns.map(({ cuts }) => cuts === true),
     io.terminal?.out === true ? io.terminal.columns() : undefined,
   )
