@@ -35,7 +35,7 @@
  * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
  * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them.
  * - What no engine answers stands in its place all the same: among the replies of a pipeline, and in that to EXEC.
- * - Bytes that are no protocol end the connection they came on and nothing else.
+ * - Bytes that are no protocol, and faults of ours in a command, end the connection they came on and nothing else.
  *
  * What it never does: start or stop engines, keep credentials or books, repeat a command other than a read that a
  * replica left unanswered, or change a reply other than hiding the host's own details in INFO and MONITOR and naming
