@@ -258,3 +258,16 @@ it('a fault in a command ends the connection that it came on, and nothing else',
   await other.send('PING\r\n').expect('+PONG\r\n')
   expect(faulty.complaints).toEqual(['a client was disconnected: its command has met a fault'])
 })
+
+it('a fault in a request that had to wait for its turn is answered, and ends nothing else', async () => {
+  const faultyMeter = new DatabaseMeter()
+  Object.defineProperty(faultyMeter, 'readLatency', {
+    get: () => {
+      throw new Error('the test says so')
+    },
+  })
+  const usage = { usageOf: () => ({ meter: faultyMeter, admission: OPEN }) }
+  const faulty = await startRig({ maxCommandsPerSecond: 1 }, undefined, usage)
+  const answers = await Promise.all([rest(faulty, ['PING']), rest(faulty, ['PING'])])
+  expect(answers.map(({ status }) => status)).toEqual([500, 500])
+})

@@ -64,7 +64,7 @@ const NOTHING = Buffer.alloc(0)
 export function runSlots(lane: RequestLane, slots: readonly Slot[], reader: RepliesReader): void {
   const commands = slots.filter(isForEngine)
   const turn = turnOf(lane.guard, commands.length)
-  if (turn) void turn.then(() => carryOut(lane, slots, commands, reader))
+  if (turn) turn.then(() => carryOut(lane, slots, commands, reader)).catch((error: unknown) => reader.onLost(error))
   else carryOut(lane, slots, commands, reader)
 }
 

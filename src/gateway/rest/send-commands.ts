@@ -30,8 +30,8 @@ export interface RepliesReader {
   onReplies(replies: Buffer): void
   /** So much more has to be held until all replies have come. @returns why not, which `onLost` is told then */
   onHeld?(bytes: number): HomeportError | undefined
-  /** The replies will never come. */
-  onLost(error: HomeportError): void
+  /** The replies will never come: the engine is lost, or a fault of ours stands in the way. */
+  onLost(error: unknown): void
 }
 
 /** Sends commands; `reader` gets their replies together. There has to be at least one. */
