@@ -46,6 +46,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ['SETNAME <name>', 'Name the connection.'],
     ['TRACKING (ON|OFF) [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]', 'Tell when keys change (RESP3).'],
     ['TRACKINGINFO', 'What is tracked for the connection.'],
+    ['GETREDIR', 'Where invalidations are redirected: -1 without tracking, otherwise 0 for nowhere.'],
   ],
   COMMAND: [
     ['(no subcommand)', 'An empty list.'],

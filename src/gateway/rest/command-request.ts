@@ -47,10 +47,12 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   run(target: Target, body: Buffer): void {
     switch (target.path) {
       case '/pipeline':
+      case '/pipeline/':
         this.#kind = 'pipeline'
         this.#permit(readPipeline(body))
         return
       case '/multi-exec':
+      case '/multi-exec/':
         this.#transact(checkArities(readPipeline(body)))
         return
       case '/':

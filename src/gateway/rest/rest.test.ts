@@ -191,6 +191,11 @@ describe('answers', () => {
 })
 
 describe('pipelines', () => {
+  it('may stand at a path that ends with a slash, like a command', async () => {
+    for (const path of ['/pipeline/', '/multi-exec/'])
+      expect(await post(path, [['PING']])).toMatchObject({ status: 200, body: [{ result: 'PONG' }] })
+  })
+
   it('answer each command in its slot, failed ones too', async () => {
     const { status, body } = await post('/pipeline', [
       ['SET', 'a', 1],

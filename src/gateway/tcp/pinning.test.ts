@@ -86,6 +86,7 @@ describe('a connection that has left everything it had subscribed', () => {
 
 it('a connection that no longer tracks is as before', async () => {
   const raw = await client3()
+  await raw.send('CLIENT TRACKING ON\r\nCLIENT GETREDIR\r\n').expect('+OK\r\n:0\r\n')
   raw.send('CLIENT TRACKING ON\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nCLIENT TRACKING OFF\r\n')
   await raw.expect('+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n')
   await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
@@ -93,6 +94,8 @@ it('a connection that no longer tracks is as before', async () => {
 
 it('a question about tracking leaves nothing behind', async () => {
   const raw = await client3()
+  await raw.send('CLIENT GETREDIR\r\nCLIENT GETREDIR x\r\n').expect(':-1\r\n-ERR wrong number of arguments for ')
+  await takeInfo(raw, "'client|getredir' command\r\n")
   raw.send('CLIENT TRACKINGINFO\r\n')
   await takeInfo(raw, 'prefixes\r\n*0\r\n')
   await raw.send(TRANSACTION).expect(`${QUEUED}*3\r\n+OK\r\n_\r\n$1\r\nx\r\n`)
