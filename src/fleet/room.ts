@@ -46,7 +46,7 @@ export interface RoomOptions {
   readonly dataDir: string
   readonly clock: Clock
   readonly logger: FleetLogger
-  /** Whether anything runs that writes; otherwise nobody looks. */
+  /** Whether anything runs that writes; otherwise nobody looks, unless room is short. */
   readonly isUsed: () => boolean
   /** Called now and then while room is short, with what is free, bytes. */
   readonly makeRoom: (freeBytes: number) => Promise<void>
@@ -74,7 +74,7 @@ export class DiskRoom {
     return this.#state === 'ample'
   }
 
-  /** Looks before any engine starts, and every second while engines run. */
+  /** Looks before any engine starts, and every second while engines run or room is short. */
   async start(): Promise<void> {
     this.#hasReserve = (await stat(this.#file).catch(() => undefined)) !== undefined
     if (await this.look()) await this.#keepReserve()
@@ -101,7 +101,7 @@ export class DiskRoom {
   }
 
   async #lookAgain(): Promise<void> {
-    if (!this.#options.isUsed()) return
+    if (this.hasRoom && !this.#options.isUsed()) return
     const hasRoom = await this.look()
     if (this.#stopped) return
     if (hasRoom) await this.#keepReserve()
