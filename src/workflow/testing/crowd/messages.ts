@@ -4,7 +4,7 @@ import { operations } from '../../../store/index.js'
 import { ANY_MESSAGE } from '../../../store/operations/messages-filter.js'
 import type { PublishEntry } from '../../../store/operations/messages-publish.js'
 import { offersOf } from '../../../store/operations/queue-turns.js'
-import { readQueues } from '../model/census.js'
+import { mostCopies, readQueues } from '../model/census.js'
 import { someFlow } from '../model/flow-watch.js'
 import { json } from '../model/items.js'
 import type { CrowdDeps } from './deps.js'
@@ -20,6 +20,7 @@ export class CrowdMessages {
   readonly #canceled = new Set<number>()
   /** Keys of deduplication, and the message that holds each. */
   readonly #keys = new Map<string, string>()
+  #published = 0
   #schedules: { readonly scheduleId: string; dueAt: number; left: number }[] = []
 
   constructor(deps: CrowdDeps) {
@@ -34,7 +35,7 @@ export class CrowdMessages {
     if (dice < 15) return this.#removeQueue()
     if (dice < 16) return this.#schedule()
     if (dice < 17) return this.#changeKey()
-    if (dice < 18) return this.#takeUpDead()
+    if (dice < 18) return this.#takeUpDeadTwice()
     return this.fire()
   }
 
@@ -63,8 +64,8 @@ export class CrowdMessages {
     const callback: Record<string, string> = random.chance(0.3)
       ? { 'upstash-callback': 'http://callback.test/', 'upstash-callback-retries': '0' }
       : {}
-    const headers = { 'upstash-retries': String(random.below(3)), ...callback, ...someFlow(random) }
-    const item = { destination: 'http://plain.test/', headers, body: json('x'), ...(queue && { queue }) }
+    const headers = { 'upstash-retries': String(random.below(2)), ...callback, ...someFlow(random) }
+    const item = { destination: 'http://plain.test/', headers, body: json(++this.#published), ...(queue && { queue }) }
     const { message } = this.#draft(item)
     const key = `key-${Math.floor(this.#deps.now() / 60_000)}-${random.below(3)}`
     return { message, dedup: random.chance(0.2) ? { key, expiresAt: Number.MAX_SAFE_INTEGER } : null }
@@ -132,6 +133,11 @@ export class CrowdMessages {
     await store.run(operations.flowKeys.sweep, { before: now() - 600_000 })
   }
 
+  /** Two take the same dead letters up again: each is sent again once. */
+  async #takeUpDeadTwice(): Promise<void> {
+    await Promise.all([this.#takeUpDead(), this.#takeUpDead()])
+  }
+
   async #takeUpDead(): Promise<void> {
     const { store, accountId, now, offer } = this.#deps
     const order = 'earliestFirst' as const
@@ -185,9 +191,10 @@ export class CrowdMessages {
     return offers.length > 0
   }
 
-  /** Turns belong to what goes on, no queue has more of them than it ever may, and none stands still with room. */
+  /** Nothing was sent again twice, turns belong to what goes on, no queue has more of them than it ever may, and none stands still with room. */
   async check(): Promise<void> {
     const { store, accountId } = this.#deps
+    if ((await store.run(mostCopies, { accountId })) > 1) throw new Error('a dead letter was sent again twice')
     const { queues, turns, messages } = await store.run(readQueues, { accountId })
     const open = new Set(messages.flatMap(({ seq, queue, slot_seq }) => (queue === null ? slot_seq : seq) ?? []))
     for (const turn of turns)

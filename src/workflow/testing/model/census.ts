@@ -151,6 +151,24 @@ export const readQueues = read('model.queues', function* (args: OfAccount): Tran
   return { queues, turns: yield* all(turnsOf, args), messages: yield* all(openMessages, args) }
 })
 
+const copies = query<OfAccount, { copies: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select((q) => q.fn.countAll<number>().as('copies'))
+    .where('account_id', '=', p.accountId)
+    .where('kind', '=', 'http')
+    .where('body', 'is not', null)
+    .where('state', '<>', 'failed')
+    .groupBy('body')
+    .orderBy('copies', 'desc')
+    .limit(1),
+)
+
+/** Of plain messages that have not failed, how many have the same body at most. */
+export const mostCopies = read('model.mostCopies', function* (args: OfAccount): Transaction<number> {
+  return (yield* all(copies, args))[0]?.copies ?? 0
+})
+
 interface ChunkState {
   readonly action_seq: number
   readonly seqs: Uint8Array | null

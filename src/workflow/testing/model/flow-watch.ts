@@ -39,7 +39,7 @@ export class FlowWatch {
   readonly paused = new Set<string>()
   #periodStart = Number.NEGATIVE_INFINITY
   #begun = 0
-  /** A period from before the clock was set back to before it: it may go on later, or another one begin at the same time. */
+  /** A period from before the clock was set back: it may go on later, or another one begin at the very same time. */
   #unsure = Number.NaN
 
   constructor(deps: FlowWatchDeps) {
@@ -72,9 +72,8 @@ export class FlowWatch {
     if (this.#begun > RATE) throw new Error(`${this.#begun} requests began in one period of the rate ${RATE}`)
   }
 
-  /** The clock was set to another time. */
-  clockWasSet(): void {
-    if (this.#deps.now() < this.#periodStart) this.#unsure = this.#periodStart
+  clockWasSetBack(): void {
+    this.#unsure = this.#periodStart
   }
 
   /** Use is not durable: a new life of the engine begins a period of its own. */

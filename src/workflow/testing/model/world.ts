@@ -276,8 +276,9 @@ export class World {
   }
 
   #jump(): void {
-    this.#clock.jump((this.#random.below(5) - 2) * 90_000)
-    this.#flow.clockWasSet()
+    const byMs = (this.#random.below(5) - 2) * 90_000
+    this.#clock.jump(byMs)
+    if (byMs < 0) this.#flow.clockWasSetBack()
   }
 
   async #retain(): Promise<void> {
