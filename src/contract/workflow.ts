@@ -116,7 +116,9 @@ export const endRun = endpoint({
 })
 
 const AttemptError = Type.Object({
-  error: Type.Optional(Type.String()),
+  error: Type.String({
+    description: 'Why there was no answer; else what the program threw, what the answer says, or its status.',
+  }),
   status: Type.Integer({ description: '0 when there was no answer.' }),
   headers: Type.Record(Type.String(), Type.Array(Type.String())),
   body: Type.String(),

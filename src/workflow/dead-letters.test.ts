@@ -230,6 +230,8 @@ describe('dead letters of runs', () => {
     })
     const { service } = suite
     const { workflowRunId, dlqId } = await fail(`${app.url}/callback`)
+    const letter = await api('GET', `/${dlqId}`)
+    expect(letter.body).toMatchObject({ workflowRunId, body: '' })
     const isAt = (state: string) =>
       service.when(workflowRunId, state, (run) => run.failureFunction?.state === `CALLBACK_${state}`)
     await isAt('FAIL')

@@ -58,7 +58,8 @@ export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
     url: run.url,
     method: 'POST',
     header: Object.fromEntries(Object.entries(header).map(([name, values]) => [name, [...values]])),
-    ...bodyMembers(run.payload, config),
+    // SDKs count on a text here, also of a run without a payload.
+    ...(run.payload?.byteLength ? bodyMembers(run.payload, config) : { body: '' }),
     maxRetries,
     notBefore: run.created_at,
     createdAt: run.created_at,

@@ -1,9 +1,11 @@
 import { type HeaderMap, storedHeaders } from '../queue/index.js'
 import type { PastAttempt, PendingAttempt } from '../store/operations/runs.js'
+import { errorText } from './thrown.js'
 
 /** A failed attempt, as run logs show it. */
 export interface AttemptError {
-  readonly error?: string
+  /** What is wrong, in a text for people. */
+  readonly error: string
   readonly status: number
   readonly headers: HeaderMap
   readonly body: string
@@ -13,11 +15,11 @@ export interface AttemptError {
 /** A failed attempt, with its body cut to `trimTo` characters. */
 export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimTo: number): AttemptError {
   return {
+    error: errorText(attempt),
     status: attempt.status,
     headers: storedHeaders(attempt.headers),
     body: trim(new TextDecoder().decode(attempt.body ?? undefined), trimTo),
     time: attempt.started_at,
-    ...(attempt.error !== null && { error: attempt.error }),
   }
 }
 

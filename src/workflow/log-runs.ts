@@ -7,7 +7,7 @@ import { type AttemptError, attemptError, trim } from './log-attempts.js'
 import { type StepView, stepGroups } from './log-steps.js'
 import { materialOf, type RunMaterial } from './run-material.js'
 import { abandonedBranches, subjectOf } from './subjects.js'
-import { thrownIn } from './thrown.js'
+import { errorText, thrownIn } from './thrown.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -129,8 +129,9 @@ function errorViews(answers: readonly AnswerRecord[], trimTo: number): AttemptEr
 }
 
 function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
-  const { status, headers, error, time } = answer
-  return { status, headers, body: trim(fromBase64(answer.body), trimTo), time, ...(error && { error }) }
+  const { status, headers, time } = answer
+  const body = Buffer.from(answer.body, 'base64')
+  return { error: errorText({ ...answer, body }), status, headers, body: trim(body.toString(), trimTo), time }
 }
 
 function failureFunction(failure: FailureRecord, run: RunRow, material: RunMaterial): object {

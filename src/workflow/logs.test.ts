@@ -157,7 +157,12 @@ describe('run logs', () => {
       ({ steps }) => steps.at(-1)?.steps[0]?.state === 'STEP_RETRY',
     )
     const [next] = run.steps.at(-1)?.steps ?? []
-    expect(next).toMatchObject({ stepName: 'bad step', retries: 3, retryDelay: '3600000', errors: [{ status: 500 }] })
+    expect(next).toMatchObject({
+      stepName: 'bad step',
+      retries: 3,
+      retryDelay: '3600000',
+      errors: [{ status: 500, error: 'not now' }],
+    })
     expect(next?.nextDeliveryTime).toBeGreaterThan(Date.now() + 3_000_000)
   })
 

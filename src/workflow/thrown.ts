@@ -1,6 +1,23 @@
 import { tryParseJson } from '../base/index.js'
 import { asObject, parseJson } from './invoke.js'
 
+/** Characters of what an answer says that is no error of an SDK: it may be a whole page. */
+const LONGEST_SAID = 200
+
+/** What came of a failed attempt. */
+interface FailedAnswer {
+  readonly status: number
+  /** Why there was no answer, or why it does not do. */
+  readonly error?: string | null | undefined
+  readonly body: Uint8Array | null
+}
+
+/** What is wrong, in a text for people: there always is one. */
+export function errorText({ status, error, body }: FailedAnswer): string {
+  const said = error ?? thrownIn(body) ?? new TextDecoder().decode(body?.subarray(0, LONGEST_SAID)).trim()
+  return said === '' ? `HTTP ${status}` : said
+}
+
 /**
  * What a program has thrown, by its failing answer: SDKs answer with a JSON object that has it as `message`. When this
  * server has refused a request of the SDK, that is the JSON of the refusal, of which only the text is for people.

@@ -9,7 +9,10 @@ const RUN: SeenRun = {
   workflowRunCreatedAt: 1,
   steps: [],
 }
-const attempt = (more: object = {}) => ({ status: 500, headers: {}, body: '{"message":"no luck"}', time: 1, ...more })
+const attempt = (more: object = {}) => ({
+  ...{ error: 'no luck', status: 500, headers: {}, body: '{"message":"no luck"}', time: 1 },
+  ...more,
+})
 const failed = (more: Partial<SeenRun> = {}, last: object = {}): SeenRun => ({
   ...RUN,
   workflowState: 'RUN_FAILED',
@@ -30,7 +33,7 @@ describe('how a run has ended', () => {
     expect(endingOf(failed({}, { status: 0, error: 'the connection was refused' }))[0]).toContain(
       'after the connection',
     )
-    expect(endingOf(failed({}, { body: 'oops' }))[0]).toContain('after HTTP 500.')
+    expect(endingOf(failed({}, { error: 'HTTP 500', body: '' }))[0]).toContain('after HTTP 500.')
     const canceledBy = { actionId: 'bulk_1', actor: 'a@example.test', reason: 'started twice' }
     expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', canceledBy })).toEqual([
       'The run has ended: RUN_CANCELED.',
@@ -44,7 +47,7 @@ describe('how a run has ended', () => {
     const again = {
       state: 'CALLBACK_INPROGRESS',
       url,
-      errors: [attempt({ status: 503, body: '' })],
+      errors: [attempt({ error: 'HTTP 503', status: 503, body: '' })],
       nextDeliveryTime: 0,
     }
     expect(calling(again as never)).toBe(

@@ -1,4 +1,3 @@
-import { isObject, tryParseJson } from '../../base/index.js'
 import { printable } from '../terminal/text.js'
 import type { SeenRun } from './find.js'
 
@@ -27,21 +26,12 @@ function failureOf({ steps }: SeenRun): string {
 
 interface Answer {
   readonly status: number
-  readonly error?: string
-  readonly body?: string
+  readonly error: string
 }
 
-/** The message of an SDK's error where there is one. */
-function answerOf({ status, error, body = '' }: Answer): string {
-  const said = error ?? messageIn(body)
-  if (status === 0) return said ?? 'no answer'
-  return said === undefined ? `HTTP ${status}` : `HTTP ${status}: ${said}`
-}
-
-function messageIn(body: string): string | undefined {
-  const value = tryParseJson(body)
-  const message = isObject(value) ? value.message : undefined
-  return typeof message === 'string' && message !== '' ? message : undefined
+function answerOf({ status, error }: Answer): string {
+  const code = `HTTP ${status}`
+  return status === 0 || error === code ? error : `${code}: ${error}`
 }
 
 function callingOf({ failureFunction, workflowRunId: id }: SeenRun): string[] {

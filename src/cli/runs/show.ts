@@ -66,6 +66,5 @@ function stepsTable(io: Io, { steps }: SeenRun): string {
 
 function resultOf({ out, errors }: Step): string | undefined {
   if (out !== undefined) return typeof out === 'string' ? out : JSON.stringify(out)
-  const last = errors?.at(-1)
-  return last && (last.error ?? `status ${last.status}`)
+  return errors?.at(-1)?.error
 }

@@ -22,7 +22,7 @@ import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
-import { FAILURE_WORDS, messageOf, type Run } from './words.js'
+import { FAILURE_WORDS, type Run } from './words.js'
 
 const LISTS = [listRuns, listDeadRuns]
 /** The whole answer stands with the step that failed. */
@@ -116,7 +116,7 @@ export function FailurePanel({ run }: { run: Run }) {
         <Text size="sm">
           {failed?.stepName === undefined ? 'A delivery' : `The step “${failed.stepName}”`} has failed
           {last === undefined || last.status === 0 ? '' : ` with status ${last.status}`}:{' '}
-          <b>{last?.error ?? messageOf(last?.body ?? '').slice(0, MOST_SAID)}</b>
+          <b>{last?.error.slice(0, MOST_SAID)}</b>
         </Text>
         {failureFunction?.state === undefined ? (
           <Text size="sm" c="dimmed">
@@ -150,7 +150,7 @@ function FailureFunction({
         {url === undefined ? null : <Fact name="At">{url}</Fact>}
         {responseStatus === undefined ? null : <Fact name="Answered">{responseStatus}</Fact>}
         {state === 'CALLBACK_INPROGRESS' && nextDeliveryTime !== undefined && errors !== undefined ? (
-          <Fact name={`Called again, after ${errors.at(-1)?.error ?? `HTTP ${errors.at(-1)?.status}`}`}>
+          <Fact name={`Called again, after ${errors.at(-1)?.error}`}>
             <When atMs={nextDeliveryTime} />
           </Fact>
         ) : null}

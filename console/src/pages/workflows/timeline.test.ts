@@ -62,7 +62,7 @@ it('a sleep lasts from when it came until its end, or until now', () => {
 })
 
 it('a delivery that is tried again is shown once, with its attempts and the reason', () => {
-  const error = { status: 500, headers: {}, body: 'no', time: AT + 150 }
+  const error = { error: 'HTTP 500', status: 500, headers: {}, body: 'no', time: AT + 150 }
   const reason = { kind: 'retry', text: 'retry 1 of 3', messageId: 'm2' } as const
   const run = runOf(
     [

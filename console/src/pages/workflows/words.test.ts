@@ -1,17 +1,11 @@
 import { expect, it } from 'vitest'
 import { deadRunSearchOf, runQueryOf, runSearchOf } from './search.js'
-import { messageOf, sentence } from './words.js'
+import { sentence } from './words.js'
 
 it('a reason is a sentence with times of the reader', () => {
   const text = sentence('sleeping until 2026-01-02T03:04:05.678Z')
   expect(text).toMatch(/^Sleeping until Jan \d, 2026/)
   expect(text).not.toContain('T03')
-})
-
-it('an answer says the message of an error, or what it is', () => {
-  expect(messageOf('{"error":"Error","message":"the warehouse is closed"}')).toBe('the warehouse is closed')
-  expect(messageOf('{"message":7}')).toBe('{"message":7}')
-  expect(messageOf('Bad gateway')).toBe('Bad gateway')
 })
 
 it('an address keeps what it knows, and the query has nothing else', () => {

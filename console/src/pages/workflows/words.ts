@@ -140,19 +140,6 @@ export function sentence(text: string): string {
   return `${local.charAt(0).toUpperCase()}${local.slice(1)}.`
 }
 
-/** What an answer says: the message of an SDK's error, else the answer itself. */
-export function messageOf(body: string): string {
-  try {
-    const parsed: unknown = JSON.parse(body)
-    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed && typeof parsed.message === 'string') {
-      return parsed.message
-    }
-  } catch {
-    // No JSON: the answer speaks for itself.
-  }
-  return body
-}
-
 /** How long a run has taken, or goes on already, milliseconds. */
 export const lastedMs = ({ workflowRunCreatedAt, workflowRunCompletedAt }: Run, nowMs: number): number =>
   Math.max(0, (workflowRunCompletedAt ?? nowMs) - workflowRunCreatedAt)
