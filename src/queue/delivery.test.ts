@@ -2,6 +2,7 @@ import { Receiver } from '@upstash/qstash'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
+import { startQueue } from './testing/harness.js'
 import { setQueueScenes } from './testing/scene.js'
 
 describeOnEveryStore('delivery', (openStore) => {
@@ -33,6 +34,15 @@ describeOnEveryStore('delivery', (openStore) => {
     const signature = String(got?.headers['upstash-signature'])
     await expect(receiver.verify({ signature, body, url })).resolves.toBe(true)
     await expect(receiver.verify({ signature, body: `${body} ` })).rejects.toThrow()
+  })
+
+  it('names the region of the server in capitals, as SDKs of several regions know it', async () => {
+    const service = await startQueue({ store: scene.store, accountId: 'acc_region', region: 'eu-central-1' })
+    const { auth } = service
+    await fetch(`${service.url}/v2/publish/${scene.sink.url}`, { method: 'POST', headers: auth })
+    await scene.arrived(1)
+    expect(scene.sink.received[0]?.headers['upstash-region']).toBe('EU-CENTRAL-1')
+    await service.stop()
   })
 
   it('signs an empty body too', async () => {

@@ -52,11 +52,11 @@ export interface QueueDeps {
   readonly retentionBytes: number
   /** Which destinations may be contacted; default everything. */
   readonly deliveryTargets?: TargetPolicy
-  /** Sent as `Upstash-Region` with every delivery. Default `US-EAST-1`. */
+  /** Sent as `Upstash-Region`, in capitals, with every delivery. Default `us-east-1`. */
   readonly region?: string
 }
 
-const DEFAULT_REGION = 'US-EAST-1'
+const DEFAULT_REGION = 'us-east-1'
 
 const ROUTES = [
   publishRoutes,
@@ -90,7 +90,8 @@ function engineDeps(deps: QueueDeps): EngineDeps {
     graceMs: deps.shutdownGraceMs,
     signingKey: (accountId) => keys.signingKeys(accountId).current,
     targets: targetsOf(deps),
-    region: deps.region ?? DEFAULT_REGION,
+    // In the spelling that the service sends; SDKs choose their keys by it (reference queue 3.1).
+    region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
   }
 }
 
