@@ -103,16 +103,21 @@ describe('triggering runs without the workflow client', () => {
       },
     })
     const queue = new QueueClient({ baseUrl: suite.service.url, token: suite.service.token })
-    await queue.publishJSON({ url: `${app.url}/publish`, body: { a: 1 }, headers: { 'x-tenant': 'blue' } })
+    await queue.publishJSON({
+      url: `${app.url}/publish`,
+      body: { a: 1 },
+      headers: { 'x-tenant': 'blue' },
+      label: ['nightly', 'shop'],
+    })
     const answer = async () =>
       (
         await fetch(`${suite.service.url}/v2/workflows/logs?workflowUrl=${app.url}/publish`, {
           headers: suite.service.auth,
         })
       ).json()
-    await expect
-      .poll(answer)
-      .toMatchObject({ runs: [{ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[{"a":1},"blue"]' }] })
+    await expect.poll(answer).toMatchObject({
+      runs: [{ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[{"a":1},"blue"]', labels: ['nightly', 'shop'] }],
+    })
   })
 
   it('serves clients that publish the start of a run and repeat their settings with each step', async () => {

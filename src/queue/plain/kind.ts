@@ -39,6 +39,13 @@ export function nextAttempt(message: PendingMessage, at: number): PendingMessage
   return { ...message, retried: message.retried + 1, nextAt: at }
 }
 
+const LABEL_HEADER = 'Upstash-Label'
+
+/** The endpoint of a workflow starts its run with the labels that it gets. */
+function labelled({ url, method, headers, body, labels }: PendingMessage): Outbound {
+  return { url, method, headers: { [LABEL_HEADER]: [labels.join(',')], ...headers }, body }
+}
+
 const NOTHING_FOLLOWS: Settled = { offers: [] }
 
 /** What the kind `http` works with. */
@@ -57,7 +64,7 @@ export class PlainKind implements MessageKind {
   }
 
   prepare(message: PendingMessage): Outbound {
-    return message
+    return message.labels.length > 0 ? labelled(message) : message
   }
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
