@@ -22,7 +22,6 @@
  * it has its own, faster listener in the gateway.
  */
 export { ArrivingBody, type PiecedBody } from './arriving-body.js'
-export type { BodyWatcher } from './body.js'
 export type { Authenticator, Caller } from './caller.js'
 export { ClientAddresses } from './client-address.js'
 export { discardBody } from './discard-body.js'
