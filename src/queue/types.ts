@@ -214,7 +214,10 @@ export type LargeCancel = (
 ) => Promise<number | undefined>
 
 /** Which messages to forget. */
-export type DropSelector = { readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }
+export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
+  /** They are offered again, or others of their group are; what has ended for ever is not taken in any more. */
+  readonly comesBack?: true
+}
 
 /** The queue as the other rooms see it. */
 export interface Queue extends Service {

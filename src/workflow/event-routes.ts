@@ -180,7 +180,7 @@ async function notify(
   data: Uint8Array,
 ): Promise<NotifyResult> {
   const result = await deps.store.run(operations.runs.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
-  deps.queue.drop({ seqs: result.drop })
+  deps.queue.drop({ seqs: result.drop, comesBack: true })
   deps.queue.offer(result.offers)
   return result
 }

@@ -107,7 +107,7 @@ describe('the backlog', () => {
 
   it.each([
     ['was delivered', (backlog: Backlog, entry: Entry) => backlog.release(entry)],
-    ['was canceled', (backlog: Backlog, entry: Entry) => void backlog.drop({ seqs: [entry.seq] })],
+    ['was dropped', (backlog: Backlog, entry: Entry) => void backlog.drop({ seqs: [entry.seq], comesBack: true })],
     [
       'waits for its next attempt',
       (backlog: Backlog, entry: Entry) => backlog.again(entry, { ...entry.message, retried: 1, nextAt: 60_000 }, 0),
@@ -310,5 +310,19 @@ describe('the backlog', () => {
       }),
       { numRuns: 60 },
     )
+  })
+
+  it('does not take in what is offered after it has ended, by whoever heard of that first', () => {
+    const backlog = new Backlog(LIMITS, new FlowControl())
+    const load = backlog.nextLoad(0)
+    if (load) backlog.loaded(load, { rows: [], upTo: load.until }, 0)
+    backlog.drop({ seqs: [1] })
+    backlog.drop({ groupKeys: [7] })
+    backlog.offer([row(1, 0), row(2, 0, 'a', { group_key: 7 })], 0)
+    expect(backlog.size).toBe(0)
+    backlog.drop({ seqs: [3], comesBack: true })
+    backlog.drop({ groupKeys: [8], comesBack: true })
+    backlog.offer([row(3, 0), row(4, 0, 'a', { group_key: 8 })], 0)
+    expect(backlog.size).toBe(2)
   })
 })

@@ -2,6 +2,7 @@ import type { PendingRow } from '../../store/operations/messages.js'
 import { type DuePage, laneOf } from '../../store/operations/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Coverage, type Load } from './coverage.js'
+import { Ended } from './ended.js'
 import { type Entry, isBefore, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Heap } from './heap.js'
@@ -63,6 +64,7 @@ export class Backlog {
   #meanwhile: Meanwhile | undefined
   #lastLoad: Load['kind'] = 'all'
   readonly #past = new Past()
+  readonly #ended = new Ended()
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
     this.#limits = limits
@@ -84,7 +86,7 @@ export class Backlog {
   offer(rows: readonly PendingRow[], now: number): void {
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
-      if (this.#past.has(place)) continue
+      if (this.#past.has(place) || this.#ended.has(row)) continue
       if (this.#meanwhile || this.#coverage.covers(row.account_id, laneOf(row), place))
         this.#admit(toEntry(row, 'offer'), now)
     }
@@ -92,6 +94,7 @@ export class Backlog {
 
   /** Makes ready what has fallen due. */
   advance(now: number): void {
+    this.#ended.clear()
     for (let entry = this.#waiting.peek(); entry && entry.nextAt <= now; entry = this.#waiting.peek()) {
       this.#waiting.pop()
       if (entry.state === 'waiting') this.#fallsDue(entry, now)
@@ -139,6 +142,7 @@ export class Backlog {
   /** Forgets messages that a committed transaction has ended. Answers those whose requests are in flight. */
   drop(which: DropSelector): Entry[] {
     const inFlight: Entry[] = []
+    this.#ended.add(which)
     for (const entry of this.#held.select(which)) {
       if (entry.state === 'sending') inFlight.push(entry)
       this.#leave(entry)

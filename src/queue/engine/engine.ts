@@ -302,7 +302,7 @@ export class Engine implements Service {
     const now = this.#deps.clock.now()
     if (settled.again && entry.state !== 'dropped') this.#backlog.again(entry, settled.again, now)
     else this.#backlog.release(entry)
-    if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups })
+    if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups, comesBack: true })
     if (settled.offers.length > 0) this.offer(settled.offers)
   }
 }

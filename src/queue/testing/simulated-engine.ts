@@ -124,7 +124,8 @@ export class SimulatedEngine {
     this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
     const outbound = message && (await this.#kindOf(message).prepare(message))
-    if (message && outbound) {
+    // While it was prepared, it may have been dropped.
+    if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }
       this.#flights.add(flight)
       return flight
@@ -132,6 +133,10 @@ export class SimulatedEngine {
     this.#backlog.unsent(entry)
     this.#backlog.release(entry)
     return undefined
+  }
+
+  #isTaken({ state }: Entry): boolean {
+    return state === 'sending'
   }
 
   /** The request is over; its outcome is not committed yet. */

@@ -141,11 +141,13 @@ export class Crowd {
   async #deliver(): Promise<boolean> {
     const flight = await this.#engine.send()
     if (!flight) return false
+    // Somebody may have canceled it at the very same time.
+    if (isDropped(flight)) return true
     this.#messages.sent(flight.message)
     this.#runs.sent(flight.message)
     const fails = this.#isRough && this.#random.chance(0.2)
     if (!fails) await this.#answer(flight)
-    if (flight.entry.state === 'dropped') return true
+    if (isDropped(flight)) return true
     this.#engine.over(flight)
     await this.#settle(flight, fails ? 503 : 200)
     return true
@@ -161,7 +163,7 @@ export class Crowd {
     const { offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
     const runId = flight.outbound.headers['Upstash-Workflow-Runid']?.[0] ?? ''
     if (dropGroups.length > 0) this.#known.moveTo(runId, 'RUN_FAILED')
-    this.#engine.drop({ groupKeys: dropGroups })
+    this.#engine.drop({ groupKeys: dropGroups, comesBack: true })
     this.#engine.offer(offers)
   }
 
@@ -190,4 +192,8 @@ export class Crowd {
     if (isLost) throw new Error(`${messages} messages wait in the store, and the engine does not know of them`)
     return messages === 0
   }
+}
+
+function isDropped({ entry }: Flight): boolean {
+  return entry.state === 'dropped'
 }

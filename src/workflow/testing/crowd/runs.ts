@@ -98,7 +98,7 @@ export class CrowdRuns {
       if (this.#released.has(name)) throw new Error(`a wait of ${waiting} was ended by two events`)
       this.#released.add(name)
     }
-    drop({ seqs: notified.drop })
+    drop({ seqs: notified.drop, comesBack: true })
     offer(notified.offers)
   }
 

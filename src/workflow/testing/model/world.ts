@@ -252,7 +252,7 @@ export class World {
     const { again, offers, dropGroups = [] } = settled
     if (again && flight.message.kind !== 'http') this.#known.failedOnce(again)
     if (!again && status !== 200) this.#noteLateFailure(flight)
-    this.#drop({ groupKeys: dropGroups })
+    this.#drop({ groupKeys: dropGroups, comesBack: true })
     this.#engine.offer(offers)
     await this.#moves.noteEnds(dropGroups)
   }
