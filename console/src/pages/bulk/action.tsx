@@ -56,7 +56,7 @@ function Facts({ action }: { action: Action }) {
         <When atMs={createdAt} /> by {createdBy}
       </Fact>
       {pausedAt === undefined ? null : (
-        <Fact name="Paused">
+        <Fact name="Paused since">
           <When atMs={pausedAt} />
         </Fact>
       )}
