@@ -229,6 +229,30 @@ describe('the page of a database', () => {
     await browser.page.setViewportSize(DESKTOP)
   })
 
+  it('fits a phone when its name is as long as names may be', async () => {
+    const rename = (name: string) => homeport.api('POST', `/v2/redis/rename/${place.split('/').at(-1)}`, { name })
+    const name = 'a-name-without-blanks-'.repeat(6).slice(0, 128)
+    await rename(name)
+    await browser.page.setViewportSize(PHONE)
+    await browser.open(place, name)
+    const crumb = browser.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByText(name)
+    const box = await crumb.boundingBox()
+    expect((box?.x ?? 0) + (box?.width ?? Number.POSITIVE_INFINITY)).toBeLessThanOrEqual(PHONE.width)
+    await browser.page.setViewportSize(DESKTOP)
+    await rename('shop')
+  })
+
+  it('is left by the way back, to the list as it was searched', async () => {
+    const { page } = browser
+    await browser.open('/databases', 'Databases')
+    await page.getByLabel('Search by name').fill('sho')
+    await page.getByRole('link', { name: 'shop' }).click()
+    await heading(page, 'shop').waitFor()
+    await page.goBack()
+    await heading(page, 'Databases').waitFor()
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('sho')
+  })
+
   it('makes a user whose password is shown once, and who may do what was chosen and no more', async () => {
     const { page } = browser
     await command('SET', 'news:1', 'hello')

@@ -30,17 +30,25 @@ export interface ReadOptions {
 /** The key of a reading call in the cache; `[endpoint.id]` alone is the prefix of all calls of an endpoint. */
 export const keyOf = (endpoint: Pick<Endpoint, 'id'>, args: object): readonly unknown[] => [endpoint.id, args]
 
-/** Reads an endpoint; the same call by two components is one request. */
+/**
+ * Reads an endpoint; the same call by two components is one request. `paced` says for answers that cost the server more
+ * the larger they are after how many milliseconds to ask again; it has effect where that is later than `everyMs`.
+ */
 export function useApi<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
   endpoint: Endpoint<Params, Query, Body, Answer>,
   args: ApiArgs<Params, Query, Body>,
-  { everyMs, enabled = true }: ReadOptions = {},
+  { everyMs, enabled = true, paced }: ReadOptions & { readonly paced?: (answer: Static<Answer>) => number } = {},
 ): UseQueryResult<Static<Answer>, Error> {
   return useQuery<Static<Answer>, Error>({
     queryKey: keyOf(endpoint, args),
     queryFn: ({ signal }) => api(endpoint, args, signal),
     enabled,
-    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    ...(everyMs === undefined
+      ? {}
+      : {
+          refetchInterval: ({ state: { data } }) =>
+            data === undefined || paced === undefined ? everyMs : Math.max(everyMs, paced(data)),
+        }),
   })
 }
 

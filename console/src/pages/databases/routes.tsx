@@ -1,5 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { shellRoute } from '../../app/root.js'
+import { given, textAt } from '../../lib/search.js'
 
 /** The parts of a database's page. */
 export const DATABASE_TABS = ['overview', 'usage', 'data', 'users', 'backups', 'settings'] as const
@@ -11,8 +12,10 @@ const list = createRoute({
   getParentRoute: () => shellRoute,
   path: '/databases',
   component: lazyRouteComponent(() => import('./list.js'), 'DatabasesPage'),
-  validateSearch: (search: Record<string, unknown>): { create?: boolean } =>
-    search.create === true ? { create: true } : {},
+  validateSearch: (search: Record<string, unknown>): { create?: true; search?: string } => ({
+    ...given({ search: textAt(search, 'search') }),
+    ...(search.create === true && { create: true }),
+  }),
 })
 
 const detail = createRoute({
