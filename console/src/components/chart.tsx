@@ -1,6 +1,7 @@
 import { LineChart } from '@mantine/charts'
-import { Box, ColorSwatch, Group, Text } from '@mantine/core'
+import { Box, ColorSwatch, Group, Stack, Text } from '@mantine/core'
 import { useMemo } from 'react'
+import { dayOf, timeOfDay } from '../lib/format.js'
 
 /** A line of a chart: values at times. */
 export interface Series {
@@ -22,18 +23,18 @@ export function SeriesChart({
   title: string
   series: readonly Series[]
   show: (value: number) => string
-  /** The points are days, not moments. */
+  /** The points are days, which are those of UTC, and no moments. */
   byDay?: boolean
 }) {
   const rows = useMemo(() => rowsOf(series, byDay), [series, byDay])
   const latest = series.map(({ name, points }) => `${name} ${show(points.at(-1)?.y ?? 0)}`).join(', ')
   return (
     <Box miw={0}>
-      <Group justify="space-between" gap="xs" mb={6} wrap="nowrap">
-        <Text size="sm" fw={550} className="truncate">
+      <Stack gap={2} mb={6}>
+        <Text size="sm" fw={550}>
           {title}
         </Text>
-        <Group gap={10} wrap="nowrap">
+        <Group gap={10}>
           {series.map(({ name, points }, index) => (
             <Group key={name} gap={5} wrap="nowrap">
               {series.length > 1 ? <ColorSwatch size={8} color={`var(--mantine-color-${dashed(index)})`} /> : null}
@@ -44,7 +45,7 @@ export function SeriesChart({
             </Group>
           ))}
         </Group>
-      </Group>
+      </Stack>
       <Box role="img" aria-label={`${title}, now ${latest}`}>
         <LineChart
           h={130}
@@ -69,9 +70,9 @@ export function SeriesChart({
 
 function rowsOf(series: readonly Series[], byDay: boolean): Record<string, string | number>[] {
   const [first] = series
-  const isLong = !byDay && spanMs(first?.points ?? []) > 86_400_000
+  const isLong = spanMs(first?.points ?? []) > 86_400_000
   return (first?.points ?? []).map(({ x }, index) => ({
-    time: timeText(x, byDay || isLong),
+    time: timeText(x, byDay, isLong),
     ...Object.fromEntries(series.map(({ name, points }) => [name, points[index]?.y ?? 0])),
   }))
 }
@@ -82,10 +83,9 @@ const timeOf = (x: string): Date => new Date(`${x.slice(0, 10)}T${x.slice(11, 19
 const spanMs = (points: readonly { readonly x: string }[]): number =>
   points.length < 2 ? 0 : timeOf(points.at(-1)?.x ?? '').getTime() - timeOf(points[0]?.x ?? '').getTime()
 
-function timeText(x: string, isDay: boolean): string {
+function timeText(x: string, isDay: boolean, isLong: boolean): string {
   const time = timeOf(x)
   if (Number.isNaN(time.getTime())) return x
-  return isDay
-    ? time.toLocaleDateString('en', { month: 'short', day: 'numeric' })
-    : time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
+  if (isDay) return dayOf(time, 'UTC')
+  return isLong ? dayOf(time) : timeOfDay(time)
 }

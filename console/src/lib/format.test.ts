@@ -1,6 +1,6 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { NO_LIMIT } from '../../../src/contract/plans.js'
-import { ago, bytes, capped, counted, dollars, duration, durationNs, limit, percent, short } from './format.js'
+import { ago, bytes, capped, counted, dayOf, dollars, duration, durationNs, limit, percent, short } from './format.js'
 
 it.each([
   [bytes(0), '0 B'],
@@ -17,7 +17,8 @@ it.each([
   [dollars(0), '$0'],
   [dollars(20), '$20'],
   [dollars(1.5), '$1.50'],
-  [dollars(0.000068), '$0.000068'],
+  [dollars(0.00068), '$0.00068'],
+  [dollars(0.000004), '<$0.0001'],
   [percent(0.305), '30.5 %'],
   [duration(40), '40ms'],
   [duration(1_250), '1.25s'],
@@ -32,4 +33,14 @@ it.each([
   [ago(7_200_000, 0), 'in 2h'],
 ])('%s is %s', (text, expected) => {
   expect(text).toBe(expected)
+})
+
+it('names a day of UTC as UTC does, also for readers whose day it is not yet', () => {
+  vi.stubEnv('TZ', 'America/New_York')
+  try {
+    expect(dayOf(new Date('2026-08-31T00:00:00Z'), 'UTC')).toBe('Aug 31')
+    expect(dayOf(new Date('2026-08-31T00:00:00Z'))).toBe('Aug 30')
+  } finally {
+    vi.unstubAllEnvs()
+  }
 })

@@ -26,8 +26,9 @@ export const capped = (count: number, most: number): string => (count >= most ? 
 export const limit = (value: number, show: (value: number) => string = whole): string =>
   value >= NO_LIMIT ? 'no limit' : show(value)
 
-/** US dollars: cents where there are some, more digits where it is less than a cent. */
+/** US dollars: cents where there are some, and of less than a cent as much as is worth reading. */
 export function dollars(amount: number): string {
+  if (amount > 0 && amount < 0.0001) return '<$0.0001'
   if (amount > 0 && amount < 0.01) return `$${amount.toLocaleString('en-US', { maximumSignificantDigits: 2 })}`
   const digits = Number.isInteger(amount) ? 0 : 2
   return `$${amount.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
@@ -77,6 +78,14 @@ const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'm
 
 /** Date and time where the reader is. */
 export const dateTime = (atMs: number): string => exact.format(atMs)
+
+/** A day, where the reader is or in a time zone: `Aug 31`. */
+export const dayOf = (time: Date, timeZone?: string): string =>
+  time.toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone })
+
+/** Hours and minutes where the reader is: `15:12`. */
+export const timeOfDay = (time: Date): string =>
+  time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
 
 /** One thing or several: `1 key`, `3 keys`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
