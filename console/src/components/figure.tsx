@@ -24,7 +24,13 @@ export function Figure({
       ) : (
         <TextLink to={to}>{label}</TextLink>
       )}
-      <Text component="div" fz={24} fw={650} lh={1.3} style={{ fontVariantNumeric: 'tabular-nums' }}>
+      <Text
+        component="div"
+        fz={24}
+        fw={650}
+        lh={1.3}
+        style={{ fontVariantNumeric: 'tabular-nums', overflowWrap: 'break-word' }}
+      >
         {value}
       </Text>
       {note === undefined ? null : (

@@ -33,7 +33,12 @@ export function Page({
     <Stack gap="lg">
       <Stack gap={6}>
         {crumbs.length === 0 ? null : (
-          <Breadcrumbs component="nav" aria-label="Breadcrumbs" separatorMargin={6}>
+          <Breadcrumbs
+            component="nav"
+            aria-label="Breadcrumbs"
+            separatorMargin={6}
+            styles={{ breadcrumb: { whiteSpace: 'normal', lineHeight: 'inherit' } }}
+          >
             {crumbs.map(({ label, to }) => (
               <TextLink key={label} to={to}>
                 {label}

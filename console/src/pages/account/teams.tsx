@@ -50,7 +50,7 @@ export function TeamsPage() {
   return (
     <Page
       title="Team"
-      about="A team owns databases, messages and runs as an account does, and its members share them, each with a role."
+      about="A team owns databases as an account does, and its members share them, each with a role."
       actions={create}
     >
       <Loaded query={teams} loading={<LoadingLines />}>

@@ -65,8 +65,9 @@ function Wizard() {
       <Stepper
         active={POSITIONS[place.kind]}
         size="sm"
-        iconSize={30}
+        iconSize={isWide ? 30 : 24}
         wrap={false}
+        styles={isWide ? {} : { stepLabel: { whiteSpace: 'nowrap' }, separator: { marginInline: 6, minWidth: 0 } }}
         onStepClick={(step) => setPlace(step === 0 ? { kind: 'choose' } : { kind: 'check' })}
         allowNextStepsSelect={false}
       >
