@@ -143,7 +143,7 @@ export async function fixFailedCallbacks(store: Store, bounds: Bounds, filter: D
   const seqsOf = (some: typeof letters) => some.map(({ seq }) => seq)
   const failed = seqsOf(letters.filter(hasFailed)).slice(0, bounds.most)
   const others = seqsOf(letters.filter((letter) => !hasFailed(letter)))
-  const all = setOf([...failed, ...others], absent)
+  const all = await setOf([...failed, ...others], absent)
   return { ...all, matched: failed.length, first: failed.slice(0, SAMPLE_ITEMS) }
 }
 
