@@ -49,6 +49,19 @@ export const PRIMARY_REGIONS = Object.keys(REGION_TABLE) as readonly Region[]
 /** Every region that can be a read region. */
 export const READ_REGIONS = PRIMARY_REGIONS.filter((region): region is ReadRegion => REGION_TABLE[region].read)
 
+const primaryRegions: ReadonlySet<string> = new Set(PRIMARY_REGIONS)
+const readRegions: ReadonlySet<string> = new Set(READ_REGIONS)
+
+/** Whether a region of this name can be a primary one. */
+export function isPrimaryRegion(name: string): name is Region {
+  return primaryRegions.has(name)
+}
+
+/** Whether a region of this name can be a read region. */
+export function isReadRegion(name: string): name is ReadRegion {
+  return readRegions.has(name)
+}
+
 /** The regions of one platform. */
 export function regionsOf(platform: Platform): readonly Region[] {
   return PRIMARY_REGIONS.filter((region) => REGION_TABLE[region].platform === platform)

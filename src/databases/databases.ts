@@ -14,7 +14,7 @@ import { ServingDirectory } from './directory.js'
 import { engineSpecOf, planOf } from './engine-wish.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import type { DatabasesOptions } from './parts.js'
-import { renderRecord, type ShownCredentials } from './record.js'
+import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
 import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { Usage } from './usage/index.js'
@@ -36,7 +36,7 @@ export interface Databases extends Service {
   create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord>
   /** One database of the account; rejects with `database_not_found`. */
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
-  /** All databases of the account, oldest first. */
+  /** All databases of the account, oldest first; whether one that comes or goes in the meantime is among them is open. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
   /** Everything that can be changed about a database that exists. */
   readonly changes: Changes
@@ -77,6 +77,7 @@ class StoredDatabases implements Databases {
   readonly #creation: Creation
   readonly #deletion: Deletion
   readonly #sleep: Sleep
+  readonly #recordSettings: RecordSettings
   /** Databases whose data is not in place, so that their engines must not start before the next start mends it. */
   #broken: ReadonlySet<string> = new Set()
 
@@ -96,6 +97,7 @@ class StoredDatabases implements Databases {
       servesClients: (databaseId) => this.directory.rowOf(databaseId)?.state !== 'suspended',
     })
     this.#sleep = sleep
+    this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
     this.directory.onChange(() => sleep.reconsider())
     this.#creation = new Creation({ ...parts, directory: this.directory, sleep })
     this.backups = new Backups({ ...parts, sleep, targets: new TargetGate(settings.deliveryTargets) })
@@ -149,8 +151,16 @@ class StoredDatabases implements Databases {
   }
 
   async list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]> {
-    const rows = await this.#parts.store.run(operations.databases.list, { accountId: caller.accountId })
-    return rows.map((row) => this.#render(row, caller, credentials))
+    const { accountId } = caller
+    const records: DatabaseRecord[] = []
+    let after: operations.databases.ListPlace | undefined
+    do {
+      // A page at a time: neither the thread of the store nor this one belongs to a long list alone.
+      const rows = await this.#parts.store.run(operations.databases.list, { accountId, after, limit: PAGE_ROWS })
+      for (const row of rows) records.push(this.#render(row, caller, credentials))
+      after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
+    } while (after)
+    return records
   }
 
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
@@ -201,12 +211,15 @@ class StoredDatabases implements Databases {
   }
 
   #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {
-    const { plans, settings, emailOf } = this.#parts
-    const isAwake = (databaseId: string): boolean => this.#sleep.isAwake(databaseId)
-    const recordSettings = { plans, ...settings, isAwake }
-    return renderRecord(row, emailOf(row.account_id), recordSettings, shownTo(caller, credentials))
+    return renderRecord(row, this.#parts.emailOf(row.account_id), this.#recordSettings, shownTo(caller, credentials))
   }
 }
+
+/** How many databases are read and rendered in one go: some milliseconds of work. */
+const PAGE_ROWS = 250
+
+const placeOf = (row: DatabaseRow | undefined): operations.databases.ListPlace | undefined =>
+  row && { created_at: row.created_at, database_id: row.database_id }
 
 /** A caller that may only read must not learn credentials that allow writing. */
 function shownTo(caller: Caller, credentials: 'show' | 'hide'): ShownCredentials {

@@ -53,7 +53,10 @@ export function usersOf(row: DatabaseRow): readonly StoredUser[] {
   return row.plan === 'free' ? [] : readUsers(row)
 }
 
+const NONE: readonly never[] = []
+
 function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): readonly string[] {
+  if (row[column] === '[]') return NONE
   const texts: unknown = JSON.parse(row[column])
   if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts
   throw new Error(`database ${row.database_id} has unreadable ${column}`)

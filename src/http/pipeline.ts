@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { HeldMemory } from '../base/index.js'
@@ -12,7 +12,7 @@ import { discardBody } from './discard-body.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
-import { sendJson } from './send.js'
+import { isLongList, piecesOfList, sendJson, sendPieces } from './send.js'
 import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
 
@@ -115,6 +115,7 @@ export class Pipeline {
     const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)
     if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
+    else if (isLongList(answer)) await sendList(response, this.#endpoint.success.status, answer)
     else send(response, this.#endpoint.success.status, answer)
   }
 
@@ -228,8 +229,19 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
   }
   // Made before the framework lets go of the answer: it still has to tell of what cannot be written.
   const json = JSON.stringify(value)
-  const { raw, request } = response.hijack()
-  for (const [name, text] of Object.entries(response.getHeaders())) if (text !== undefined) raw.setHeader(name, text)
-  sendJson(request.raw, raw, status, json)
+  sendJson(response.request.raw, letGo(response), status, json)
   return response
+}
+
+/** Sends a long list as JSON, made in turns. */
+async function sendList(response: FastifyReply, status: number, list: readonly unknown[]): Promise<void> {
+  const pieces = await piecesOfList(list)
+  sendPieces(letGo(response), status, pieces)
+}
+
+/** Takes an answer, with the headers it has been given, out of the hands of the framework. */
+function letGo(response: FastifyReply): ServerResponse {
+  const { raw } = response.hijack()
+  for (const [name, text] of Object.entries(response.getHeaders())) if (text !== undefined) raw.setHeader(name, text)
+  return raw
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { othersFirst } from '../base/index.js'
 
 /**
  * Sends head and body of an answer in one write to the socket: ending with the body would gather two pieces first. The
@@ -17,11 +18,41 @@ export function sendWhole(
   response.end()
 }
 
+const JSON_TYPE = 'application/json; charset=utf-8'
+
 /** Answers with a JSON text, beside the headers that the response already has. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
   const length = String(bytes)
-  response.writeHead(status, ['content-type', 'application/json; charset=utf-8', 'content-length', length])
+  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', length])
   // Text of ASCII alone, which most is, is written faster where that is known.
   sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
+}
+
+/** So many items of a list are written as JSON in one turn: even of large ones no more than some milliseconds of work. */
+const TURN_ITEMS = 500
+
+/** Whether an answer is a list too long to be written in one turn. */
+export function isLongList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) && value.length > TURN_ITEMS
+}
+
+/** The JSON of a list as pieces that follow each other; everybody else gets a turn between them. */
+export async function piecesOfList(list: readonly unknown[]): Promise<Buffer[]> {
+  const pieces: Buffer[] = []
+  for (let start = 0; start < list.length; start += TURN_ITEMS) {
+    if (start > 0) await othersFirst()
+    const items = JSON.stringify(list.slice(start, start + TURN_ITEMS)).slice(1, -1)
+    pieces.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
+  }
+  pieces.push(Buffer.from(']'))
+  return pieces
+}
+
+/** Answers with a JSON text in pieces, beside the headers that the response already has. */
+export function sendPieces(response: ServerResponse, status: number, pieces: readonly Buffer[]): void {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', String(length)])
+  for (const piece of pieces) response.write(piece)
+  response.end()
 }

@@ -28,6 +28,7 @@ const UserSchema = Type.Object({
 export type StoredUser = Static<typeof UserSchema>
 
 const checker = Compile(Type.Array(UserSchema))
+const NOBODY: readonly StoredUser[] = []
 
 /** The users that every database has; nobody can change them. */
 const BUILT_IN_USERS = ['default', 'default_ro'] as const
@@ -39,6 +40,8 @@ export function isBuiltIn(name: string): boolean {
 
 /** Reads the users of a stored database. @throws Error when they were not written by `writeUsers`. */
 export function readUsers(row: { readonly database_id: string; readonly acl_users: string }): readonly StoredUser[] {
+  // Most databases have none, and lists of databases ask for each of them.
+  if (row.acl_users === '[]') return NOBODY
   const users: unknown = JSON.parse(row.acl_users)
   if (checker.Check(users)) return users
   throw new Error(`database ${row.database_id} has unreadable users`)

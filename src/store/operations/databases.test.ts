@@ -75,7 +75,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
       expect(first).toMatchObject({ port: 9000, modifying_state: 'creating', state: 'active' })
       const second = await created(argsOf({ slugs: [first.slug, 'calm-bay-2'] }))
       expect(second).toMatchObject({ port: 9001, slug: 'calm-bay-2' })
-      const rows = await store.run(databases.list, { accountId })
+      const rows = await store.run(databases.list, { accountId, limit: 10 })
       expect(rows.map((row) => row.port).sort()).toEqual([9000, 9001])
     })
 
@@ -176,9 +176,23 @@ describeOnEveryStore('the databases operations', (openStore) => {
     const { database_id: databaseId } = await serving()
     const other = await newAccount(store)
     expect(await store.run(databases.get, { accountId: other, databaseId })).toBeUndefined()
-    expect(await store.run(databases.list, { accountId: other })).toEqual([])
+    expect(await store.run(databases.list, { accountId: other, limit: 10 })).toEqual([])
     const args = { accountId: other, databaseId, audit: auditOf(databaseId) }
     expect(await store.run(databases.beginDelete, args)).toEqual({ kind: 'not_found' })
+  })
+
+  it('lists the databases of an account in pages, oldest first, those of one moment by their ids', async () => {
+    const made = [await created(argsOf({}, NOW + 1)), await created(argsOf()), await created(argsOf())]
+    const expected = made.sort((a, b) => a.created_at - b.created_at || (a.database_id < b.database_id ? -1 : 1))
+    const found: string[] = []
+    for (let after: databases.ListPlace | undefined; found.length < 3; ) {
+      const rows = await store.run(databases.list, { accountId, after, limit: 1 })
+      expect(rows).toHaveLength(1)
+      found.push(...rows.map((row) => row.database_id))
+      after = rows[0]
+    }
+    expect(found).toEqual(expected.map((row) => row.database_id))
+    expect(await store.run(databases.list, { accountId, after: expected[2], limit: 1 })).toEqual([])
   })
 
   it('writes one entry of the audit log for each act', async () => {

@@ -205,18 +205,37 @@ export const get = read('databases.get', function* (args: { accountId: string; d
   return row?.account_id === args.accountId ? row : undefined
 })
 
-const rowsOfAccount = query<{ accountId: string }, DatabaseRow>(({ db, p }) =>
+/** Where a list of databases goes on: after the one with these values. */
+export interface ListPlace {
+  readonly created_at: number
+  readonly database_id: string
+}
+
+interface PageArgs {
+  readonly accountId: string
+  /** Absent: from the oldest. */
+  readonly after?: ListPlace | undefined
+  readonly limit: number
+}
+
+const pageOfAccount = query<{ accountId: string; limit: number } & ListPlace, DatabaseRow>(({ db, p }) =>
   db
     .selectFrom('databases')
     .selectAll()
     .where('account_id', '=', p.accountId)
+    .where('created_at', '>=', p.created_at)
+    .where(({ eb, or }) => or([eb('created_at', '>', p.created_at), eb('database_id', '>', p.database_id)]))
     .orderBy('created_at')
-    .orderBy('database_id'),
+    .orderBy('database_id')
+    .limit(p.limit),
 )
 
-/** The databases of an account, oldest first. */
-export const list = read('databases.list', function* (args: { accountId: string }): Transaction<DatabaseRow[]> {
-  return yield* all(rowsOfAccount, args)
+/** Some databases of an account, oldest first: an account may have so many that reading all keeps others waiting. */
+export const list = read('databases.list', function* ({ accountId, after, limit }: PageArgs): Transaction<
+  DatabaseRow[]
+> {
+  const { created_at, database_id } = after ?? { created_at: 0, database_id: '' }
+  return yield* all(pageOfAccount, { accountId, limit, created_at, database_id })
 })
 
 const allRows = query<object, DatabaseRow>(({ db }) => db.selectFrom('databases').selectAll().orderBy('created_at'))

@@ -1,0 +1,60 @@
+import { Compile } from 'typebox/compile'
+import { expect, it } from 'vitest'
+import { DatabaseRecordSchema } from '../contract/databases.js'
+import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/plans.js'
+import type { DatabaseRow } from './life.js'
+import { type RecordSettings, renderRecord } from './record.js'
+
+const row: DatabaseRow = {
+  ...{ database_id: 'd', account_id: 'a', name: 'n', slug: 'calm-bay-1', port: 8800, platform: 'aws' },
+  ...{ primary_region: 'eu-west-1', read_regions: '["us-west-1","us-east-1"]', plan: 'payg', budget: 0 },
+  ...{ eviction: 1, tls: 1, persistence: 'append-only', state: 'active', modifying_state: '', created_at: 1_500 },
+  ...{ auto_upgrade: 0, production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null },
+  ...{ password: 'pw', rest_token: 'rw', read_only_rest_token: 'ro', acl_users: '[]', keyspace_events: '' },
+  client_authority: null,
+}
+
+const settings: RecordSettings = {
+  plans: DEFAULT_PLANS,
+  publicRedisHost: 'localhost',
+  publicRestUrl: 'http://localhost:8701',
+  redisDomainPort: 6380,
+  isAwake: () => false,
+}
+
+const checker = Compile(DatabaseRecordSchema)
+const known = Object.keys(DatabaseRecordSchema.properties)
+
+it.each(PLAN_NAMES)('has all fields of its schema and no others, on plan %s', (plan) => {
+  const record = renderRecord({ ...row, plan }, 'a@b.c', settings, 'all')
+  expect([...checker.Errors(record)]).toEqual([])
+  expect(Object.keys(record).sort()).toEqual([...known].sort())
+})
+
+it('matches its schema whatever a database has switched on', () => {
+  const switched: Partial<DatabaseRow>[] = [
+    { eviction: 0, tls: 0, persistence: 'snapshot', state: 'suspended', modifying_state: 'restoring' },
+    { auto_upgrade: 1, production_pack: 1, last_upgrade_at: 5_000, next_daily_backup_at: 9_000 },
+    { allowed_ips: '["10.0.0.0/8"]', client_authority: 'pem', read_regions: '[]' },
+  ]
+  for (const some of switched) {
+    expect([...checker.Errors(renderRecord({ ...row, ...some }, 'a@b.c', settings, 'all'))]).toEqual([])
+  }
+})
+
+it.each([
+  ['none', []],
+  ['read-only', ['read_only_rest_token']],
+  ['all', ['password', 'rest_token', 'read_only_rest_token']],
+] as const)('shows of its credentials: %s', (shown, fields) => {
+  const names = Object.keys(renderRecord(row, 'a@b.c', settings, shown))
+  expect(names.filter((name) => /password|token/.test(name))).toEqual(fields)
+})
+
+it.each([
+  ['primary region', { primary_region: 'atlantis-1' }],
+  ['read region', { read_regions: '["atlantis-1"]' }],
+  ['plan', { plan: 'atlantis' }],
+])('does not tell clients of a %s that nobody knows', (what, some) => {
+  expect(() => renderRecord({ ...row, ...some }, 'a@b.c', settings, 'all')).toThrow(`unknown ${what}`)
+})

@@ -1,0 +1,64 @@
+import Type from 'typebox'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { endpoint } from '../contract/endpoint.js'
+import { HttpServer, route } from './index.js'
+import { isLongList, piecesOfList } from './send.js'
+
+const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
+const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await piecesOfList(list)).toString()
+
+it.each([501, 1_000, 1_001])('writes a list of %i items in pieces as if in one', async (length) => {
+  const list = listOf(length)
+  expect(isLongList(list)).toBe(true)
+  expect(await joined(list)).toBe(JSON.stringify(list))
+})
+
+it('takes short lists and what only holds lists for answers of one piece', () => {
+  expect(isLongList(listOf(500))).toBe(false)
+  expect(isLongList({ items: listOf(5_000) })).toBe(false)
+})
+
+it('lets others go between the pieces', async () => {
+  let written = 0
+  const list = Array.from({ length: 5_000 }, () => ({ toJSON: () => ++written }))
+  const seen: number[] = []
+  const pieces = piecesOfList(list)
+  const look = (): unknown => written < list.length && seen.push(written) && setImmediate(look)
+  look()
+  await pieces
+  expect(seen).toEqual([500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500])
+})
+
+describe('a long list as an answer', () => {
+  const items = endpoint({
+    ...{ id: 'items', service: 'queue', topic: 'Server', method: 'GET', path: '/v2/items/{last}', auth: 'none' },
+    ...{ access: 'read', summary: 'items', description: 'items', params: Type.Object({ last: Type.String() }) },
+    ...{ body: { kind: 'none' }, errors: [] },
+    success: { status: 200, description: 'items', body: Type.Any() },
+  })
+  const internalErrors: unknown[] = []
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    publicUrl: 'http://localhost:8702',
+    onInternalError: (error) => internalErrors.push(error),
+    routes: [route(items, async ({ params }) => [...listOf(2_000), params.last === 'broken' ? 1n : params.last])],
+  })
+  beforeAll(() => server.start())
+  afterAll(() => server.stop())
+  const ask = (last: string): Promise<Response> => fetch(`http://127.0.0.1:${server.port}/v2/items/${last}`)
+
+  it('comes whole, as JSON with its length', async () => {
+    const answer = await ask('z')
+    const text = await answer.text()
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)))
+    expect(text).toBe(JSON.stringify([...listOf(2_000), 'z']))
+  })
+
+  it('is an internal error and nothing of it is sent when an item cannot be written', async () => {
+    expect((await ask('broken')).status).toBe(500)
+    expect(String(internalErrors)).toContain('BigInt')
+  })
+})
