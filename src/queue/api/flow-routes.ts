@@ -112,9 +112,10 @@ export function flowRoutes(deps: ApiDeps): Route[] {
     route(listFlowKeys, ({ caller, query }) => views(deps, caller.accountId, query.search ?? '')),
     route(getFlowKey, async ({ caller, params }) => {
       const key = decoded(params.key.split('?', 1)[0] ?? '')
-      const found = (await views(deps, caller.accountId, key)).find((one) => one.flowControlKey === key)
+      const args = { accountId: caller.accountId, key, now: deps.clock.now() }
+      const found = await deps.store.run(operations.flowKeys.get, args)
       if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
-      return found
+      return view(found.row, found.due, deps)
     }),
     route(changeFlowKey, async ({ caller, params }) => {
       await act(deps, caller.accountId, actionOf(params.action))

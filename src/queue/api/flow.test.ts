@@ -65,6 +65,16 @@ describeOnEveryStore('flow control', (openStore) => {
     await scene.arrived(6)
   })
 
+  it('knows a key by its whole name, and counts what waits for that one alone', async () => {
+    for (const key of ['whole', 'whole-other']) {
+      await scene.client.flowControl.pause(key)
+      await scene.client.publish({ url: scene.sink.url, flowControl: { key, parallelism: 1 } })
+    }
+    expect(await get('whole')).toMatchObject({ flowControlKey: 'whole', waitListSize: 1, isPaused: true })
+    await expect(get('whol')).rejects.toThrow('whol')
+    for (const key of ['whole', 'whole-other']) await scene.client.flowControl.resume(key)
+  })
+
   it('counts retries too', async () => {
     scene.sink.answer = () => ({ status: 500 })
     const flowControl = { key: 'again', rate: 1, period: '1m' } as const

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../operation.js'
+import { all, change, first, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { FlowKeysTable } from '../schema/queues.js'
 
@@ -106,6 +106,29 @@ export const list = read('flowKeys.list', function* (args: { accountId: string; 
   FlowKeyRow[]
 > {
   return yield* all(keysOf, args)
+})
+
+const knownKey = query<{ accountId: string; key: string }, FlowKeyRow>(({ db, p }) =>
+  db.selectFrom('flow_keys').selectAll().where('account_id', '=', p.accountId).where('flow_key', '=', p.key),
+)
+
+const dueOfKey = query<{ accountId: string; key: string; now: number }, { due: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select((q) => q.fn.countAll<number>().as('due'))
+    .where('account_id', '=', p.accountId)
+    .where('flow_key', '=', p.key)
+    .where('finished_at', 'is', null)
+    .where('state', '=', sql.lit('pending'))
+    .where('next_at', '<=', p.now),
+)
+
+/** One key of an account and how many of its messages are due; `undefined` when no message has ever named it. */
+export const get = read('flowKeys.get', function* (args: { accountId: string; key: string; now: number }): Transaction<
+  { row: FlowKeyRow; due: number } | undefined
+> {
+  const row = yield* first(knownKey, args)
+  return row && { row, due: (yield* only(dueOfKey, args)).due }
 })
 
 const oneKey = query<{ accountId: string; key: string }, FlowKeyRow>(({ db, p, d }) =>
