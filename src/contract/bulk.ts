@@ -74,7 +74,7 @@ const done = (description: string) => Type.Optional(count(`${description} by thi
 
 /** How many items had which outcome. */
 export const OutcomeCounts = Type.Object({
-  cancelled: done('Cancelled'),
+  cancelled: done('Canceled'),
   resumed: done('Resumed'),
   restarted: done('Restarted'),
   deleted: done('Deleted'),

@@ -68,7 +68,7 @@ it('200 runs are cancelled through the wizard, and no other one', async () => {
   await confirmNumber(200)
   await page.getByText('200 of 200 runs').waitFor()
   await page.getByText('Finished', { exact: true }).waitFor()
-  await page.getByText('Cancelled 200').waitFor()
+  await page.getByText('Canceled 200').waitFor()
   await page.getByText('started twice').waitFor()
   expect(await problemsOf(page)).toEqual([])
   expect(await statesOf('nightly')).toEqual(new Set(['RUN_CANCELED']))

@@ -92,7 +92,7 @@ export const STATE_WORDS: Readonly<Record<Action['state'], { readonly tone: Tone
 
 /** The outcomes in the order in which they are shown. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeName, { readonly tone: Tone; readonly title: string }>> = {
-  cancelled: { tone: 'ok', title: 'Cancelled' },
+  cancelled: { tone: 'ok', title: 'Canceled' },
   resumed: { tone: 'ok', title: 'Resumed' },
   restarted: { tone: 'ok', title: 'Restarted' },
   deleted: { tone: 'ok', title: 'Deleted' },
