@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import { type BULK_KINDS, type getBulkAction, startBulkAction } from '../../contract/bulk.js'
 import { HomeportError } from '../../contract/errors.js'
 import { FAILED } from '../exit-codes.js'
+import { orMissing } from '../remote/missing.js'
 import type { Session } from '../remote/remote.js'
 import { toneOfState } from '../terminal/colors.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
@@ -11,6 +12,14 @@ import { follow } from './events.js'
 
 /** A bulk action as the API shows it. */
 export type Action = Static<typeof getBulkAction.success.body>
+
+/**
+ * The answer to a request about one bulk action.
+ * @throws HomeportError `cli_not_found`.
+ */
+export function knownAction<Answer>(actionId: string, asked: Promise<Answer>): Promise<Answer> {
+  return orMissing(asked, `There is no bulk action "${actionId}". See: homeport bulk list.`)
+}
 
 /** Follows an action to its end, or until it is paused, with a bar. Answers it as it was then. */
 export async function watch({ api, io }: Session, actionId: string): Promise<Action> {

@@ -8,7 +8,7 @@ import {
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { renderFacts } from '../terminal/table.js'
-import { actionFacts } from './action.js'
+import { actionFacts, knownAction } from './action.js'
 
 /** Steering bulk actions that run. */
 
@@ -25,7 +25,7 @@ const steering = (
     args: [ID],
     flags: (command) => command.option('--reason <text>', 'why; goes into the audit log'),
     run: async ({ api, io, show }, { reason }, actionId) => {
-      const action = await api.call(endpoint, { params: { actionId }, body: given({ reason }) })
+      const action = await knownAction(actionId, api.call(endpoint, { params: { actionId }, body: given({ reason }) }))
       show(action, () => renderFacts(io, actionFacts(action)))
     },
   })
@@ -38,7 +38,10 @@ const abortCommand = remote<{ reason?: string }>({
   flags: (command) => command.option('--reason <text>', 'why; goes into the audit log'),
   run: async ({ api, io, show, confirm }, { reason }, actionId) => {
     await confirm(`Abort the action ${actionId}? It cannot be resumed.`)
-    const action = await api.call(abortBulkAction, { params: { actionId }, body: given({ reason }) })
+    const action = await knownAction(
+      actionId,
+      api.call(abortBulkAction, { params: { actionId }, body: given({ reason }) }),
+    )
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })
@@ -49,7 +52,10 @@ const rateCommand = remote<object, [string, number]>({
   args: [ID, ['<items>', 'at most so many items a second; 0: no limit', wholeNumber(0)]],
   run: async ({ api, io, show }, _, actionId, items) => {
     const ratePerSecond = items || null
-    const action = await api.call(changeBulkAction, { params: { actionId }, body: { ratePerSecond } })
+    const action = await knownAction(
+      actionId,
+      api.call(changeBulkAction, { params: { actionId }, body: { ratePerSecond } }),
+    )
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })
@@ -59,7 +65,7 @@ const unfenceCommand = remote({
   summary: 'let runs that match the selector of a bulk cancel start again',
   args: [ID],
   run: async ({ api, io, show }, _, actionId) => {
-    const action = await api.call(liftBulkFence, { params: { actionId } })
+    const action = await knownAction(actionId, api.call(liftBulkFence, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })

@@ -8,7 +8,7 @@ import { given, list } from '../remote/values.js'
 import { toneOfState } from '../terminal/colors.js'
 import { figure, fromNow } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
-import { type Action, actionFacts } from './action.js'
+import { type Action, actionFacts, knownAction } from './action.js'
 import { controlCommands } from './control.js'
 import { startCommand, toTheEnd } from './start.js'
 
@@ -62,7 +62,7 @@ const showCommand = remote({
   summary: 'show a bulk action and how far it is',
   args: [ID],
   run: async ({ api, io, show }, _, actionId) => {
-    const action = await api.call(getBulkAction, { params: { actionId } })
+    const action = await knownAction(actionId, api.call(getBulkAction, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })
@@ -83,7 +83,10 @@ const outcomesCommand = remote<{ count: number; cursor?: string; outcome?: strin
   run: async ({ api, io, show }, { count, cursor, outcome }, actionId) => {
     // The server judges the words, and names those that there are.
     const filter = given({ cursor, outcome: outcome as Static<typeof Outcome>[] | undefined })
-    const page = await api.call(listBulkOutcomes, { params: { actionId }, query: { count, ...filter } })
+    const page = await knownAction(
+      actionId,
+      api.call(listBulkOutcomes, { params: { actionId }, query: { count, ...filter } }),
+    )
     const text = () => renderTable(io, OUTCOME_COLUMNS, page.outcomes) + moreBelow(page.cursor)
     show(page, () => (page.outcomes.length === 0 ? 'There are no items that fit.\n' : text()))
   },

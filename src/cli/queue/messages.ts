@@ -3,6 +3,7 @@ import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contr
 import { EVENT_STATES, type Event, type Message } from '../../contract/queue-fields.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
+import { orMissing } from '../remote/missing.js'
 import { remote } from '../remote/remote.js'
 import { oneOf, wholeNumber } from '../remote/values.js'
 import { toneOfState } from '../terminal/colors.js'
@@ -90,13 +91,16 @@ const isLater = (one: LogEntry, other: LogEntry): boolean =>
   one.time > other.time ||
   (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
+const noMessage = (id: string): string =>
+  `There is no message "${id}" that waits for delivery. See what became of it: homeport queue logs --message ${id}.`
+
 const getCommand = remote({
   name: 'get',
   summary: 'show a message and what has happened to it',
   args: [['<id>', 'id of the message']],
   examples: ['homeport queue messages get msg_…'],
   run: async ({ api, io, show }, _, messageId) => {
-    const message = await api.call(getMessage, { params: { messageId } })
+    const message = await orMissing(api.call(getMessage, { params: { messageId } }), noMessage(messageId))
     const { logs } = await api.call(listLogs, { query: { messageId: [messageId], trimBody: 0 } })
     show(message, () => `${messageFacts(io, message)}\n${table(io, logs)}`)
   },
@@ -132,7 +136,7 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
     requireSelection('messages', ids, filters, options.all)
     const [only, ...others] = ids
     if (only !== undefined && others.length === 0) {
-      const answer = await api.call(cancelMessage, { params: { messageId: only } })
+      const answer = await orMissing(api.call(cancelMessage, { params: { messageId: only } }), noMessage(only))
       return show(answer, () => `canceled ${only}\n`)
     }
     const which = ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'every message' : 'all that fit'
