@@ -15,6 +15,7 @@ import type {
   ServedDatabase,
   UsageSource,
 } from './seams.js'
+import { ShutPorts } from './shut-ports.js'
 import { DatabaseListener } from './tcp/database-listener.js'
 import { DomainListener } from './tcp/domain-listener.js'
 import { Doorway } from './tcp/doorway.js'
@@ -98,6 +99,7 @@ class DataPlane implements Gateway {
   readonly #domain: DomainListener | undefined
   /** Databases whose port could not be opened; it is tried again with the next change of any. */
   readonly #shut = new Set<string>()
+  readonly #shutPorts: ShutPorts
   readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
   #unsubscribe: (() => void) | undefined
@@ -105,6 +107,7 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.#shutPorts = new ShutPorts(options.logger)
     this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
@@ -201,9 +204,7 @@ class DataPlane implements Gateway {
 
   #openOrTell(database: ServedDatabase): void {
     const { databaseId } = database
-    this.#openListener(database).catch((error: unknown) =>
-      this.#options.logger.error({ error, databaseId }, 'the port of a database cannot be opened'),
-    )
+    this.#openListener(database).catch((error: unknown) => this.#shutPorts.note({ databaseId, error }))
   }
 
   #update(listener: DatabaseListener, database: ServedDatabase): void {

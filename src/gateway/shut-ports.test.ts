@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+import { othersFirst } from '../base/index.js'
+import { ShutPorts } from './shut-ports.js'
+
+function ports() {
+  const lines: unknown[] = []
+  const shut = new ShutPorts({ error: (...line: unknown[]) => void lines.push(line) })
+  return {
+    lines,
+    note: (...ids: string[]) => ids.forEach((databaseId) => void shut.note({ databaseId, error: 'held' })),
+  }
+}
+
+it('tells of one port by the name of its database', async () => {
+  const { lines, note } = ports()
+  note('a')
+  await othersFirst()
+  expect(lines).toEqual([[{ error: 'held', databaseId: 'a' }, 'the port of a database cannot be opened']])
+})
+
+it('tells of all that fail in one go in one line, and of those that fail later in another', async () => {
+  const { lines, note } = ports()
+  note('a', 'b', 'c')
+  await othersFirst()
+  note('d')
+  await othersFirst()
+  expect(lines).toEqual([
+    [{ error: 'held', databaseId: 'a', databases: 3 }, 'the ports of 3 databases cannot be opened'],
+    [{ error: 'held', databaseId: 'd' }, 'the port of a database cannot be opened'],
+  ])
+})
