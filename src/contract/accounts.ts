@@ -32,7 +32,8 @@ const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}][^\\p{Cc}]*$'
 const EMAIL = '^[^\\s\\p{Cc}@:]+@[^\\s\\p{Cc}@:]+$'
 const label = (description: string) =>
   Type.String({ minLength: 1, maxLength: LONGEST_LABEL, pattern: VISIBLE, description })
-const email = (description: string) => Type.String({ minLength: 3, maxLength: 254, pattern: EMAIL, description })
+const email = (description: string) =>
+  Type.String({ minLength: 3, maxLength: 254, pattern: EMAIL, description, examples: ['ada@example.com'] })
 const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
 // Real clients send a body where none is needed: empty, {} or null.
 const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const

@@ -1,5 +1,4 @@
 import type { TSchema } from 'typebox'
-import { propertiesOf } from './openapi.js'
 
 /** The parts of a JSON Schema that the documentation tells. */
 interface Told {
@@ -66,10 +65,23 @@ export function exampleOf(schema: TSchema): unknown {
     }
     case 'boolean':
       return false
+    case 'null':
+      return null
     case 'integer':
     case 'number':
       return Math.max(minimum ?? 1, 1)
     default:
       return '...'
   }
+}
+
+/** The properties of an object schema, in the order of their declaration. */
+export function propertiesOf(schema: TSchema | undefined): { name: string; property: TSchema; required: boolean }[] {
+  const object = schema as { properties?: Record<string, TSchema>; required?: readonly string[] } | undefined
+  const required = new Set(object?.required ?? [])
+  return Object.entries(object?.properties ?? {}).map(([name, property]) => ({
+    name,
+    property,
+    required: required.has(name),
+  }))
 }

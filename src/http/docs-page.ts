@@ -13,6 +13,11 @@ pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; 
 .verb { font-weight: 700; margin-right: 0.5em; } .quiet { opacity: 0.75; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem 0.35rem 0; border-bottom: 1px solid var(--line); }
 nav { columns: 2 22rem; } nav div { break-inside: avoid; padding-bottom: 1rem; } nav ul { margin: 0; padding-left: 1.1rem; } a { color: inherit; }
+h3, p { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  thead { display: none; } tr { display: block; padding: 0.35rem 0; border-bottom: 1px solid var(--line); }
+  td { display: block; border: 0; padding: 0; overflow-wrap: anywhere; } td::before { content: attr(data-label) ' '; opacity: 0.75; } td:empty { display: none; }
+}
 `
 
 const AUTH_TEXTS: Readonly<Record<AuthScheme, string>> = {
@@ -38,7 +43,7 @@ export function docsPage(described: Described): string {
   })).filter(({ endpoints }) => endpoints.length > 0)
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body>
+<title>${escapeHtml(title)}</title><link rel="icon" href="data:,"><style>${STYLE}</style></head><body>
 <h1>${escapeHtml(title)}</h1>
 <p class="quiet">Version ${escapeHtml(described.version)} at <code>${escapeHtml(described.publicUrl)}</code>. For machines: <a href="/openapi.json">OpenAPI 3.1</a>.</p>
 <p>The examples use what <code>eval "$(npx homeport env)"</code> sets. A refusal is <code>{"error": "..."}</code>, which says what is wrong and what to do.</p>
@@ -68,7 +73,7 @@ function section(endpoint: Endpoint): string {
   const parts = [
     `<section id="${escapeHtml(endpoint.id)}"><h3>${escapeHtml(endpoint.summary)}</h3>`,
     `<p><code><span class="verb">${endpoint.method}</span>${escapeHtml(endpoint.path)}</code></p>`,
-    `<p>${escapeHtml(endpoint.description)}</p>`,
+    `<p>${prose(endpoint.description)}</p>`,
     `<p class="quiet">Authentication: ${AUTH_TEXTS[endpoint.auth]}.</p>`,
     `<pre>${escapeHtml(curl(endpoint))}</pre>`,
     fieldTable('Path', 'Required', endpoint.params),
@@ -102,7 +107,7 @@ function bodyArguments(body: Endpoint['body']): string[] {
 }
 
 function answerPart({ status, description, body }: SuccessShape): string {
-  return `<h4>Answer ${status}</h4><p>${escapeHtml(description)}</p>${fieldTable('Fields of the answer', 'Always', body)}`
+  return `<h4>Answer ${status}</h4><p>${prose(description)}</p>${fieldTable('Fields of the answer', 'Always', body)}`
 }
 
 function bodyPart(endpoint: Endpoint): string {
@@ -118,15 +123,18 @@ function bodyPart(endpoint: Endpoint): string {
 }
 
 function fieldTable(heading: string, presence: 'Required' | 'Always', schema: TSchema | undefined): string {
-  const rows = fieldsOf(schema).map(fieldRow)
+  const rows = fieldsOf(schema).map((field) => fieldRow(field, presence))
   if (rows.length === 0) return ''
   return `<h4>${heading}</h4><table><thead><tr><th>Field</th><th>Type</th><th>${presence}</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
 }
 
-function fieldRow({ name, type, required, meaning }: Field): string {
-  const cells = [`<code>${escapeHtml(name)}</code>`, escapeHtml(type), required ? 'yes' : 'no', escapeHtml(meaning)]
-  return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
+function fieldRow({ name, type, required, meaning }: Field, presence: string): string {
+  const cells = [`<code>${escapeHtml(name)}</code>`, escapeHtml(type), required ? 'yes' : 'no', prose(meaning)]
+  return `<tr>${cells.map((cell, index) => `<td${index === 2 ? ` data-label="${presence}:"` : ''}>${cell}</td>`).join('')}</tr>`
 }
+
+/** A text of the contract, whose backticks stand around code. */
+const prose = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 
 function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

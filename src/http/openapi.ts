@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, TOPICS } from '../contract/endpoint.js'
 import { ERRORS, type ErrorCode } from '../contract/errors.js'
+import { exampleOf, propertiesOf } from './docs-fields.js'
 
 /** What a description of a service is made from. */
 export interface Described {
@@ -18,7 +19,9 @@ export const SERVICE_TITLES: Readonly<Record<ServiceName, string>> = {
 }
 
 /** Errors that every operation may answer. */
-const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal']
+const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal', 'store_unavailable', 'starting']
+/** Errors that every operation may answer that changes something. */
+const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 const JSON_BODY = 'application/json'
 
 /** The OpenAPI 3.1 description of a service. */
@@ -97,15 +100,18 @@ function requestBody(endpoint: Endpoint): object {
       return { requestBody: { required: false, content: { '*/*': { schema: {} } } } }
     case 'json':
       return {
-        requestBody: { required: !endpoint.body.optional, content: { [JSON_BODY]: { schema: endpoint.body.schema } } },
+        requestBody: { required: !endpoint.body.optional, content: { [JSON_BODY]: withExample(endpoint.body.schema) } },
       }
   }
 }
 
+const withExample = (schema: TSchema): object => ({ schema, example: exampleOf(schema) })
+
 function responses(endpoint: Endpoint): Record<string, object> {
   const answers: Record<string, object> = {}
   for (const { status, description, body, contentType } of [endpoint.success, ...(endpoint.otherAnswers ?? [])]) {
-    answers[status] = { description, content: { [contentType ?? JSON_BODY]: { schema: body } } }
+    const content = contentType === undefined ? { [JSON_BODY]: withExample(body) } : { [contentType]: { schema: body } }
+    answers[status] = { description, content }
   }
   for (const [status, texts] of errorsByStatus(endpoint)) {
     answers[status] = {
@@ -121,6 +127,7 @@ export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
   const codes = new Set<ErrorCode>([
     ...authErrors(endpoint.auth, endpoint.access),
     ...COMMON_ERRORS,
+    ...(endpoint.access === 'write' ? WRITE_ERRORS : []),
     ...bodyErrors(endpoint),
     ...endpoint.errors,
   ])
@@ -141,15 +148,4 @@ function bodyErrors({ method, body }: Endpoint): ErrorCode[] {
 function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {
   if (auth === 'none') return []
   return access === 'write' ? ['unauthorized', 'readonly_api_key'] : ['unauthorized']
-}
-
-/** The properties of an object schema, in the order of their declaration. */
-export function propertiesOf(schema: TSchema | undefined): { name: string; property: TSchema; required: boolean }[] {
-  const object = schema as { properties?: Record<string, TSchema>; required?: readonly string[] } | undefined
-  const required = new Set(object?.required ?? [])
-  return Object.entries(object?.properties ?? {}).map(([name, property]) => ({
-    name,
-    property,
-    required: required.has(name),
-  }))
 }

@@ -57,6 +57,13 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint] as const))('%s
     expect(page).toContain(`id="${id}"`)
     for (const code of endpoint.errors) expect(page).toContain(code)
   })
+
+  it('says that it may be refused while the store is away, and a change while the disk is full', () => {
+    const found = operationsOf(documentOf(endpoint.service)).find(({ operation }) => operation.operationId === id)
+    const refusal = found?.operation.responses['503']?.description
+    expect(refusal).toContain('store_unavailable')
+    if (endpoint.access === 'write') expect(refusal).toContain('store_full')
+  })
 })
 
 describe.each(['management', 'queue'])('the OpenAPI document of the %s service', (name) => {
@@ -127,6 +134,25 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
     expect([...new Set(references)]).toEqual(['"$ref":"#/components/schemas/Error"'])
     expect(document.components.schemas.Error).toMatchObject({ required: ['error'] })
   })
+})
+
+it('shows an example of every JSON body that fits its schema', () => {
+  for (const name of ['management', 'queue']) {
+    const ajv = new Ajv2020({ strict: false, formats: FORMATS })
+    for (const { where, operation } of operationsOf(documentOf(name))) {
+      for (const [status, body] of [
+        ['request', operation.requestBody],
+        ...Object.entries(operation.responses),
+      ] as const) {
+        const { schema, example } = body?.content['application/json'] ?? {}
+        if (!schema || schema.$ref) continue
+        expect(
+          ajv.validate(schema, example),
+          `${where} ${status}: ${JSON.stringify(example)} ${ajv.errorsText()}`,
+        ).toBe(true)
+      }
+    }
+  }
 })
 
 function schemasOf(document: OpenApiDocument): { where: string; schema: JsonSchema }[] {

@@ -7,6 +7,7 @@ export interface JsonSchema {
 
 interface Media {
   readonly schema: JsonSchema
+  readonly example?: unknown
 }
 
 /** An operation of an OpenAPI document, as far as this folder reads it. */
