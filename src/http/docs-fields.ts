@@ -70,8 +70,10 @@ export function exampleOf(schema: TSchema): unknown {
     case 'integer':
     case 'number':
       return Math.max(minimum ?? 1, 1)
-    default:
+    case 'string':
       return '...'
+    default:
+      return {}
   }
 }
 

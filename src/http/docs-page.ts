@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, type SuccessShape, TOPICS } from '../contract/endpoint.js'
-import { exampleOf, type Field, fieldsOf } from './docs-fields.js'
+import { exampleOf, type Field, fieldsOf, propertiesOf } from './docs-fields.js'
 import { type Described, errorsByStatus, SERVICE_TITLES } from './openapi.js'
 
 const STYLE = `
@@ -102,7 +102,10 @@ function bodyArguments(body: Endpoint['body']): string[] {
     case 'stream':
       return ['-T file']
     case 'json':
-      return body.optional ? [] : [`-H 'Content-Type: application/json' -d '${JSON.stringify(exampleOf(body.schema))}'`]
+      // A selector that is left out means everything, which an example that is copied must not.
+      return propertiesOf(body.schema).length === 0
+        ? []
+        : [`-H 'Content-Type: application/json' -d '${JSON.stringify(exampleOf(body.schema))}'`]
   }
 }
 

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { cancelWorkflowRuns } from '../contract/bulk.js'
+import { resetPassword } from '../contract/databases-changes.js'
+import type { Endpoint } from '../contract/endpoint.js'
+import { docsPage } from './docs-page.js'
+
+const exampleOn = (endpoint: Endpoint): string => {
+  const page = docsPage({
+    service: endpoint.service,
+    version: '0.0.0',
+    publicUrl: 'http://localhost',
+    endpoints: [endpoint],
+  })
+  return /<pre>(.*?)<\/pre>/s.exec(page)?.[1] ?? ''
+}
+
+it('shows a selector where an example without one would mean everything', () => {
+  expect(exampleOn(cancelWorkflowRuns)).toContain("-d '{&quot;workflowRunIds&quot;:&quot;...&quot;}'")
+})
+
+it('shows no body where there is nothing to say in it', () => {
+  expect(exampleOn(resetPassword)).not.toContain('-d')
+})
+
+it('sets code that the contract writes between backticks as code', () => {
+  const page = docsPage({
+    service: 'queue',
+    version: '0.0.0',
+    publicUrl: 'http://localhost',
+    endpoints: [cancelWorkflowRuns],
+  })
+  expect(page).toContain('<code>async</code>')
+  expect(page).not.toContain('`')
+})
