@@ -293,7 +293,10 @@ const StartBody = Type.Object(
       Type.Boolean({ description: 'Do nothing; answer how many items match, and the first of them.' }),
     ),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    examples: [{ kind: 'cancelRuns', selector: { label: 'nightly' }, dryRun: true }],
+  },
 )
 
 /** Starts a bulk action of any kind. */

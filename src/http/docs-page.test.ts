@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { cancelWorkflowRuns } from '../contract/bulk.js'
+import { cancelWorkflowRuns, startBulkAction } from '../contract/bulk.js'
 import { resetPassword } from '../contract/databases-changes.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { docsPage } from './docs-page.js'
@@ -16,6 +16,7 @@ const exampleOn = (endpoint: Endpoint): string => {
 
 it('shows a selector where an example without one would mean everything', () => {
   expect(exampleOn(cancelWorkflowRuns)).toContain("-d '{&quot;workflowRunIds&quot;:&quot;...&quot;}'")
+  expect(exampleOn(startBulkAction)).toContain('&quot;selector&quot;:')
 })
 
 it('shows no body where there is nothing to say in it', () => {
