@@ -79,4 +79,12 @@ describeOnEveryStore('selecting messages that wait', (openStore) => {
     expect([found.length, reads]).toEqual([MANY + keyed.length + 2, 2])
     expect(await select(filter({ urls: ['http://y.test/'] }))).toEqual({ found: [], reads: 2 })
   })
+
+  it('ends each message once when cancels of the same ones meet, in whatever order they name them', async () => {
+    const seqs = await publish(Array.from({ length: 500 }, (_, index) => make(20_000 + index, { account_id: 'met' })))
+    const orders = [seqs, seqs.toReversed(), seqs, seqs.toReversed()]
+    const cancel = (order: readonly number[]) => store.run(operations.messagesCancel.cancel, { seqs: order, at: T })
+    const ended = (await Promise.all(orders.map(cancel))).flatMap((one) => one.seqs)
+    expect(ended.sort((a, b) => a - b)).toEqual(seqs)
+  })
 })

@@ -211,14 +211,24 @@ interface Ended {
   readonly slot_seq: number | null
 }
 
-const setCanceled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) =>
-  db
-    .updateTable('messages')
-    .set({ state: 'canceled', finished_at: p.at })
+/**
+ * Where transactions run side by side, the messages are locked by rising number before any is changed: two cancels that
+ * meet then wait for each other one way round only. Elsewhere looking them up twice would be for nothing.
+ */
+const setCanceled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
+  const unfinished = db
+    .selectFrom('messages')
+    .select('seq')
     .where(d.inNumbers('seq', p.seqs))
     .where('finished_at', 'is', null)
-    .returning(['seq', 'queue', 'slot_seq']),
-)
+  return db
+    .updateTable('messages')
+    .set({ state: 'canceled', finished_at: p.at })
+    .$if(d.name === 'sqlite', (update) => update.where(d.inNumbers('seq', p.seqs)))
+    .$if(d.name === 'postgres', (update) => update.where('seq', 'in', d.forUpdate(unfinished.orderBy('seq'))))
+    .where('finished_at', 'is', null)
+    .returning(['seq', 'queue', 'slot_seq'])
+})
 
 /** What a cancel did. */
 export interface Cancellation {
