@@ -3,7 +3,8 @@ import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
-import { marksOf } from './room.js'
+import { systemClock } from '../base/index.js'
+import { DiskRoom, marksOf } from './room.js'
 import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
 import { givesRoomBack } from './tidy-log.js'
 
@@ -88,4 +89,17 @@ it('goes on where its disk cannot be looked at', async () => {
   rmSync(dataDir)
   expect(await fleet.lookForRoom()).toBe(true)
   expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be looked at'))
+})
+
+it('goes on without a reserve where none can be written', async () => {
+  const dataDir = join(tempDir(), 'no-directory')
+  writeFileSync(dataDir, '')
+  const lines: string[] = []
+  const note = (_fields: object, text: string): void => void lines.push(text)
+  const logger = { info: note, warn: note, error: note }
+  const room = new DiskRoom({ dataDir, clock: systemClock, logger, isUsed: () => false, makeRoom: async () => {} })
+  await room.start()
+  expect(room.hasRoom).toBe(true)
+  expect(lines).toEqual([expect.stringContaining('cannot be looked at or kept')])
+  await room.stop()
 })

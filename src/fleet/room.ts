@@ -140,7 +140,8 @@ export class DiskRoom {
       await writeReserve(this.#file, marks.reserveBytes)
       this.#hasReserve = true
     } catch (error) {
-      await rm(this.#file, { force: true })
+      // What cannot be written there can perhaps not be removed either.
+      await rm(this.#file, { force: true }).catch(() => undefined)
       this.#onBlind(error)
     }
   }
