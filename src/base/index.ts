@@ -8,6 +8,7 @@
  * - `replaceFile` puts a file in the place of another so that a crash leaves one of the two, whole.
  * - `Service` is the one shape of everything that lives long: start, stop, both tolerant of repetition.
  * - `newId` makes identifiers that sort by the time they were made, `randomSecret` what nobody can guess.
+ * - `joinBytes` makes one piece of many.
  * - `neverCollected` keeps objects from the collector of garbage that it cannot be trusted with.
  * - `onceOver` tells when the answer to an HTTP request has gone out, or never will.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
@@ -30,6 +31,7 @@ export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { otherUnitOf } from './instant.js'
 export { ipMatcher, isIpRange } from './ip-ranges.js'
+export { joinBytes } from './join-bytes.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { neverCollected } from './never-collected.js'

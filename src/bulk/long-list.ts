@@ -1,4 +1,4 @@
-import { isObject } from '../base/index.js'
+import { isObject, joinBytes } from '../base/index.js'
 import { parseJson } from '../http/index.js'
 
 /** Shorter requests are parsed in a millisecond. */
@@ -59,7 +59,7 @@ export class ListCutter {
 
   /** All that is kept, in memory of its own. */
   #release(): Uint8Array<ArrayBuffer> {
-    const all = joined(this.#arrived, this.#bytes)
+    const all = joinBytes(this.#arrived, this.#bytes)
     this.#arrived = []
     this.#bytes = 0
     return all
@@ -104,7 +104,7 @@ export class ListCutter {
     const tail = this.#release()
     if (asBuffer(tail).includes(NAME)) return undefined
     try {
-      return restOf(parseJson(joined([this.#head, tail], this.#head.length + tail.length)), place)
+      return restOf(parseJson(joinBytes([this.#head, tail], this.#head.length + tail.length)), place)
     } catch {
       return undefined
     }
@@ -121,13 +121,3 @@ function restOf(rest: unknown, place: Place): object | undefined {
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-
-function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(bytes)
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
-}

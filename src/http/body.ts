@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type HeldMemory, type Holder, othersFirst, systemClock, type Timer } from '../base/index.js'
+import { type HeldMemory, type Holder, joinBytes, othersFirst, systemClock, type Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
@@ -30,11 +30,8 @@ export type BodyWatcher = (piece: Uint8Array) => Promise<void> | undefined
  * `memory_short` when too much would be held with it.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
-  const declaredBytes = Number(request.headers['content-length'] ?? 0)
   return new Promise((resolve, reject) => {
-    if (declaredBytes > limits.bytes) {
-      return reject(new HomeportError('body_too_large', { limitBytes: limits.bytes, bytes: declaredBytes }))
-    }
+    const declaredBytes = declaredWithin(request, limits)
     process.nextTick(() => {
       const body = takeWhole(request, declaredBytes)
       if (body) resolve(body)
@@ -53,10 +50,15 @@ export async function readPieces(
   account: BodyAccount,
   watch: BodyWatcher,
 ): Promise<readonly Uint8Array[]> {
-  if (Number(request.headers['content-length'] ?? 0) > limits.bytes) {
-    throw new HomeportError('body_too_large', { limitBytes: limits.bytes })
-  }
+  declaredWithin(request, limits)
   return gather(request, limits, account, watch)
+}
+
+/** How long a body says that it is, 0 when it does not. @throws HomeportError `body_too_large`. */
+function declaredWithin(request: IncomingMessage, limits: BodyLimits): number {
+  const bytes = Number(request.headers['content-length'] ?? 0)
+  if (bytes > limits.bytes) throw new HomeportError('body_too_large', { limitBytes: limits.bytes, bytes })
+  return bytes
 }
 
 /**
@@ -171,13 +173,7 @@ function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   const [first] = pieces
   if (!first) return NOTHING
   if (pieces.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
-  const whole = new Uint8Array(bytes)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
-  }
-  return whole
+  return joinBytes(pieces, bytes)
 }
 
 async function joinedInTurns(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
