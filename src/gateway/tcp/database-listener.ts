@@ -1,37 +1,22 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Clock, HeldMemory, Timer } from '../../base/index.js'
+import type { Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
-import type { Lanes } from '../lane/lanes.js'
-import type { DatabaseGuard } from '../limits/database-guard.js'
-import type { LoginWatch } from '../limits/login-watch.js'
-import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings, ServedDatabase } from '../seams.js'
+import type { GatewaySettings, ServedDatabase } from '../seams.js'
 import { awaitOpening } from '../tls/await-opening.js'
 import { beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
 import type { Doorway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
-import type { ReaderBounds } from './outlet.js'
 import { Session } from './session.js'
 import type { SessionServices } from './session-services.js'
 import { turnAway } from './turn-away.js'
 
 /** What a listener is made of. */
-export interface ListenerOptions {
+export interface ListenerOptions extends Omit<SessionServices, 'siblings'> {
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
-  readonly directory: Pick<DatabaseDirectory, 'authenticate'>
-  readonly administration: Administration
-  readonly logins: LoginWatch
-  readonly loginTimeoutMs: number
-  readonly readerBounds: ReaderBounds
-  /** What all clients together may make the process hold. */
-  readonly memory: HeldMemory
-  readonly lanes: Lanes
-  readonly guard: DatabaseGuard
   readonly doorway: Doorway
-  readonly clock: Clock
-  readonly logger: GatewayLogger
   /** Numbers for CLIENT ID, never the same twice. */
   readonly nextClientId: () => number
 }
