@@ -41,7 +41,7 @@ export function nextAttempt(message: PendingMessage, at: number): PendingMessage
 
 const LABEL_HEADER = 'Upstash-Label'
 
-/** The endpoint of a workflow starts its run with the labels that it gets. */
+/** What the endpoint starts for a message can have the labels of that. */
 function labelled({ url, method, headers, body, labels }: PendingMessage): Outbound {
   return { url, method, headers: { [LABEL_HEADER]: [labels.join(',')], ...headers }, body }
 }

@@ -1,8 +1,9 @@
 import type { Migration } from './index.js'
 
 /**
- * A kind of action that calls failure functions again, since when an action is paused, and which are open. A check of a column cannot be changed
- * in place: the column is made anew, which leaves the table and its numbers, to which runs refer, as they are.
+ * A kind of action that calls failure functions again, since when an action is paused, and which are open. A check of a
+ * column cannot be changed in place: the column is made anew, which leaves the table and its numbers, to which runs
+ * refer, as they are.
  */
 export const bulkCallbacks: Migration = {
   number: 24,
