@@ -35,13 +35,24 @@ export type LinkState =
   | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
   | { readonly kind: 'closed' }
 
+/** Who a connection speaks for, and how. */
+export interface LinkIdentity {
+  readonly credentials: () => EngineCredentials
+  /** Version of the protocol that replies come in. */
+  readonly protocol: 2 | 3
+}
+
+/** The command that makes a connection speak for somebody. It has one reply. */
+export function greetingCommand({ credentials, protocol }: LinkIdentity): string {
+  const { username, password } = credentials()
+  return encodeTextCommand(['HELLO', String(protocol), 'AUTH', username, password])
+}
+
 /** What a link needs in order to connect. */
 export interface LinkOptions {
   /** Path of the engine's socket; waits while the engine starts. */
   readonly locate: (signal: AbortSignal) => Promise<string>
-  readonly credentials: () => EngineCredentials
-  /** Version of the protocol that replies come in. */
-  readonly protocol: 2 | 3
+  readonly identity: LinkIdentity
   /** What replies are held against. Omitted: nothing. */
   readonly replyLimits?: ReplyLimits
   /**
@@ -81,6 +92,12 @@ export class EngineLink {
   /** Whether its client has a transaction on it, or keys that it watches: closing it would lose that. */
   hasState = false
 
+  /** Whether its number with the engine was told to somebody: what is done to that number is meant for its client. */
+  isNumbered = false
+
+  /** Who it speaks for. Set, it holds from the next connection on; the present one has to be told. */
+  identity: LinkIdentity
+
   readonly #options: LinkOptions
   readonly #writer = new CoalescingWriter()
   readonly #pending = new PendingReplies()
@@ -99,6 +116,7 @@ export class EngineLink {
 
   constructor(options: LinkOptions) {
     this.#options = options
+    this.identity = options.identity
     this.#gate = this.#newGate()
   }
 
@@ -270,8 +288,7 @@ export class EngineLink {
     this.#greetingFramer = new ReplyFramer()
     this.#gate = this.#newGate()
     this.#greetingBytes = []
-    const { username, password } = this.#options.credentials()
-    socket.write(encodeTextCommand(['HELLO', String(this.#options.protocol), 'AUTH', username, password]))
+    socket.write(greetingCommand(this.identity))
     socket.on('drain', () => this.#tellRoom())
     socket.on('error', (error) => this.#onEnd(socket, error))
     // Waiting for the close would leave time to write to an engine that has gone.

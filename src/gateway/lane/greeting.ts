@@ -4,14 +4,20 @@ export interface Greeting {
   readonly version: string
   /** `redis` or `valkey`. */
   readonly server: string
+  /** The number that the engine knows the connection by. */
+  readonly id: number
 }
 
+/** What it begins with; no message does, whatever it says. */
+const GREETING = /^[*%]\d+\r\n\$6\r\nserver\r\n/
+const ID = /\$2\r\nid\r\n:(\d+)\r\n/
 const FIELD = /\$\d+\r\n(server|version)\r\n\$\d+\r\n([^\r\n]*)\r\n/g
 
-/** Reads a whole answer to HELLO in either protocol version; `undefined` when it is an error. */
+/** Reads a whole answer to HELLO in either protocol version; `undefined` when it is an error or something else. */
 export function readGreeting(reply: Buffer): Greeting | undefined {
   const text = reply.toString('latin1')
-  if (!text.startsWith('*') && !text.startsWith('%')) return undefined
+  if (!GREETING.test(text)) return undefined
   const fields = new Map([...text.matchAll(FIELD)].map(([, name, value]) => [name, value]))
-  return { version: fields.get('version') ?? '', server: fields.get('server') ?? 'redis' }
+  const id = Number(ID.exec(text)?.[1] ?? 0)
+  return { version: fields.get('version') ?? '', server: fields.get('server') ?? 'redis', id }
 }

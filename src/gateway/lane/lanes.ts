@@ -12,7 +12,7 @@ import type {
   GatewaySettings,
 } from '../seams.js'
 import { CollectedReplies } from './collect-reply.js'
-import { EngineLink, type LinkOptions } from './engine-link.js'
+import { EngineLink, greetingCommand, type LinkIdentity, type LinkOptions } from './engine-link.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 
@@ -92,17 +92,27 @@ export class Lanes {
     }
   }
 
+  /** A lent lane goes on as one of another user or version of the protocol. Its engine has been told so. */
+  regroup(link: EngineLink, from: LaneKey, to: LaneKey): void {
+    this.#groups.get(nameOf(from))?.all.delete(link)
+    this.#group(to).all.add(link)
+    link.identity = this.identityOf(to)
+  }
+
+  /** What the connections of a group are greeted with. */
+  identityOf({ databaseId, user, protocol }: LaneKey): LinkIdentity {
+    return { protocol, credentials: () => this.#options.directory.engineCredentials(databaseId, user) }
+  }
+
   /** Takes an own lane back, in whatever state it is. Nothing may be owed on it. */
   giveBack(key: LaneKey, link: EngineLink): void {
     const group = this.#groups.get(nameOf(key))
-    if (!group || group.idle.length >= MOST_IDLE_LINKS || link.isClosed) {
+    if (!group || group.idle.length >= MOST_IDLE_LINKS || link.isClosed || link.isNumbered) {
       this.discard(key, link)
       return
     }
     link.onLost = () => this.discard(key, link)
-    const { username, password } = this.#options.directory.engineCredentials(key.databaseId, key.user)
-    const scrub =
-      encodeTextCommand(['RESET']) + encodeTextCommand(['HELLO', `${key.protocol}`, 'AUTH', username, password])
+    const scrub = encodeTextCommand(['RESET']) + greetingCommand(link.identity)
     link.sendText(new ScrubCheck((clean) => this.#keepIfClean(key, link, clean)), scrub, SCRUB_REPLIES)
   }
 
@@ -221,15 +231,14 @@ export class Lanes {
   }
 
   #makeLink(key: LaneKey, manner: Pick<LinkOptions, 'replies' | 'mostDials'>, pick = primaryOf): EngineLink {
-    const { directory, fleet, replyLimits, clock, logger } = this.#options
-    const { databaseId, user, protocol } = key
+    const { fleet, replyLimits, clock, logger } = this.#options
+    const { databaseId } = key
     return new EngineLink({
       ...manner,
-      protocol,
+      identity: this.identityOf(key),
       replyLimits: replyLimits(databaseId),
       clock,
       logger,
-      credentials: () => directory.engineCredentials(databaseId, user),
       locate: async (signal) => pick(await fleet.endpoints(databaseId, signal)).socketPath,
     })
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { encodeTextCommand } from '../resp/encode.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
+import { type Greeting, readGreeting } from './greeting.js'
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 
 /** A command that no engine knows. Its reply is an error with our nonce in it, in every state of a connection. */
@@ -41,6 +42,13 @@ interface Mark {
   readonly arrive: () => void
 }
 
+/** A greeting that was sent and is not yet answered. */
+interface AwaitedGreeting {
+  /** Version of the protocol from the answer on. */
+  readonly protocol: 2 | 3
+  readonly arrive: (greeting: Greeting | undefined) => void
+}
+
 /** The beginning of a confirmation that something was subscribed or left, in both versions of the protocol. */
 const CONFIRMATION = /^[*>]3\r\n\$\d+\r\n(s|p)?(?:un)?subscribe\r\n/
 const LONGEST_CONFIRMATION_HEAD_BYTES = 32
@@ -49,6 +57,7 @@ const REMAINING = /:(\d+)\r\n$/
 const LONGEST_REMAINING_BYTES = 24
 
 const PUSH = 0x3e
+const MINUS = 0x2d
 /** What an engine sends on its own accord, or in confirmation, to a client that speaks RESP2. */
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
@@ -71,7 +80,8 @@ export class PinnedStream {
   #marks: Mark[] = []
   /** What the next reply goes through that is a text or an error. */
   #textFilter: FrameFilter | undefined
-  readonly #protocol: 2 | 3
+  #protocol: 2 | 3
+  #greeting: AwaitedGreeting | undefined
   /** Whether the client wants no replies, or not the next one. */
   #replies: 'on' | 'off' | 'skip' = 'on'
   readonly #exec = new ExecWatch()
@@ -151,6 +161,21 @@ export class PinnedStream {
     return new Promise((resolve) => this.#mark(() => resolve(this.#channels + this.#shardChannels)))
   }
 
+  /**
+   * The command that is sent next greets the engine, which speaks `protocol` from its answer on. Resolves to that, which
+   * does not go to the client; undefined when it is an error. Only while everything sent has been answered.
+   */
+  greeted(protocol: 2 | 3): Promise<Greeting | undefined> {
+    return new Promise((arrive) => {
+      this.#greeting = { protocol, arrive }
+    })
+  }
+
+  /** The engine has begun to speak another version of the protocol. */
+  speak(protocol: 2 | 3): void {
+    this.#protocol = protocol
+  }
+
   /** The command that is sent next is answered with a text or an error, which goes through `filter`. */
   filterNextText(filter: FrameFilter): void {
     this.#mark(() => {
@@ -206,15 +231,26 @@ export class PinnedStream {
       return
     }
     const mark = this.#marks[0]
-    if (mark && frame[0] === 0x2d && frame.includes(mark.nonce)) {
+    if (mark && frame[0] === MINUS && frame.includes(mark.nonce)) {
       this.#marks.shift()
       mark.arrive()
       return
     }
+    if (this.#greeting && this.#takeGreeting(this.#greeting, frame)) return
     this.#noteSubscriptions(frame)
     const fill = this.#exec.isWatching && this.#mayBeReply(frame) ? this.#exec.see(frame) : undefined
     if (fill) void this.#fill(frame, fill)
     else this.#pass(this.#filtered(frame))
+  }
+
+  /** @returns whether the frame is the answer to the greeting, and no message that came before it. */
+  #takeGreeting({ protocol, arrive }: AwaitedGreeting, frame: Buffer): boolean {
+    const greeting = readGreeting(frame)
+    if (!greeting && frame[0] !== MINUS) return false
+    this.#greeting = undefined
+    if (greeting) this.#protocol = protocol
+    arrive(greeting)
+    return true
   }
 
   /** What comes meanwhile has to wait. */
@@ -229,7 +265,8 @@ export class PinnedStream {
   /** Whether frames have to be whole. */
   get #inspects(): boolean {
     const filters = this.#filter !== undefined || this.#textFilter !== undefined
-    const waits = this.#marks.length > 0 || this.#exec.isWatching || this.#late !== undefined
+    const awaits = this.#marks.length > 0 || this.#greeting !== undefined
+    const waits = awaits || this.#exec.isWatching || this.#late !== undefined
     return filters || waits || this.#replies !== 'on'
   }
 

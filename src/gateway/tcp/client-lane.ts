@@ -1,7 +1,9 @@
 import { unreachable } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
-import type { EngineLink } from '../lane/engine-link.js'
+import { CollectedReplies } from '../lane/collect-reply.js'
+import { type EngineLink, greetingCommand } from '../lane/engine-link.js'
+import { type Greeting, readGreeting } from '../lane/greeting.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { type FrameFilter, PinnedStream, POISON } from '../lane/pinned-stream.js'
 import type { ReplySink } from '../lane/reply-sink.js'
@@ -19,7 +21,7 @@ import { copied } from '../resp/lent-memory.js'
  *    ▲                ▲                                         ▲ │                                     │
  *    │                └──── transaction closed, nothing owed ───┼─┘                                     │
  *    │                                                          └── everything left, tracking off ──────┤
- *    └──────────────────────────────────── RESET, another user ─────────────────────────────────────────┘
+ *    └────────────────────────────────────────── RESET ─────────────────────────────────────────────────┘
  * ```
  *
  * - none: nobody has logged in.
@@ -28,7 +30,8 @@ import { copied } from '../resp/lent-memory.js'
  * - own: an engine connection lent to this client alone; replies are counted.
  * - pinned: the same, but the engine speaks on its own accord; replies are not counted.
  *
- * Between two lanes nothing is owed, so replies keep their order.
+ * Between two lanes nothing is owed, so replies keep their order. Another user or version of the protocol changes who a
+ * lane speaks for; an own lane with a state stays, and its engine is told.
  */
 export type LaneState =
   | { readonly kind: 'none' }
@@ -46,6 +49,9 @@ export type LaneState =
       readonly transaction: Transaction
       readonly stream: PinnedStream
     }
+
+type OwnLane = LaneState & { readonly kind: 'own' }
+type PinnedLane = LaneState & { readonly kind: 'pinned' }
 
 /** `kept`: no transaction, but the lane stays this client's own because it reads slowly. */
 export type Transaction = 'none' | 'watching' | 'open' | 'kept'
@@ -118,6 +124,60 @@ export class ClientLane implements ReplySink {
     this.leave()
     this.#nearby = this.#lanes.nearby(key)
     this.#toShared(key)
+  }
+
+  /**
+   * Goes on as `key` says, who may be another user or speak another version of the protocol; watched keys, subscriptions
+   * and what is tracked stay. Only while nothing is owed and no transaction is open.
+   * @returns what to wait for before the next command.
+   */
+  become(key: LaneKey): Promise<void> | undefined {
+    const state = this.#state
+    const hasState = state.kind === 'pinned' || (state.kind === 'own' && isOpen(state.transaction))
+    if (hasState) return this.#introduce(state, key)
+    this.login(key)
+    return undefined
+  }
+
+  /** The engine of an own lane has been told that it is one of `key` from now on. */
+  rename(key: LaneKey): void {
+    const state = this.#state
+    if (state.kind !== 'own' && state.kind !== 'pinned') return
+    this.#lanes.regroup(state.link, state.key, key)
+    this.#nearby = this.#lanes.nearby(key)
+    this.#state = { ...state, key }
+  }
+
+  async #introduce(state: OwnLane | PinnedLane, key: LaneKey): Promise<void> {
+    const command = greetingCommand(this.#lanes.identityOf(key))
+    const ask =
+      state.kind === 'own' ? this.#greetCounted(state.link, command) : this.#greetPinned(state, key.protocol, command)
+    const greeting = await ask
+    if (this.#state !== state) return
+    if (greeting) {
+      this.rename(key)
+      return
+    }
+    this.leave()
+    this.#owner.hangUp()
+  }
+
+  #greetCounted(link: EngineLink, command: string): Promise<Greeting | undefined> {
+    return new Promise((resolve) => {
+      const sink = new CollectedReplies(
+        1,
+        (reply) => resolve(readGreeting(reply)),
+        () => resolve(undefined),
+      )
+      link.sendText(sink, command, 1)
+    })
+  }
+
+  #greetPinned({ link, stream }: PinnedLane, protocol: 2 | 3, command: string): Promise<Greeting | undefined> {
+    const greeted = stream.greeted(protocol)
+    const bytes = Buffer.from(command)
+    link.sendStreamed(bytes, 0, bytes.length)
+    return greeted
   }
 
   /** From now on reads go to the replica, and nothing else may be sent. Only on a shared lane that owes nothing. */

@@ -2,6 +2,7 @@ import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
 import { encodeError, encodeSimple } from '../resp/encode.js'
+import type { DataUser } from '../seams.js'
 import { setName } from './client-profile.js'
 import type { Session } from './session.js'
 import { helloReply } from './session-commands.js'
@@ -11,7 +12,6 @@ const WRONG_PASSWORD = encodeError('WRONGPASS invalid username-password pair or 
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const NO_NUMBER = encodeError('ERR Protocol version is not an integer or out of range')
 const NO_PROTOCOL = encodeError('NOPROTO unsupported protocol version')
-const PINNED_PROTOCOL = encodeError('ERR The protocol version cannot change while subscribed. Send RESET first.')
 const HELLO_BEFORE_LOGIN = encodeError(
   'NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> ' +
     'option can be used to authenticate the client and select the RESP protocol version at the same time',
@@ -57,8 +57,12 @@ export class Login {
       return
     }
     this.#inTurn(() => {
-      const accepted = second === undefined ? this.#logIn(undefined, first) : this.#logIn(first, second)
-      lane.reply(accepted ? OK : WRONG_PASSWORD)
+      const user = second === undefined ? this.#authenticate(undefined, first) : this.#authenticate(first, second)
+      if (user === undefined) {
+        lane.reply(WRONG_PASSWORD)
+        return undefined
+      }
+      return this.#become(user, this.#session.protocol, () => lane.reply(OK))
     })
   }
 
@@ -78,27 +82,25 @@ export class Login {
     return `${services.guard.database.databaseId} ${remoteAddress}`
   }
 
-  #logIn(username: string | undefined, password: string): boolean {
-    const session = this.#session
-    const { guard, directory, logins } = session.services
+  #authenticate(username: string | undefined, password: string): DataUser | undefined {
+    const { guard, directory, logins } = this.#session.services
     const user = directory.authenticate(guard.database.databaseId, username, password)
-    if (!user) {
-      logins.failed(this.#origin)
-      return false
-    }
-    logins.succeeded(this.#origin)
-    if (user !== session.user) {
-      session.user = user
-      session.inlet.settle()
-      this.#takeLane()
-    }
-    session.parser.limits = limitsAfterLogin(guard.maxRequestBytes)
-    return true
+    if (user === undefined) logins.failed(this.#origin)
+    else logins.succeeded(this.#origin)
+    return user
   }
 
-  #takeLane(): void {
-    const { lane, protocol, services, user } = this.#session
-    if (user) lane.login({ databaseId: services.guard.database.databaseId, user, protocol })
+  /** Goes on as that user, in that version of the protocol. @returns what to wait for before the next command. */
+  #become(user: DataUser, protocol: 2 | 3, then: () => Promise<void> | undefined | void): Promise<void> | undefined {
+    const session = this.#session
+    const { databaseId } = session.services.guard.database
+    const isSame = user === session.user && protocol === session.protocol
+    session.parser.limits = limitsAfterLogin(session.services.guard.maxRequestBytes)
+    if (user !== session.user) session.inlet.settle()
+    session.user = user
+    session.protocol = protocol
+    const done = isSame ? undefined : session.lane.become({ databaseId, user, protocol })
+    return done ? done.then(then) : (then() ?? undefined)
   }
 
   #hello(args: readonly string[]): void {
@@ -121,35 +123,17 @@ export class Login {
   }
 
   /** @returns what to wait for before the next command. */
-  #agree(version: string | undefined, options: HelloOptions): Promise<void> | undefined {
+  #agree(version: string | undefined, { credentials, name }: HelloOptions): Promise<void> | undefined {
     const session = this.#session
-    if (options.credentials && !this.#logIn(options.credentials.username, options.credentials.password)) {
-      session.lane.reply(WRONG_PASSWORD)
+    const { lane } = session
+    const user = credentials ? this.#authenticate(credentials.username, credentials.password) : session.user
+    if (user === undefined) {
+      lane.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
       return undefined
     }
-    if (!session.user) {
-      session.lane.reply(HELLO_BEFORE_LOGIN)
-      return undefined
-    }
-    const problem = options.name === undefined ? undefined : setName(session.profile, options.name)
-    if (problem) {
-      session.lane.reply(encodeError(problem))
-      return undefined
-    }
-    const isSet = this.#setProtocol(version === undefined ? session.protocol : version === '3' ? 3 : 2)
-    return isSet ? this.#greet() : undefined
-  }
-
-  #setProtocol(protocol: 2 | 3): boolean {
-    const session = this.#session
-    if (protocol === session.protocol) return true
-    if (session.lane.state.kind === 'pinned') {
-      session.lane.reply(PINNED_PROTOCOL)
-      return false
-    }
-    session.protocol = protocol
-    this.#takeLane()
-    return true
+    const problem = name === undefined ? undefined : setName(session.profile, name)
+    const protocol = version === undefined || problem ? session.protocol : version === '3' ? 3 : 2
+    return this.#become(user, protocol, () => (problem ? lane.reply(encodeError(problem)) : this.#greet()))
   }
 
   /** The answer names the engine's version, so the engine is asked, and woken where it sleeps. */
