@@ -1,12 +1,11 @@
 import { createConnection, type Socket } from 'node:net'
 import { type Clock, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { encodeTextCommand } from '../resp/encode.js'
 import { ReadMemory } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
-import type { EngineCredentials, GatewayLogger } from '../seams.js'
+import type { GatewayLogger } from '../seams.js'
 import { CoalescingWriter } from './coalescing-writer.js'
-import { type Greeting, readGreeting } from './greeting.js'
+import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
@@ -34,19 +33,6 @@ export type LinkState =
   | { readonly kind: 'greeting'; readonly socket: Socket }
   | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
   | { readonly kind: 'closed' }
-
-/** Who a connection speaks for, and how. */
-export interface LinkIdentity {
-  readonly credentials: () => EngineCredentials
-  /** Version of the protocol that replies come in. */
-  readonly protocol: 2 | 3
-}
-
-/** The command that makes a connection speak for somebody. It has one reply. */
-export function greetingCommand({ credentials, protocol }: LinkIdentity): string {
-  const { username, password } = credentials()
-  return encodeTextCommand(['HELLO', String(protocol), 'AUTH', username, password])
-}
 
 /** What a link needs in order to connect. */
 export interface LinkOptions {

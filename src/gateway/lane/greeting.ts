@@ -1,3 +1,19 @@
+import { encodeTextCommand } from '../resp/encode.js'
+import type { EngineCredentials } from '../seams.js'
+
+/** Who a connection speaks for, and how. */
+export interface LinkIdentity {
+  readonly credentials: () => EngineCredentials
+  /** Version of the protocol that replies come in. */
+  readonly protocol: 2 | 3
+}
+
+/** The command that makes a connection speak for somebody. It has one reply. */
+export function greetingCommand({ credentials, protocol }: LinkIdentity): string {
+  const { username, password } = credentials()
+  return encodeTextCommand(['HELLO', String(protocol), 'AUTH', username, password])
+}
+
 /** What the gateway keeps of an engine's answer to HELLO. */
 export interface Greeting {
   /** Version of the engine, such as `7.0.15`. */

@@ -12,7 +12,8 @@ import type {
   GatewaySettings,
 } from '../seams.js'
 import { CollectedReplies } from './collect-reply.js'
-import { EngineLink, greetingCommand, type LinkIdentity, type LinkOptions } from './engine-link.js'
+import { EngineLink, type LinkOptions } from './engine-link.js'
+import { greetingCommand, type LinkIdentity } from './greeting.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 

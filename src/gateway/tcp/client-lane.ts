@@ -1,9 +1,7 @@
 import { unreachable } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
-import { CollectedReplies } from '../lane/collect-reply.js'
-import { type EngineLink, greetingCommand } from '../lane/engine-link.js'
-import { type Greeting, readGreeting } from '../lane/greeting.js'
+import { introduce } from '../lane/introduce.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { type FrameFilter, PinnedStream, POISON } from '../lane/pinned-stream.js'
 import type { ReplySink } from '../lane/reply-sink.js'
@@ -12,49 +10,7 @@ import type { NearbyLane } from '../regions/nearby-lane.js'
 import { NearbyReads, type PendingRead } from '../regions/nearby-reads.js'
 import { encodeError } from '../resp/encode.js'
 import { copied } from '../resp/lent-memory.js'
-
-/**
- * Which engine connection the commands of one client travel on.
- *
- * ```
- *   none ──login──▶ shared ──MULTI, WATCH, BLPOP, slow reader──▶ own ──SUBSCRIBE, MONITOR, tracking──▶ pinned
- *    ▲                ▲                                         ▲ │                                     │
- *    │                └──── transaction closed, nothing owed ───┼─┘                                     │
- *    │                                                          └── everything left, tracking off ──────┤
- *    └────────────────────────────────────────── RESET ─────────────────────────────────────────────────┘
- * ```
- *
- * - none: nobody has logged in.
- * - shared: stateless commands, in one pipeline with those of other clients. They go to the primary, or in a read region
- *   (`reads` is there) to the replica, where only reads go.
- * - own: an engine connection lent to this client alone; replies are counted.
- * - pinned: the same, but the engine speaks on its own accord; replies are not counted.
- *
- * Between two lanes nothing is owed, so replies keep their order. Another user or version of the protocol changes who a
- * lane speaks for; an own lane with a state stays, and its engine is told.
- */
-export type LaneState =
-  | { readonly kind: 'none' }
-  | {
-      readonly kind: 'shared'
-      readonly key: LaneKey
-      readonly link: EngineLink
-      readonly reads: NearbyReads | undefined
-    }
-  | { readonly kind: 'own'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
-  | {
-      readonly kind: 'pinned'
-      readonly key: LaneKey
-      readonly link: EngineLink
-      readonly transaction: Transaction
-      readonly stream: PinnedStream
-    }
-
-type OwnLane = LaneState & { readonly kind: 'own' }
-type PinnedLane = LaneState & { readonly kind: 'pinned' }
-
-/** `kept`: no transaction, but the lane stays this client's own because it reads slowly. */
-export type Transaction = 'none' | 'watching' | 'open' | 'kept'
+import { isOpen, type LaneState, type OwnLane, type PinnedLane, type Transaction } from './lane-state.js'
 
 /** What a lane needs of the client's connection. */
 export interface LaneOwner {
@@ -149,10 +105,8 @@ export class ClientLane implements ReplySink {
   }
 
   async #introduce(state: OwnLane | PinnedLane, key: LaneKey): Promise<void> {
-    const command = greetingCommand(this.#lanes.identityOf(key))
-    const ask =
-      state.kind === 'own' ? this.#greetCounted(state.link, command) : this.#greetPinned(state, key.protocol, command)
-    const greeting = await ask
+    const stream = state.kind === 'pinned' ? state.stream : undefined
+    const greeting = await introduce(state.link, stream, this.#lanes.identityOf(key))
     if (this.#state !== state) return
     if (greeting) {
       this.rename(key)
@@ -160,24 +114,6 @@ export class ClientLane implements ReplySink {
     }
     this.leave()
     this.#owner.hangUp()
-  }
-
-  #greetCounted(link: EngineLink, command: string): Promise<Greeting | undefined> {
-    return new Promise((resolve) => {
-      const sink = new CollectedReplies(
-        1,
-        (reply) => resolve(readGreeting(reply)),
-        () => resolve(undefined),
-      )
-      link.sendText(sink, command, 1)
-    })
-  }
-
-  #greetPinned({ link, stream }: PinnedLane, protocol: 2 | 3, command: string): Promise<Greeting | undefined> {
-    const greeted = stream.greeted(protocol)
-    const bytes = Buffer.from(command)
-    link.sendStreamed(bytes, 0, bytes.length)
-    return greeted
   }
 
   /** From now on reads go to the replica, and nothing else may be sent. Only on a shared lane that owes nothing. */
@@ -414,9 +350,4 @@ export class ClientLane implements ReplySink {
       this.#owner.hangUp()
     }
   }
-}
-
-/** Whether a transaction is lost with its connection. */
-function isOpen(transaction: Transaction): boolean {
-  return transaction === 'open' || transaction === 'watching'
 }

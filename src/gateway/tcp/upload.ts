@@ -6,7 +6,7 @@ import type { ReplySink } from '../lane/reply-sink.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { isUploadable } from '../limits/upload.js'
 import { encodeError } from '../resp/encode.js'
-import type { Transaction } from './client-lane.js'
+import type { Transaction } from './lane-state.js'
 import type { Session } from './session.js'
 
 /**
