@@ -112,7 +112,7 @@ export const endRun = endpoint({
     description: 'The run has ended: now, or before in the same way.',
     body: Type.Object({ workflowRunId: Type.String(), workflowState: Type.Enum([...RUN_STATES]) }),
   },
-  errors: ['run_not_found', 'run_not_cancelable'],
+  errors: ['run_not_found', 'run_not_cancelable', 'step_refused'],
 })
 
 const AttemptError = Type.Object({

@@ -149,7 +149,8 @@ export class Pipeline {
   async #discard(request: IncomingMessage, error: HomeportError) {
     const { isAtEnd, head } = await discardBody(request)
     const { refuseTooLarge } = this.#settings.route
-    return { isAtEnd, error: refuseTooLarge?.({ headers: request.headers, head, error }) ?? error }
+    const { target, caller } = arrivalOf(request)
+    return { isAtEnd, error: refuseTooLarge?.({ headers: request.headers, target, caller, head, error }) ?? error }
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {

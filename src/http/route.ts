@@ -61,6 +61,10 @@ export async function ok(work: Promise<unknown>): Promise<'OK'> {
 /** A request whose body is refused for its size. */
 export interface TooLarge {
   readonly headers: IncomingHttpHeaders
+  /** The request target as it was on the wire. */
+  readonly target: string
+  /** Absent where nobody has to say who calls. */
+  readonly caller: Caller | undefined
   /** How the body begins, if its size was declared: some ten thousand bytes. */
   readonly head: Buffer
   readonly error: HomeportError

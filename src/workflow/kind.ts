@@ -2,6 +2,7 @@ import { type Clock, unreachable } from '../base/index.js'
 import {
   type AttemptOutcome,
   attemptRecord,
+  type Decision,
   decideNext,
   type MessageKind,
   type Outbound,
@@ -16,6 +17,7 @@ import type { Flights } from './flights.js'
 import { type Following, failingOf, resultElement } from './follow-ups.js'
 import { outboundOf, type Sending, sendingOf } from './outbound.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns } from './refused-returns.js'
 import { lastAnswer } from './reports.js'
 import { judge, mayDeliver, type Verdict } from './run-state.js'
 import { markOf } from './settings.js'
@@ -28,6 +30,7 @@ export interface KindDeps {
   readonly bodyLimitBytes: number
   readonly flights: Flights
   readonly lists: RecentLists
+  readonly refusedReturns: RefusedReturns
   /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
@@ -78,7 +81,9 @@ export class RunMessages implements MessageKind {
 
   async #settleBy(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
     const now = this.#deps.clock.now()
-    const verdict = judge(markOf(message.config).role, decideNext(message, outcome, now), outcome)
+    const next = decideNext(message, outcome, now)
+    const decision = this.#deps.refusedReturns.isEmpty ? next : await this.#orRefused(next, message, outcome)
+    const verdict = judge(markOf(message.config).role, decision, outcome)
     switch (verdict.kind) {
       case 'done':
         await this.#done(message)
@@ -93,6 +98,15 @@ export class RunMessages implements MessageKind {
       default:
         return unreachable(verdict)
     }
+  }
+
+  /** A program that has returned too much is not asked for the same again. */
+  async #orRefused(decision: Decision, message: PendingMessage, { startedAt }: AttemptOutcome): Promise<Decision> {
+    if (decision.kind !== 'retry') return decision
+    const { run } = (await this.#read(message)) ?? {}
+    const isRefused =
+      run && this.#deps.refusedReturns.hasSince({ accountId: run.account_id, runId: run.run_id }, startedAt)
+    return isRefused ? { kind: 'failed', reason: 'refused' } : decision
   }
 
   #read(message: PendingMessage): Promise<Delivery | undefined> {

@@ -60,6 +60,27 @@ describe('a step that is too large', () => {
     expect(made).toBe(path === '/call' ? 0 : 1)
   })
 
+  it('fails the run at once also when it is what the program returns', async () => {
+    let returned = 0
+    const route = async (context: WorkflowContext): Promise<unknown> => {
+      await context.run('first', () => 1)
+      returned++
+      return large
+    }
+    const app = await host({ '/return': { route } })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/return`,
+      retries: 3,
+      retryDelay: '0',
+    })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run.workflowState).toBe('RUN_FAILED')
+    const failed = JSON.stringify(run.steps.at(-1))
+    expect(failed).toMatch(/request body of 30\d{4} bytes is larger than the limit of 200000 bytes/)
+    expect(failed).toContain('returns its result in one request')
+    expect(returned).toBe(1)
+  })
+
   it('is told from a trigger that is too large, and from one of a client that says nothing of its size', async () => {
     const { service } = suite
     await expect(service.client.trigger({ url: 'http://127.0.0.1:9/', body: large })).rejects.toMatchObject({

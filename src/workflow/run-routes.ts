@@ -1,12 +1,13 @@
 import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { endRun, getRunSteps } from '../contract/workflow.js'
-import { type Route, route } from '../http/index.js'
+import { type Route, route, type TooLarge } from '../http/index.js'
 import type { Queue } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { RunState } from '../store/schema/runs.js'
 import { base64 } from './bytes.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns, RunName } from './refused-returns.js'
 
 /** What the operations on single runs work with. */
 export interface RunDeps {
@@ -14,11 +15,7 @@ export interface RunDeps {
   readonly queue: Pick<Queue, 'offer' | 'drop'>
   readonly clock: Clock
   readonly lists: Pick<RecentLists, 'forget'>
-}
-
-interface RunName {
-  readonly accountId: string
-  readonly runId: string
+  readonly refusedReturns: Pick<RefusedReturns, 'add'>
 }
 
 /** How a request has left a run. */
@@ -33,11 +30,26 @@ export function runRoutes(deps: RunDeps): Route[] {
     route(getRunSteps, ({ params, caller }) =>
       listOf(deps, { accountId: caller.accountId, runId: params.workflowRunId }),
     ),
-    route(endRun, ({ params, query, body, caller }) => {
-      const name = { accountId: caller.accountId, runId: params.workflowRunId }
-      return query.cancel === false ? finish(deps, name, new TextDecoder().decode(body)) : cancel(deps, name)
-    }),
+    {
+      ...route(endRun, ({ params, query, body, caller }) => {
+        const name = { accountId: caller.accountId, runId: params.workflowRunId }
+        return query.cancel === false ? finish(deps, name, new TextDecoder().decode(body)) : cancel(deps, name)
+      }),
+      refuseTooLarge: (request) => refuseReturn(deps, request),
+    },
   ]
+}
+
+const LARGE_RETURN =
+  'A program returns its result in one request: keep what is large elsewhere, and return where it is.'
+
+/** To run the program again would not make less of what it returns. */
+function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
+  const { pathname, searchParams } = new URL(target, 'http://localhost')
+  if (!caller || searchParams.get('cancel') !== 'false') return error
+  const runId = decodeURIComponent(pathname.slice(pathname.lastIndexOf('/') + 1))
+  refusedReturns.add({ accountId: caller.accountId, runId }, clock.now())
+  return new HomeportError('step_refused', { problem: `${error.message} ${LARGE_RETURN}` })
 }
 
 async function listOf({ store }: RunDeps, name: RunName) {

@@ -12,6 +12,7 @@ import { RunIntake } from './intake.js'
 import { RunMessages } from './kind.js'
 import { logRoutes } from './log-routes.js'
 import { RecentLists } from './recent-lists.js'
+import { RefusedReturns } from './refused-returns.js'
 import { runRoutes } from './run-routes.js'
 import { triggerRoutes } from './trigger-routes.js'
 
@@ -51,10 +52,11 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const flights = new Flights(deps.deliveryTimeoutMs)
   const lists = new RecentLists()
+  const refusedReturns = new RefusedReturns()
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes } = deps
-  queue.addKind(new RunMessages({ store, clock, flights, lists, inlineLimitBytes, bodyLimitBytes }))
+  queue.addKind(new RunMessages({ store, clock, flights, lists, refusedReturns, inlineLimitBytes, bodyLimitBytes }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {
@@ -64,7 +66,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock }),
-      ...runRoutes({ store, queue, clock, lists }),
+      ...runRoutes({ store, queue, clock, lists, refusedReturns }),
       ...logRoutes({ store, queue, clock, flights }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),

@@ -9,6 +9,7 @@ import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { RecentLists } from '../../recent-lists.js'
+import { RefusedReturns } from '../../refused-returns.js'
 import { waitingMessages } from '../model/census.js'
 import { answer, type EndpointDeps } from '../model/endpoint.js'
 import { Knowledge } from '../model/knowledge.js'
@@ -89,7 +90,8 @@ export class Crowd {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
     const flights = new Flights(LIMITS.timeoutMs)
-    const kinds = [new RunMessages({ store, clock, lists, flights, bodyLimitBytes })]
+    const refusedReturns = new RefusedReturns()
+    const kinds = [new RunMessages({ store, clock, lists, flights, refusedReturns, bodyLimitBytes })]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
     return new SimulatedEngine({ ...ofAccount, takesLoadIn: () => this.#random.chance(0.6), taken, parts: REAL_PARTS })

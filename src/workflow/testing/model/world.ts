@@ -10,6 +10,7 @@ import { Flights } from '../../flights.js'
 import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { RecentLists } from '../../recent-lists.js'
+import { RefusedReturns } from '../../refused-returns.js'
 import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
@@ -131,9 +132,10 @@ export class World {
     const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const flights = new Flights(LIMITS.timeoutMs)
+    const refusedReturns = new RefusedReturns()
     return new SimulatedEngine({
       ...{ store, clock, accountId: this.#accountId },
-      kinds: [new RunMessages({ store, clock, lists, flights, inlineLimitBytes, bodyLimitBytes })],
+      kinds: [new RunMessages({ store, clock, lists, flights, refusedReturns, inlineLimitBytes, bodyLimitBytes })],
       takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
