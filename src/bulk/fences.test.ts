@@ -137,6 +137,8 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     const headers = { 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_x', 'upstash-label': 'red' }
     const item = { destination: target, headers: { ...headers, 'upstash-workflow-url': target }, body: 'x' }
     expect(await house.ask('POST', '/v2/batch', [item])).toMatchObject(refused)
+    const confirmed = { ...item, headers: { ...item.headers, 'upstash-workflow-trigger-by-sdk': 'true' } }
+    expect(await house.ask('POST', '/v2/batch', [confirmed])).toMatchObject(refused)
     expect(await house.ask('GET', `${ACTIONS}/${actionId}`)).toMatchObject({ body: { fenceUntil } })
 
     await house.stop()
@@ -150,6 +152,19 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect((await trigger('red')).status).toBe(200)
     const entries = await store.run(operations.accounts.auditLog, { accountId: 'acc_test', limit: 1 })
     expect(entries).toMatchObject([{ action: 'Lift Fence', entity: actionId }])
+  })
+
+  it('lets a run go on that was there before, when its program confirms it', async () => {
+    const { body } = await house.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': 'pink' })
+    const { workflowRunId } = body as { workflowRunId: string }
+    const fenceUntil = systemClock.now() + HOUR_MS
+    expect(await cancel({ label: 'pink', fenceUntil, count: 0 })).toMatchObject({ body: { cancelled: 0 } })
+    const headers = {
+      ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': workflowRunId, 'upstash-label': 'pink' },
+      ...{ 'upstash-workflow-trigger-by-sdk': 'true', 'upstash-workflow-url': target },
+    }
+    const answer = await house.ask('POST', '/v2/batch', [{ destination: target, headers, body: 'x' }])
+    expect(answer).toMatchObject({ status: 200, body: [{ messageId: expect.any(String) }] })
   })
 
   it('raises nothing for a dry run, for a time that has passed, or when it cannot be stored', async () => {

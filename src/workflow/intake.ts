@@ -105,13 +105,16 @@ export class RunIntake implements Intake, TriggerGate {
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
     const submit = () => this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
-    const starting = submissions.flatMap((submission) => (submission.kind === 'start' ? [submission.run] : []))
+    const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
     const result = await this.pass(accountId, starting, now, submit)
     switch (result.kind) {
       case 'ended':
         throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
-      case 'missing':
+      case 'missing': {
+        const again = withStartOf(submissions, result.runId)
+        if (again) return this.run(publisher, again, now)
         throw new HomeportError('run_unknown', { runId: result.runId })
+      }
       case 'accepted':
         this.#remember(accountId, submissions, result.places, now)
         this.#deps.queue.offer(result.offers)
@@ -180,7 +183,7 @@ export class RunIntake implements Intake, TriggerGate {
         return this.trigger(item, runId, 'first', publisher, now)
       case 'confirm': {
         const read = this.#runItem(item, publisher, now)
-        return { kind: 'confirm', ...startOf(read, item, runId, 'first', now) }
+        return { kind: 'confirm', ifUnknown: 'refuse', ...startOf(read, item, runId, 'first', now) }
       }
       case 'invoke':
         return this.#invocation(item, runId, publisher, now)
@@ -303,6 +306,21 @@ function startOf(
     delivery: checked ? inRole(meta.delivery, role) : meta.delivery,
   }
   return { run, first }
+}
+
+/** Whether a submission may make a run. */
+function mayStart(submission: Submission): submission is StartOfRun {
+  return submission.kind === 'start' || (submission.kind === 'confirm' && submission.ifUnknown === 'start')
+}
+
+/** The same with confirmations of a run that is not known as starts of it; `undefined` when there are none. */
+function withStartOf(submissions: readonly Submission[], runId: string): Submission[] | undefined {
+  const isOfUnknown = (submission: Submission): boolean =>
+    submission.kind === 'confirm' && submission.run.run_id === runId && submission.ifUnknown === 'refuse'
+  if (!submissions.some(isOfUnknown)) return undefined
+  return submissions.map((submission) =>
+    submission.kind === 'confirm' && isOfUnknown(submission) ? { ...submission, ifUnknown: 'start' } : submission,
+  )
 }
 
 function elementOf(submission: Submission): NewElement {

@@ -11,13 +11,23 @@ import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 export type Submission =
   /** Make a run, unless its id is taken. With a `parent`, that run must still be going on. */
   | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
-  /** The answer of an SDK to the first contact of a run: go on with it. For an id that is not known it is a start. */
-  | { readonly kind: 'confirm'; readonly run: NewRun; readonly first: NewElement }
+  /**
+   * The answer of an SDK to the first contact of a run: go on with it. An id that is not known is that of a run that would
+   * begin now, which whoever decides about that may have to be asked for first.
+   */
+  | {
+      readonly kind: 'confirm'
+      readonly run: NewRun
+      readonly first: NewElement
+      readonly ifUnknown: 'refuse' | 'start'
+    }
   /**
    * Append to the list of a run that must still be going on. A call has a `mark`, by which it is known when its program
    * asks for it again (`runs-repeats.ts`).
    */
   | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement; readonly mark?: string }
+
+type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
 /** Everything that one request asks. It happens wholly or not at all. */
 export interface SubmitArgs {
@@ -43,7 +53,10 @@ export interface ElementPlace {
   readonly position: number
 }
 
-/** What became of the request. `ended` and `missing` name a run that nothing can be added to; nothing was changed. */
+/**
+ * What became of the request. `ended` and `missing` name a run that nothing can be added to, or that would begin with its
+ * confirmation; nothing was changed.
+ */
 export type SubmitResult =
   | {
       readonly kind: 'accepted'
@@ -164,16 +177,28 @@ class Submitting {
       if (needed === undefined) continue
       const run = this.#known.get(needed)
       if (!run) return { kind: 'missing', runId: needed }
-      if (run.state !== 'RUN_STARTED') return { kind: 'ended', runId: needed, state: run.state }
+      const mayHaveEnded = submission.kind === 'confirm'
+      if (run.state !== 'RUN_STARTED' && !mayHaveEnded) return { kind: 'ended', runId: needed, state: run.state }
     }
     return undefined
   }
 
   *accept(submission: Submission): Transaction<Submitted> {
     if (submission.kind === 'append') return yield* this.#grow(submission)
-    const run = this.#known.get(submission.run.run_id)
+    const { run_id: runId } = submission.run
+    for (;;) {
+      const known = this.#known.get(runId)
+      const done = known ? yield* this.#meet(known, submission) : yield* this.#start(submission)
+      if (done) return done
+      // Another transaction, running beside this one, has just made a run with this id, and may have deleted it again.
+      const others = yield* first(lockRun, { accountId: this.#args.accountId, runId })
+      if (others) this.#known.set(runId, others)
+    }
+  }
+
+  /** What a start comes to whose run is there already. */
+  *#meet(run: Known, submission: StartOfRun): Transaction<Submitted> {
     const parent = parentOf(submission)
-    if (!run) return yield* this.#start(submission.run, submission.first, parent)
     if (parent) return yield* this.#invokedBefore(submission.run, parent)
     if (submission.kind === 'start' || run.contact === 'known' || run.state !== 'RUN_STARTED') return yield* exists(run)
     return yield* this.#confirm(run, submission.first)
@@ -187,7 +212,10 @@ class Submitting {
     return { kind: 'appended' }
   }
 
-  *#start(run: NewRun, first_: NewElement, parent: ParentLink | undefined): Transaction<Submitted> {
+  /** `undefined`: the id is taken. */
+  *#start(submission: StartOfRun): Transaction<Submitted | undefined> {
+    const { run, first: first_ } = submission
+    const parent = parentOf(submission)
     const { accountId, at } = this.#args
     const parentSeq = parent ? this.#seqOf(parent) : null
     const messageId = parent && (yield* invocationFor(this.#seqOf(parent), parent))
@@ -195,9 +223,7 @@ class Submitting {
     const link = parent ? JSON.stringify(parent) : null
     const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
     const inserted = yield* first(insertRun, row)
-    // Another transaction, running beside this one, has just made a run with this id.
-    if (!inserted && parent) return yield* this.#invokedBefore(run, parent)
-    if (!inserted) return yield* exists(yield* only(lockRun, { accountId, runId: run.run_id }))
+    if (!inserted) return undefined
     this.#known.set(run.run_id, {
       ...run,
       seq: inserted.seq,
@@ -251,6 +277,7 @@ const takenId = (runId: string): string =>
 
 function runNeededBy(submission: Submission): string | undefined {
   if (submission.kind === 'append') return submission.runId
+  if (submission.kind === 'confirm' && submission.ifUnknown === 'refuse') return submission.run.run_id
   return parentOf(submission)?.runId
 }
 

@@ -106,7 +106,8 @@ describeOnEveryStore('operations on runs', (openStore) => {
     it('delivers the payload again when an SDK confirms the run, and only once', async () => {
       world()
       await send({ kind: 'start', run: run('r', 'unknown'), first: first() })
-      const confirm: Submission = { kind: 'confirm', run: run('r'), first: { ...first(), body: Buffer.from('other') } }
+      const other = { ...first(), body: Buffer.from('other') }
+      const confirm = { kind: 'confirm', ifUnknown: 'refuse', run: run('r'), first: other } as const
       expect(await send(confirm)).toMatchObject({
         results: [{ kind: 'confirmed' }],
         offers: [{ message_id: confirm.first.messageId }],
@@ -116,6 +117,17 @@ describeOnEveryStore('operations on runs', (openStore) => {
         offers: [],
       })
       expect((await listOf('r')).texts).toEqual(['payload'])
+      await cancel('r')
+      expect(await send(confirm)).toMatchObject({ results: [{ kind: 'exists' }], offers: [] })
+    })
+
+    it('makes a run that is confirmed without being there only when it is said to', async () => {
+      world()
+      const confirm = { kind: 'confirm', run: run('r'), first: first() } as const
+      const refused = await send(start('other'), { ...confirm, ifUnknown: 'refuse' })
+      expect(refused).toEqual({ kind: 'missing', runId: 'r' })
+      expect(await stateOf('other')).toBeUndefined()
+      expect(await send({ ...confirm, ifUnknown: 'start' })).toMatchObject({ results: [{ kind: 'started' }] })
     })
   })
 
