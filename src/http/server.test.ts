@@ -328,6 +328,13 @@ describe('what is not there', () => {
     )
   })
 
+  it('answers 400 to a path with an id that is longer than any, whoever asks, and takes it for no error of ours', async () => {
+    const before = internalErrors.length
+    const answer = await ask('GET', `/v2/failing/${'a'.repeat(2_049)}`, undefined, { authorization: '' })
+    expect(answer).toMatchObject({ status: 400, json: { error: expect.stringContaining('2048 characters') } })
+    expect(internalErrors).toHaveLength(before)
+  })
+
   it('tells nothing of an error of our own but a reference, and reports it', async () => {
     const answer = await ask('GET', '/v2/failing/detail')
     expect(answer.status).toBe(500)

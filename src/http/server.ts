@@ -27,6 +27,15 @@ const BODY_TIMEOUT_MS = 300_000
 /** Methods whose requests carry a body. */
 const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
+/** What the router says of a path that it cannot match, by the code of its error. */
+const UNROUTABLE: ReadonlyMap<string, string> = new Map([
+  ['FST_ERR_BAD_URL', 'The path of the request has a % that is not followed by two hexadecimal digits.'],
+  [
+    'FST_ERR_MAX_PARAM_LENGTH',
+    `The path of the request has a part of more than ${LONGEST_PARAMETER} characters. No id or name is that long.`,
+  ],
+])
+
 /** How one HTTP listener is to be. */
 export interface HttpSettings {
   /** Which of the services it is; only its endpoints may be mounted. */
@@ -209,11 +218,8 @@ export class HttpServer implements Service {
 
   #catalogued(error: unknown): HomeportError {
     if (error instanceof HomeportError) return error
-    if (codeOf(error) === 'FST_ERR_BAD_URL') {
-      return new HomeportError('invalid_request', {
-        problem: 'The path of the request has a % that is not followed by two hexadecimal digits.',
-      })
-    }
+    const problem = UNROUTABLE.get(codeOf(error) ?? '')
+    if (problem !== undefined) return new HomeportError('invalid_request', { problem })
     const reference = randomSecret(6)
     this.#settings.onInternalError(error, reference)
     return new HomeportError('internal', { reference })
