@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from './endpoint.js'
+import { endpoint, PATTERN_IN_WORDS } from './endpoint.js'
 
 /** What a member may be to a team. The owner is who made it; nobody else can become one. */
 export const TEAM_ROLES = ['owner', 'admin', 'dev', 'finance'] as const
@@ -31,9 +31,22 @@ const yesNo = (description: string) => Type.Boolean({ description })
 const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}][^\\p{Cc}]*$'
 const EMAIL = '^[^\\s\\p{Cc}@:]+@[^\\s\\p{Cc}@:]+$'
 const label = (description: string) =>
-  Type.String({ minLength: 1, maxLength: LONGEST_LABEL, pattern: VISIBLE, description })
+  Type.String({
+    minLength: 1,
+    maxLength: LONGEST_LABEL,
+    pattern: VISIBLE,
+    [PATTERN_IN_WORDS]: 'must have something to see and no control characters',
+    description,
+  })
 const email = (description: string) =>
-  Type.String({ minLength: 3, maxLength: 254, pattern: EMAIL, description, examples: ['ada@example.com'] })
+  Type.String({
+    minLength: 3,
+    maxLength: 254,
+    pattern: EMAIL,
+    [PATTERN_IN_WORDS]: 'must be an e-mail address such as ada@example.com',
+    description,
+    examples: ['ada@example.com'],
+  })
 const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
 // Real clients send a body where none is needed: empty, {} or null.
 const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const

@@ -1,9 +1,19 @@
 import { Type } from 'typebox'
 import { expect, it } from 'vitest'
+import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { compileChecker } from './validation.js'
 
 const check = compileChecker(
-  Type.Object({ ids: Type.Optional(Type.Array(Type.String())) }, { additionalProperties: false }),
+  Type.Object(
+    {
+      ids: Type.Optional(Type.Array(Type.String())),
+      name: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 3, pattern: '\\S', [PATTERN_IN_WORDS]: 'must be seen' }),
+      ),
+      urls: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 2 })),
+    },
+    { additionalProperties: false },
+  ),
   'body',
 )
 
@@ -26,5 +36,17 @@ it('tells the first problem of a large value and looks for no more', () => {
 })
 
 it('repeats no more than the beginning of a long name', () => {
-  expect(problemOf({ ['x'.repeat(100_000)]: 1 })).toBe(`\`${'x'.repeat(60)}…\` is not known here. Known: ids.`)
+  expect(problemOf({ ['x'.repeat(100_000)]: 1 })).toBe(
+    `\`${'x'.repeat(60)}…\` is not known here. Known: ids, name, urls.`,
+  )
+})
+
+it('says in words how long a text or a list may be, and what a pattern asks for', () => {
+  expect(problemOf({ name: '' })).toBe(
+    '`name` must have at least 1 character; found "". `name` must be seen; found "".',
+  )
+  expect(problemOf({ name: ' ' })).toBe('`name` must be seen; found " ".')
+  expect(problemOf({ name: 'abcd' })).toBe('`name` must have at most 3 characters; found "abcd".')
+  expect(problemOf({ urls: [] })).toBe('`urls` must have at least 1 element; found [].')
+  expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { nearest } from '../base/index.js'
+import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors.js'
 
 /** Bodies are taken at their word: the text "5" is not a number. */
@@ -76,7 +77,7 @@ function describe(error: ErrorObject, place: ValuePlace): string {
   }
 }
 
-function requirementOf({ keyword, params, message }: ErrorObject): string {
+function requirementOf({ keyword, params, message, parentSchema }: ErrorObject): string {
   switch (keyword) {
     case 'enum':
       return `must be one of ${listed(params.allowedValues)}`
@@ -88,11 +89,31 @@ function requirementOf({ keyword, params, message }: ErrorObject): string {
       return `must be at least ${String(params.limit)}`
     case 'maximum':
       return `must be at most ${String(params.limit)}`
+    case 'minLength':
+      return `must have at least ${counted(params.limit, 'character')}`
+    case 'maxLength':
+      return `must have at most ${counted(params.limit, 'character')}`
+    case 'minItems':
+      return `must have at least ${counted(params.limit, 'element')}`
+    case 'maxItems':
+      return `must have at most ${counted(params.limit, 'element')}`
     case 'uniqueItems':
       return 'must not repeat an element'
+    case 'pattern':
+      return patternInWords(parentSchema) ?? `must match the pattern ${String(params.pattern)}`
     default:
       return message ?? 'is not valid'
   }
+}
+
+/** A pattern is for machines: the schema says next to it what it asks for. */
+function patternInWords(schema: unknown): string | undefined {
+  const words = (schema as { [PATTERN_IN_WORDS]?: unknown } | undefined)?.[PATTERN_IN_WORDS]
+  return typeof words === 'string' ? words : undefined
+}
+
+function counted(limit: unknown, noun: string): string {
+  return `${String(limit)} ${noun}${limit === 1 ? '' : 's'}`
 }
 
 function describeMissing(error: ErrorObject, place: ValuePlace): string {
