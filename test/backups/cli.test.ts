@@ -47,7 +47,7 @@ it('backs up and restores, in place and into a new database', async () => {
   const { body } = await homeport.api('GET', `/v2/redis/database/${made.database_id}`)
   expect(body).toMatchObject({ database_name: 'shop-copy' })
   expect([await connect(body as Database).get('k'), await client.get('k')]).toEqual(['old', 'new'])
-  await db('restore', 'shop', String(backup.backup_id))
+  await db('restore', 'shop', String(backup.backup_id), '--yes')
   expect(await client.get('k')).toBe('old')
 })
 
@@ -57,8 +57,25 @@ it('exports into a file and imports it elsewhere', async () => {
   const file = join(tempDir(), 'dump.rdb')
   expect(await db('export', 'from', file)).toMatchObject({ key_count: 1, bytes: readFileSync(file).length })
   expect(existsSync(`${file}.part`)).toBe(false)
-  expect(await db('import', 'to', file)).toMatchObject({ state: 'completed', keys_read: 1 })
+  expect(await db('import', 'to', file, '--yes')).toMatchObject({ state: 'completed', keys_read: 1 })
   expect(await to.client.get('k')).toBe('v')
+})
+
+it('replaces no data where nobody has agreed to it', async () => {
+  const { client } = await create('precious')
+  const file = join(tempDir(), 'dump.rdb')
+  await db('backup', 'precious')
+  await db('export', 'precious', file)
+  await client.set('k', 'v')
+  for (const args of [
+    ['restore', 'precious'],
+    ['import', 'precious', file],
+    ['import', 'precious', '-'],
+  ]) {
+    const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)], { input: 'redis://x' })
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/data of the database "precious".*Nothing was done\.\n$/)])
+  }
+  expect(await client.get('k')).toBe('v')
 })
 
 it('ends with one sentence and a code of its kind when something is wrong', async () => {
@@ -69,7 +86,7 @@ it('ends with one sentence and a code of its kind when something is wrong', asyn
     [['backup', 'nobody'], 3, 'no database with the id or name "nobody"'],
     [['restore', 'lonely'], 3, 'no completed backup'],
     [['import', 'lonely', '/nowhere'], 2, 'cannot be read'],
-    [['import', 'lonely', bad], 2, 'cannot load it'],
+    [['import', 'lonely', bad, '--yes'], 2, 'cannot load it'],
   ] as const) {
     const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)])
     expect(code).toBe(wanted)

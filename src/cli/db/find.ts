@@ -32,6 +32,10 @@ export function pickDatabase<Record extends Named>(databases: readonly Record[],
   throw new HomeportError('cli_misused', { problem })
 }
 
+/** What is asked before all data of a database is replaced; `by`: what takes its place. */
+export const replacement = ({ database_name, database_id }: Named, by: string): string =>
+  `Replace all data of the database "${database_name}" (${database_id}) by ${by}? It is backed up first.`
+
 const MOST_NAMED = 10
 
 function missing(databases: readonly Named[], wanted: string): string {

@@ -2,11 +2,12 @@ import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { getImport, type ImportRecord, importFile, importFromUrl } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
+import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
-import { readInput } from '../terminal/ask.js'
+import { askSecret, readInput } from '../terminal/ask.js'
 import { progressOf } from '../terminal/progress.js'
-import { DATABASE, databaseNamed } from './find.js'
+import { DATABASE, databaseNamed, replacement } from './find.js'
 
 const LOOK_MS = 500
 
@@ -18,24 +19,31 @@ export const importCommand = remote<object, [string, string]>({
     DATABASE,
     ['<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL from the standard input (it has a password)'],
   ],
-  examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop -'],
+  isDestructive: true,
+  examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop - --yes'],
   run: async (session, _, wanted, source) => {
-    const { database_id: id } = await databaseNamed(session.api, wanted)
+    const into = await databaseNamed(session.api, wanted)
+    const id = into.database_id
+    if (source !== '-') await readable(source)
+    await session.confirm(replacement(into, `that of ${source === '-' ? 'another server' : source}`))
     const done = source === '-' ? await fromUrl(session, id) : await fromFile(session.api, id, source)
     session.show(done, () => `imported ${done.keys_read} keys from ${done.source}\n`)
   },
 })
 
-async function fromFile(api: Api, id: string, file: string): Promise<ImportRecord> {
+/** @throws HomeportError `cli_misused` for a file that cannot be read. */
+async function readable(file: string): Promise<void> {
   const handle = await open(file).catch((cause: unknown) => {
     throw new HomeportError('cli_misused', { problem: `The file ${file} cannot be read.` }, { cause })
   })
   await handle.close()
-  return await api.call(importFile, { params: { id }, body: createReadStream(file) })
 }
 
+const fromFile = (api: Api, id: string, file: string): Promise<ImportRecord> =>
+  api.call(importFile, { params: { id }, body: createReadStream(file) })
+
 async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> {
-  const url = (await readInput(io)).toString('utf8').trim()
+  const url = (await urlOf(io)).trim()
   await api.call(importFromUrl, { params: { id }, body: { url } })
   const progress = progressOf(io, 'keys')
   try {
@@ -52,6 +60,10 @@ async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> 
     progress.end()
   }
 }
+
+/** A URL has a password: a person types it unseen. */
+const urlOf = async (io: Io): Promise<string> =>
+  io.terminal?.asks ? askSecret(io.terminal, 'URL of the other server: ') : (await readInput(io)).toString('utf8')
 
 const failed = ({ failure = 'The import has failed.' }: ImportRecord) =>
   new HomeportError('cli_failed', { problem: failure })

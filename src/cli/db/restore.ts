@@ -4,7 +4,7 @@ import { REGIONS } from '../../contract/regions.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { backupNamed } from './backups.js'
-import { DATABASE, databaseNamed } from './find.js'
+import { DATABASE, databaseNamed, replacement } from './find.js'
 
 /** `homeport db restore`: brings a backup back, into its own database or a new one. */
 export const restoreCommand = remote<{ asNew?: string }, [string, string | undefined]>({
@@ -13,10 +13,12 @@ export const restoreCommand = remote<{ asNew?: string }, [string, string | undef
   args: [DATABASE, ['[backup]', 'id or name of the backup; default: the newest that is completed']],
   flags: (command) =>
     command.option('--as-new <name>', 'restore into a new database of this name and leave the old one as it is'),
+  isDestructive: true,
   examples: ['homeport db restore shop before-migration', 'homeport db restore shop --as-new shop-copy'],
-  run: async ({ api, show, say }, { asNew }, wanted, name) => {
+  run: async ({ api, show, say, confirm }, { asNew }, wanted, name) => {
     const from = await databaseNamed(api, wanted)
-    const { backup_id } = await backupNamed(api, from.database_id, name)
+    const { backup_id, name: backup } = await backupNamed(api, from.database_id, name)
+    if (asNew === undefined) await confirm(replacement(from, `the backup "${backup}" (${backup_id})`))
     say('restoring ...')
     const database_id = asNew === undefined ? from.database_id : await createLike(api, from, asNew)
     await api.call(restoreBackup, { params: { id: database_id }, body: { backup_id } })
