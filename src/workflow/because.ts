@@ -113,7 +113,11 @@ export function becauseOf(run: Standing): Reason[] {
 function cancelReason(cancel: UpcomingCancel): Because {
   const { action_id: actionId, paused_at, created_at, place, rate_per_second, reason } = cancel
   return {
-    ...{ kind: 'bulk-cancel', actionId, paused: paused_at !== null, since: paused_at ?? created_at, place },
+    kind: 'bulk-cancel',
+    actionId,
+    paused: paused_at !== null,
+    since: paused_at ?? created_at,
+    place,
     ...(rate_per_second !== null && { ratePerSecond: rate_per_second }),
     ...(reason !== null && { reason }),
   }
@@ -171,7 +175,10 @@ function heldReason(run: Standing, { seq, message_id, flow_key, next_at }: Pendi
   const place = run.flowPlaces.find(({ message_seq }) => message_seq === seq)?.place
   const { by, ...limit } = hold
   return {
-    ...{ kind: 'flow-control', flowControlKey: flow_key ?? '', messageId: message_id, since: next_at },
+    kind: 'flow-control',
+    flowControlKey: flow_key ?? '',
+    messageId: message_id,
+    since: next_at,
     paused: by === 'pause',
     ...limit,
     ...(place !== undefined && { place }),
