@@ -43,7 +43,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
       actionId,
       kind: 'cancelRuns',
       state: 'finished',
-      selector: { async: true, label: ['a'] },
+      selector: { label: ['a'] },
       createdBy: `${account}@example.test`,
       matched: 2_500,
       done: 2_500,
@@ -127,7 +127,6 @@ describeOnEveryStore('bulk actions', (openStore) => {
     const { actionId } = await service.cancel(account, { workflowRunIds, report: true })
     const action = await get(account, `${ACTIONS}/${actionId}`)
     expect(action.selector).toEqual({
-      report: true,
       workflowRunIds: workflowRunIds.slice(0, 100),
       workflowRunIdsTotal: 3_000,
     })
@@ -198,7 +197,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
       ip: '127.0.0.1',
     })
     expect(JSON.parse(entries[0]?.details ?? '')).toEqual({
-      selector: { workflowRunIds: ids, report: true },
+      selector: { workflowRunIds: ids },
       matched: 3,
       cancelled: 2,
       failed: 1,

@@ -48,6 +48,16 @@ export const FIELDS = {
 /** The name of a field. */
 export type FieldName = keyof typeof FIELDS
 
+/** Fields that say how and when something is done, not to what; where a selector is a member of its own, they stand beside it. */
+export const BESIDE = [
+  'dryRun',
+  'async',
+  'report',
+  'reason',
+  'ratePerSecond',
+  'fenceUntil',
+] as const satisfies FieldName[]
+
 type ValueOf<Kind> = Kind extends 'texts'
   ? readonly string[]
   : Kind extends 'flag'

@@ -1,5 +1,14 @@
 import type { operations } from '../store/index.js'
-import { FIELDS, type FieldName, type Read, readBody, readQuery, sameValue, type Values } from './selector-fields.js'
+import {
+  BESIDE,
+  FIELDS,
+  type FieldName,
+  type Read,
+  readBody,
+  readQuery,
+  sameValue,
+  type Values,
+} from './selector-fields.js'
 import { unknownField } from './unknown-field.js'
 
 /** Which runs an action is about. */
@@ -22,7 +31,7 @@ export interface Selector {
   readonly ratePerSecond: number | undefined
   /** Until then, Unix milliseconds, no run that matches may start. */
   readonly fenceUntil: number | undefined
-  /** The fields as they were given, for the records. */
+  /** The fields that select, as they were given, for the records. */
   readonly given: Values
 }
 
@@ -151,7 +160,7 @@ function toSelector(given: Values): Selector {
     reason: given.reason,
     ratePerSecond: given.ratePerSecond,
     fenceUntil: given.fenceUntil,
-    given,
+    given: Object.fromEntries(Object.entries(given).filter(([name]) => !BESIDE.some((other) => other === name))),
   }
 }
 

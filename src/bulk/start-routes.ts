@@ -25,6 +25,7 @@ import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from './freeze-messages.js'
 import { lookAt } from './look.js'
 import { type CutRequest, receive } from './received.js'
+import { BESIDE } from './selector-fields.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema can describe. */
@@ -68,10 +69,10 @@ function cancelOf({ kind: _, selector, ...others }: StartBody): object {
   return { ...onlySelecting(selector), ...others }
 }
 
-/** What is no filter stands beside the selector; said in both places, one of them would silently not count. */
-const BESIDE = ['dryRun', 'async', 'report', 'reason', 'ratePerSecond', 'fenceUntil'] as const
-
-/** @throws HomeportError when there is more in a selector than what selects. */
+/**
+ * What is no filter stands beside the selector; said in both places, one of them would silently not count.
+ * @throws HomeportError when there is more in a selector than what selects.
+ */
 function onlySelecting(selector: Selector = {}): Selector {
   const found = BESIDE.find((name) => Object.hasOwn(selector, name))
   if (found === undefined) return selector

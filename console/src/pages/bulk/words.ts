@@ -137,7 +137,7 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   count: 'at most',
 }
 
-/** What stands beside the choice in the records of an action, and is shown on its own. */
+/** What records of earlier actions hold beside the choice; it is shown on its own. */
 const NO_FILTERS = new Set(['reason', 'ratePerSecond', 'fenceUntil', 'async', 'report', 'dryRun'])
 
 /** A selector in one line. */
