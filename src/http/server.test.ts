@@ -321,18 +321,12 @@ describe('what is not there', () => {
     }
   })
 
-  it('answers 400 in JSON to bytes that are not HTTP and to paths that cannot be decoded', async () => {
+  it('answers 400 in JSON to bytes that are not HTTP and to paths that cannot be decoded or are too long', async () => {
     expect(await raw('HELLO\r\n\r\n')).toMatch(/^HTTP\/1.1 400[\s\S]+\{"error":/)
-    expect(await raw('GET /v2/failing/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
-      /^HTTP\/1.1 400[\s\S]+\{"error":/,
-    )
-  })
-
-  it('answers 400 to a path with an id that is longer than any, whoever asks, and takes it for no error of ours', async () => {
-    const before = internalErrors.length
-    const answer = await ask('GET', `/v2/failing/${'a'.repeat(2_049)}`, undefined, { authorization: '' })
-    expect(answer).toMatchObject({ status: 400, json: { error: expect.stringContaining('2048 characters') } })
-    expect(internalErrors).toHaveLength(before)
+    for (const part of ['%zz', 'a'.repeat(2_049)]) {
+      expect(await ask('GET', `/v2/failing/${part}`)).toMatchObject({ status: 400, json: { error: expect.anything() } })
+    }
+    expect(internalErrors).toEqual([])
   })
 
   it('tells nothing of an error of our own but a reference, and reports it', async () => {

@@ -218,7 +218,7 @@ export class HttpServer implements Service {
 
   #catalogued(error: unknown): HomeportError {
     if (error instanceof HomeportError) return error
-    const problem = UNROUTABLE.get(codeOf(error) ?? '')
+    const problem = UNROUTABLE.get(codeOf(error))
     if (problem !== undefined) return new HomeportError('invalid_request', { problem })
     const reference = randomSecret(6)
     this.#settings.onInternalError(error, reference)

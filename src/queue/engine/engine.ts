@@ -9,7 +9,7 @@ import { deliveryHeaders } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { readDue } from './read-due.js'
-import { Sender } from './sender.js'
+import { isOutOfDescriptors, Sender } from './sender.js'
 import { signDelivery } from './signature.js'
 import type { TurnLimits } from './turns.js'
 
@@ -91,6 +91,8 @@ export class Engine implements Service {
   #wake: Timer | undefined
   #wakeAt = Number.POSITIVE_INFINITY
   #pumpPlanned = false
+  /** Nothing is sent while this runs. */
+  #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
 
   constructor(deps: EngineDeps) {
@@ -181,7 +183,7 @@ export class Engine implements Service {
   #pump(): void {
     const now = this.#deps.clock.now()
     this.#backlog.advance(now)
-    while (this.#settling < lingering(this.#deps.concurrency)) {
+    while (!this.#pauseTimer && this.#settling < lingering(this.#deps.concurrency)) {
       const entry = this.#backlog.take(now)
       if (!entry) break
       this.#unsettled.set(entry, true)
@@ -222,10 +224,13 @@ export class Engine implements Service {
     try {
       await this.#attempt(entry)
     } catch (error) {
-      this.#deps.logger.error(
-        { error, messageId: entry.message.messageId },
-        'an attempt could not be made; trying again',
-      )
+      if (isOutOfDescriptors(error)) this.#pause(error)
+      else {
+        this.#deps.logger.error(
+          { error, messageId: entry.message.messageId },
+          'an attempt could not be made; trying again',
+        )
+      }
       if (entry.state === 'sending') {
         const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
         this.#backlog.again(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
@@ -235,6 +240,19 @@ export class Engine implements Service {
     this.#unsettled.delete(entry)
     if (this.#unsettled.size === 0) this.#onQuiet?.()
     this.#planPump()
+  }
+
+  /** Without a file descriptor no message of anybody can be sent. */
+  #pause(error: unknown): void {
+    if (this.#pauseTimer) return
+    this.#pauseTimer = this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => {
+      this.#pauseTimer = undefined
+      this.#planPump()
+    })
+    this.#deps.logger.error(
+      { error },
+      'no file descriptor is left for deliveries; trying again. Raise the limit of open files (`ulimit -n`)',
+    )
   }
 
   async #attempt(entry: Entry): Promise<void> {

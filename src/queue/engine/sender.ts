@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher } from 'undici'
-import { type Clock, TargetGate, type TargetPolicy, TargetRefused } from '../../base/index.js'
+import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from '../../base/index.js'
 import { toHeaderMap } from '../headers.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
@@ -21,7 +21,7 @@ export interface SendRequest {
 
 /** A request under way. */
 export interface Sending {
-  /** Never rejects; `undefined` when the request was aborted. */
+  /** `undefined` when the request was aborted. Rejects only for want of file descriptors, see `isOutOfDescriptors`. */
   readonly outcome: Promise<AttemptOutcome | undefined>
   abort(): void
 }
@@ -97,6 +97,16 @@ export class Sender {
   }
 }
 
+const NO_DESCRIPTOR_LEFT = new Set(['EMFILE', 'ENFILE'])
+
+/**
+ * Whether a request could not begin because this process or this machine has no file descriptor left. It says nothing
+ * about the destination, so it is no attempt.
+ */
+export function isOutOfDescriptors(error: unknown): boolean {
+  return NO_DESCRIPTOR_LEFT.has(codeOf(rootOf(error)))
+}
+
 /** One request: collects the beginning of its answer and ends exactly once. */
 class Attempt implements Dispatcher.DispatchHandler, Sending {
   readonly outcome: Promise<AttemptOutcome | undefined>
@@ -106,6 +116,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   readonly #deadline: { cancel(): void }
   readonly #chunks: Buffer[] = []
   #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
+  #reject: (error: unknown) => void = () => undefined
   #controller: Dispatcher.DispatchController | undefined
   #status = 0
   #headers: HeaderMap = {}
@@ -116,8 +127,9 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#clock = settings.clock
     this.#keepBytes = request.keepBytes ?? settings.keepBytes
     this.#startedAt = settings.clock.now()
-    this.outcome = new Promise((resolve) => {
+    this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve
+      this.#reject = reject
     })
     this.#deadline = settings.clock.after(request.timeoutMs, () => {
       this.#unanswered(`no complete answer within ${request.timeoutMs} ms`)
@@ -131,6 +143,8 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   fail(error: unknown): void {
+    // What comes after the end is not listened to.
+    if (isOutOfDescriptors(error)) this.#reject(error)
     this.#unanswered(describe(error), error instanceof TargetRefused)
   }
 
@@ -191,10 +205,15 @@ const REASONS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
 }
 
+/** Of a host with several addresses the first says why none could be reached. */
+function rootOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error
+}
+
 /** Says in words why there was no answer. */
 function describe(error: unknown): string {
-  const root = error instanceof AggregateError ? error.errors[0] : error
-  const code = root instanceof Error && 'code' in root && root.code !== undefined ? String(root.code) : ''
+  const root = rootOf(error)
+  const code = codeOf(root)
   const reason = REASONS[code] ?? (root instanceof Error ? root.message : String(root))
   return code === '' ? reason : `${reason} (${code})`
 }

@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process'
+import { Agent, request } from 'node:http'
+import { expect, it, onTestFinished } from 'vitest'
+import { startSink } from '../../src/queue/testing/sink.js'
+import { waitFor } from '../support/index.js'
+import { useService } from './support/service.js'
+
+/** A server that has no file descriptor left. */
+
+const service = useService({})
+
+/** Sets how many files a process may have open. */
+const limitFiles = (pid: number, most: number) =>
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`], { stdio: 'pipe' })
+
+/** Calls the queue over one connection that stays open. */
+function overOneConnection(url: string, token: string) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  return (method: string, path: string, headers: Record<string, string> = {}): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const options = { method, agent, headers: { authorization: `Bearer ${token}`, ...headers } }
+      const sent = request(url + path, options, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (part) => (text += part))
+        response.on('end', () => resolve(text))
+      })
+      sent.on('error', reject)
+      sent.end()
+    })
+}
+
+it.skipIf(process.platform !== 'linux')(
+  'counts no attempt of a message while it cannot open a connection',
+  async () => {
+    const { pid, queueUrl, credentials, logs } = service.homeport
+    const sink = await startSink()
+    onTestFinished(() => sink.close())
+    const call = overOneConnection(queueUrl, credentials.queueToken)
+    await call('GET', '/v2/queues')
+
+    // What is open stays open.
+    limitFiles(pid, 1)
+    onTestFinished(() => void limitFiles(pid, 1_024))
+    await call('POST', `/v2/publish/${sink.url}`, { 'upstash-retries': '0' })
+    await waitFor(() => logs().includes('no file descriptor is left'), { what: 'the server to say what it lacks' })
+    expect(await call('GET', '/v2/dlq')).toBe('{"messages":[]}')
+    limitFiles(pid, 1_024)
+
+    await waitFor(() => sink.received.length === 1, { what: 'the delivery' })
+    expect(sink.received[0]?.headers['upstash-retried']).toBe('0')
+  },
+)
