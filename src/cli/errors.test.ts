@@ -33,3 +33,8 @@ it('takes the words of the catalogue, of several failures, and of anything else'
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')
   expect(describeError(new AggregateError([new Error('one'), 'two'], 'both'))).toBe('one; two')
 })
+
+it('says what to do when a file could not be written because the disk is full', () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+  expect(describeError(full)).toBe('The disk is full. Free space on the disk of the data directory and try again.')
+})

@@ -9,8 +9,11 @@ export function describeError(error: unknown, config?: Config): string {
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
   if (isSystemError(error, 'EADDRINUSE')) return portTaken(error.port, config)
   if (isSystemError(error, 'EACCES') && error.port !== undefined) return portForbidden(error.port)
+  if (isSystemError(error, 'ENOSPC')) return DISK_FULL
   return error instanceof Error ? error.message : String(error)
 }
+
+const DISK_FULL = 'The disk is full. Free space on the disk of the data directory and try again.'
 
 interface SystemError extends Error {
   readonly code: string
