@@ -42,8 +42,8 @@ export interface App {
   start(): Promise<void>
   /** Finishes what is in flight within one grace for all parts, ends the engines, closes the store. */
   stop(): Promise<void>
-  /** The credentials that this very start has made; `undefined` on later starts. */
-  readonly firstStart: Credentials | undefined
+  /** What the credentials file of the data directory holds; `undefined` while that belongs to no account of the store. */
+  readonly ownCredentials: Credentials | undefined
 }
 
 /** What the process around the server decides. */
@@ -91,8 +91,8 @@ class Server implements App {
     this.#grace = grace
   }
 
-  get firstStart(): Credentials | undefined {
-    return this.#composed.accounts.firstStart
+  get ownCredentials(): Credentials | undefined {
+    return this.#composed.accounts.ownCredentials
   }
 
   start(): Promise<void> {

@@ -27,7 +27,7 @@ describeOnEveryStore('accounts', (openStore) => {
   async function fresh() {
     const store = await openStore()
     const first = await started(store)
-    return { store, ...first, credentials: first.accounts.firstStart as Credentials }
+    return { store, ...first, credentials: first.accounts.ownCredentials as Credentials }
   }
 
   it('makes one account at the first start and recognises its key and token', async () => {
@@ -77,10 +77,10 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(caller).toMatchObject({ access: 'read', source: 'API_KEY - reader' })
   })
 
-  it('knows the same credentials after a restart and does not call it a first start', async () => {
+  it('knows the same credentials after a restart', async () => {
     const { store, dataDir, credentials } = await fresh()
     const again = await started(store, dataDir)
-    expect(again.accounts.firstStart).toBeUndefined()
+    expect(again.accounts.ownCredentials).toEqual(credentials)
     expect(again.warnings).toEqual([])
     expect(again.accounts.bearer(credentials.queueToken, '')).toBeDefined()
   })
@@ -90,7 +90,7 @@ describeOnEveryStore('accounts', (openStore) => {
     const left = newCredentials('owner@homeport.local')
     await writeCredentials(dataDir, left)
     const { accounts } = await started(await openStore(), dataDir)
-    expect(accounts.firstStart).toEqual(left)
+    expect(accounts.ownCredentials).toEqual(left)
     expect(accounts.basic(basicOf(left.email, left.apiKey), '')).toBeDefined()
   })
 

@@ -27,8 +27,8 @@ export interface AccountsOptions {
 
 /** Accounts and who may act for them. `start` has to resolve before anybody is recognised. */
 export interface Accounts extends Service, Authenticator {
-  /** The credentials of the account that this very start has made; `undefined` on later starts. */
-  readonly firstStart: Credentials | undefined
+  /** What the file of the data directory holds; `undefined` while that belongs to no account of the store. */
+  readonly ownCredentials: Credentials | undefined
   readonly teams: Teams
   readonly keys: ApiKeys
   /** Who is signed in to the console. */
@@ -66,7 +66,6 @@ class StoredAccounts implements Accounts {
   readonly #directory = new AccountDirectory()
   /** Known once it has started. */
   #installationId = ''
-  #firstStart: Credentials | undefined
   /** What the file of this data directory holds, while it belongs to an account of the store. */
   #ownFile: Credentials | undefined
   #reloading: Promise<unknown> = Promise.resolve()
@@ -80,8 +79,8 @@ class StoredAccounts implements Accounts {
     this.sessions = new Sessions({ ...options, directory: this.#directory, installationId: () => this.#installationId })
   }
 
-  get firstStart(): Credentials | undefined {
-    return this.#firstStart
+  get ownCredentials(): Credentials | undefined {
+    return this.#ownFile
   }
 
   async start(): Promise<void> {
@@ -89,9 +88,9 @@ class StoredAccounts implements Accounts {
     this.#installationId = await bindDataDir(store, dataDir, clock.now())
     const found = await readCredentials(dataDir)
     const isEmpty = (await this.#reload()) === 0
-    if (isEmpty) this.#firstStart = await makeFirstAccount({ store, dataDir, clock, email }, found)
+    const own = isEmpty ? await makeFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reload()
-    await this.#adoptFile(this.#firstStart ?? found)
+    await this.#adoptFile(own)
   }
 
   /** Nothing runs; the store belongs to the caller. */

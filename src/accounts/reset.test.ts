@@ -21,7 +21,7 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
   async function lived() {
     const [store, dataDir] = [await openStore(), tempDir()]
     const accounts = await started(store, dataDir)
-    const old = accounts.firstStart as Credentials
+    const old = accounts.ownCredentials as Credentials
     const caller = accounts.basic(basicOf(old), '')
     if (!caller) throw new Error('the first account is known')
     const ci = await accounts.keys.create(caller, { name: 'ci' })

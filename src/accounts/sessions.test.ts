@@ -22,7 +22,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     store = await openStore()
     accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
-    body = { email: accounts.firstStart?.email ?? '', api_key: accounts.firstStart?.apiKey ?? '' }
+    body = { email: accounts.ownCredentials?.email ?? '', api_key: accounts.ownCredentials?.apiKey ?? '' }
   })
 
   const wrong = (ip: string) => accounts.sessions.begin({ ...body, api_key: 'wrong' }, ip)

@@ -22,7 +22,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
     store = await openStore()
     accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
-    owner = callerOf(accounts.firstStart?.email ?? '', accounts.firstStart?.apiKey ?? '')
+    owner = callerOf(accounts.ownCredentials?.email ?? '', accounts.ownCredentials?.apiKey ?? '')
     await addAccount('stranger')
     stranger = callerOf('stranger@homeport.local', 'stranger-key')
   })
@@ -166,7 +166,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       for (let i = 2; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
       await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(`${MOST_API_KEYS} API keys already`)
       await end()
-      expect(accounts.basic(basicOf(owner.email, accounts.firstStart?.apiKey ?? ''), '')).toBeUndefined()
+      expect(accounts.basic(basicOf(owner.email, accounts.ownCredentials?.apiKey ?? ''), '')).toBeUndefined()
     })
 
     it('of another account can neither be seen nor ended', async () => {

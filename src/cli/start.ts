@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
-import { type Config, describeStore, lockDataDir, noteAddresses } from '../config/index.js'
+import { type Config, describeStore, hasServed, lockDataDir, noteAddresses } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { compileSooner } from './compile-sooner.js'
 import { describeError } from './errors.js'
@@ -44,8 +44,9 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       onServing: () => {
         growAsEver()
         compileSooner()
+        const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
-        io.out(welcome(config) + (app.firstStart ? firstStart(config, app.firstStart) : ''))
+        io.out(welcome(config) + (own ? firstStart(config, own) : ''))
       },
     })
   } finally {

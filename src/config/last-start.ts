@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -35,6 +35,9 @@ export function noteAddresses({ dataDir, ...config }: Config): void {
     // The options decide, as they do without the file.
   }
 }
+
+/** Whether a server has ever served from this data directory. A start that failed has not. */
+export const hasServed = (dataDir: string): boolean => existsSync(pathIn(dataDir))
 
 /** The addresses of the server that served from this data directory last; undefined when nobody can tell. */
 export function lastAddresses(dataDir: string): Addresses | undefined {

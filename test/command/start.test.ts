@@ -64,6 +64,17 @@ it.each(['apiPort', 'restPort', 'queuePort'] as const)('ends with one sentence w
   expect(processesMarked(place.dataDir)).toEqual([])
 })
 
+it('shows the credentials at the first start that serves, also after one that failed', async () => {
+  const place = await newPlace()
+  const stranger = createServer()
+  await new Promise<void>((resolve) => stranger.listen(place.queuePort, '127.0.0.1', resolve))
+  const { code, stdout } = await runHomeport(['start', ...placeFlags(place)])
+  await new Promise((resolve) => stranger.close(resolve))
+  expect([code, stdout]).toEqual([1, ''])
+  const server = await startHomeport(place)
+  await waitFor(() => exportsIn(server.logs()).includes(server.credentials.apiKey), { what: 'the credentials' })
+})
+
 it('says what to do when the engine is missing, and leaves nothing behind', async () => {
   const place = await newPlace()
   const { code, stderr } = await runHomeport([
