@@ -14,18 +14,17 @@ import {
   getOverview,
   getRegionStatus,
   getUsage,
+  listDatabaseSummaries,
   MOST_COUNTED,
   type Overview,
   type RegionStatus,
 } from './contract/console.js'
-import type { DatabaseRecord } from './contract/databases.js'
 import { HomeportError } from './contract/errors.js'
 import { PLAN_NAMES, type PlanTable } from './contract/plans.js'
 import type { Databases } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
-import { type Caller, type Route, route, Site } from './http/index.js'
+import { type Route, route, Site } from './http/index.js'
 import { operations, type Store } from './store/index.js'
-import { monthIndex } from './telemetry/index.js'
 
 /** What the answers for the console are made of. */
 export interface ConsoleParts {
@@ -35,7 +34,7 @@ export interface ConsoleParts {
   readonly store: Store
   /** Certificate of the Redis ports, PEM. */
   readonly certificate: string
-  readonly databases: Pick<Databases, 'directory' | 'list' | 'usage'>
+  readonly databases: Pick<Databases, 'directory' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly version: string
   /** Unix milliseconds. */
@@ -47,9 +46,10 @@ export function consoleRoutes(parts: ConsoleParts): Route[] {
   const settings = settingsOf(parts)
   return [
     route(getConsoleSettings, async () => settings),
+    route(listDatabaseSummaries, async ({ caller, query }) => parts.databases.summaries(caller.accountId, query)),
     route(getUsage, async ({ caller }) => usageOf(parts.databases.usage, caller.accountId)),
     route(getRegionStatus, ({ caller, params }) => regions(parts, caller.accountId, params.id)),
-    route(getOverview, ({ caller }) => overview(parts, caller)),
+    route(getOverview, ({ caller }) => overview(parts, caller.accountId)),
   ]
 }
 
@@ -74,11 +74,9 @@ function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSe
   }
 }
 
-async function overview(parts: ConsoleParts, caller: Caller): Promise<Overview> {
+async function overview(parts: ConsoleParts, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = parts
-  const { accountId } = caller
-  const [databases, counts, disk] = await Promise.all([
-    parts.databases.list(caller, 'hide'),
+  const [counts, disk] = await Promise.all([
     store.run(operations.consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
   ])
@@ -90,20 +88,10 @@ async function overview(parts: ConsoleParts, caller: Caller): Promise<Overview> 
     tls: { by_default: config.redisTlsByDefault, certificate_expires_at: expiryOf(parts.certificate) },
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
-    databases: databasesOf(databases),
+    databases: parts.databases.tally(accountId),
     messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
     runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
     bulk_actions: { unfinished: counts.unfinishedActions },
-  }
-}
-
-function databasesOf(records: readonly DatabaseRecord[]): Overview['databases'] {
-  const count = (state: DatabaseRecord['state']): number => records.filter((record) => record.state === state).length
-  return {
-    active: count('active'),
-    passive: count('passive'),
-    suspended: count('suspended'),
-    modifying: records.filter(({ modifying_state }) => modifying_state !== '').length,
   }
 }
 
@@ -116,7 +104,7 @@ function usageOf({ books, nowMs }: ConsoleParts['databases']['usage'], accountId
   const entries = own.map((book) => ({
     database_id: book.row.database_id,
     database_name: book.row.name,
-    requests: book.meter.month.index === monthIndex(nowMs) ? book.meter.month.requests : 0,
+    requests: book.monthRequests(nowMs),
     storage_bytes: book.usedBytes,
     cost: book.monthCostNano(nowMs) / 1e9,
     budget: book.row.budget,

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { TEAM_ROLES } from './accounts.js'
+import { DatabaseRecordSchema, LONGEST_NAME } from './databases.js'
 import { endpoint } from './endpoint.js'
 import { PLAN_NAMES, PlanSchema } from './plans.js'
 
@@ -133,6 +134,16 @@ export const getConsoleSettings = endpoint({
 
 const CAPPED = `Counting stops at ${MOST_COUNTED}.`
 
+const DatabaseTallySchema = Type.Object({
+  active: count('Databases that serve.'),
+  passive: count('Databases that sleep until the next request.'),
+  suspended: count('Databases that refuse commands.'),
+  modifying: count('Databases that are being changed, whatever else they do.'),
+})
+
+/** How many databases of an account do what. */
+export type DatabaseTally = Static<typeof DatabaseTallySchema>
+
 /** How the server and what the account has are doing. */
 export const OverviewSchema = Type.Object({
   version: text('Version of Homeport.'),
@@ -157,12 +168,7 @@ export const OverviewSchema = Type.Object({
     total_bytes: count('Size of that file system.'),
   }),
   memory: Type.Object({ resident_bytes: count('Memory of the server itself, without the engines.') }),
-  databases: Type.Object({
-    active: count('Databases that serve.'),
-    passive: count('Databases that sleep until the next request.'),
-    suspended: count('Databases that refuse commands.'),
-    modifying: count('Databases that are being changed.'),
-  }),
+  databases: DatabaseTallySchema,
   messages: Type.Object({
     waiting: count(`Messages that have not ended. ${CAPPED}`),
     dead: count(`Messages that could not be delivered. ${CAPPED}`),
@@ -193,11 +199,90 @@ export const getOverview = endpoint({
   errors: ['store_unavailable'],
 })
 
+/** What is known of the use of a database without asking the store. */
+const USE = {
+  requests: count('Requests of this month, as they are billed.'),
+  storage_bytes: count('Size of the data set when it was last looked at.'),
+}
+
+const RECORD = DatabaseRecordSchema.properties
+
+/** Short facts of a database, for lists. */
+const DatabaseSummarySchema = Type.Object({
+  database_id: RECORD.database_id,
+  database_name: RECORD.database_name,
+  state: RECORD.state,
+  modifying_state: RECORD.modifying_state,
+  type: RECORD.type,
+  db_disk_threshold: RECORD.db_disk_threshold,
+  primary_region: RECORD.primary_region,
+  read_regions: RECORD.read_regions,
+  creation_time: RECORD.creation_time,
+  ...USE,
+})
+
+/** Short facts of a database, for lists. */
+export type DatabaseSummary = Static<typeof DatabaseSummarySchema>
+
+/** Most databases of a page of `listDatabaseSummaries`. */
+export const MOST_SUMMARIES = 200
+
+const SummariesQuery = Type.Object({
+  search: Type.Optional(
+    Type.String({
+      maxLength: LONGEST_NAME,
+      description: 'Only databases with this in their name, whatever the case, or with this identifier.',
+    }),
+  ),
+  count: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_SUMMARIES,
+      description: `Most databases of a page. Default: ${MOST_SUMMARIES}.`,
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      pattern: '^\\d{1,16}/[\\w-]{1,64}$',
+      description: 'Where the page begins: the `cursor` of the page before.',
+    }),
+  ),
+})
+
+/** Which databases are listed. */
+export type SummariesQuery = Static<typeof SummariesQuery>
+
+const DatabaseSummariesSchema = Type.Object({
+  databases: Type.Array(DatabaseSummarySchema),
+  matched: count('How many databases there are on all pages.'),
+  cursor: Type.Optional(text('Where the next page begins; absent on the last page.')),
+})
+
+/** A page of short facts of databases. */
+export type DatabaseSummaries = Static<typeof DatabaseSummariesSchema>
+
+/** Lists databases in short. */
+export const listDatabaseSummaries = endpoint({
+  id: 'listDatabaseSummaries',
+  service: 'management',
+  topic: 'Console',
+  method: 'GET',
+  path: '/v2/console/databases',
+  auth: 'basic',
+  access: 'read',
+  summary: 'List databases in short, page by page',
+  description:
+    'What a list shows of each database of the account, oldest first: as much of the records as that takes, and how much was used this month. However many databases there are, a page costs little.',
+  query: SummariesQuery,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'A page.', body: DatabaseSummariesSchema },
+  errors: [],
+})
+
 const DatabaseUsageSchema = Type.Object({
   database_id: text('Identifier of the database.'),
   database_name: text('Its name.'),
-  requests: count('Requests of this month, as they are billed.'),
-  storage_bytes: count('Size of the data set when it was last looked at.'),
+  ...USE,
   cost: Type.Number({ description: 'Cost of this month so far, US dollars.' }),
   budget: count('Monthly budget in US dollars; 0 means none.'),
 })

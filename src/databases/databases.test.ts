@@ -235,12 +235,16 @@ describe('a deletion', () => {
   it.each([undefined, 'null', '{}', ''])('leaves nothing, whatever empty body it has (%s)', async (sent) => {
     const { database_id } = await create(at, { read_regions: ['us-west-1'] })
     expect(enginesOf(at, database_id)).toHaveLength(2)
+    const { accountId } = at.owner
+    expect(at.databases.summaries(accountId, {}).databases.map((found) => found.database_id)).toEqual([database_id])
+    expect(at.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0 })
     const answers = await Promise.all([1, 2].map(() => at.api('DELETE', `/v2/redis/database/${database_id}`, sent)))
     expect(answers).toEqual([
       { status: 200, body: 'OK' },
       { status: 200, body: 'OK' },
     ])
     await expectNothing(at)
+    expect(at.databases.summaries(accountId, {}).matched).toBe(0)
     expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
     const log = await at.store.run(operations.accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
     const entries = log.filter((entry) => entry.entity === database_id)

@@ -1,4 +1,5 @@
 import { type Service, TargetGate } from '../base/index.js'
+import type { DatabaseSummaries, DatabaseTally, SummariesQuery } from '../contract/console.js'
 import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases.js'
 import type { AwakeRecord } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
@@ -17,6 +18,7 @@ import type { DatabasesOptions } from './parts.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
 import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
+import { type Known, summariesOf, tallyOf } from './summaries.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
 
@@ -38,6 +40,10 @@ export interface Databases extends Service {
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
   /** All databases of the account, oldest first; whether one that comes or goes in the meantime is among them is open. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
+  /** How many databases of an account do what. From memory, as `summaries`: many databases cost little. */
+  tally(accountId: string): DatabaseTally
+  /** A page of short facts of the databases of an account, oldest first. */
+  summaries(accountId: string, query: SummariesQuery): DatabaseSummaries
   /** Everything that can be changed about a database that exists. */
   readonly changes: Changes
   /** Answers commands of the data plane about the databases themselves. */
@@ -163,6 +169,14 @@ class StoredDatabases implements Databases {
     return records
   }
 
+  tally(accountId: string): DatabaseTally {
+    return tallyOf(this.#known(accountId), this.#recordSettings)
+  }
+
+  summaries(accountId: string, query: SummariesQuery): DatabaseSummaries {
+    return summariesOf(this.#known(accountId), query, { ...this.#recordSettings, nowMs: this.usage.nowMs })
+  }
+
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
     return this.#render(row, caller, 'show')
   }
@@ -190,6 +204,12 @@ class StoredDatabases implements Databases {
     if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
     this.#sleep.wake(databaseId)
     return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
+  }
+
+  /** What is served, and what is on its way out. */
+  #known(accountId: string): Known[] {
+    const known = [...this.usage.books, ...this.#deletion.leaving.map((row) => ({ row }))]
+    return known.filter(({ row }) => row.account_id === accountId)
   }
 
   #specOf(databaseId: string): EngineSpec | undefined {

@@ -1,7 +1,7 @@
 import { auditRow } from '../accounts/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
-import { beginDelete, endDelete } from './life.js'
+import { beginDelete, type DatabaseRow, endDelete } from './life.js'
 import type { Surroundings } from './surroundings.js'
 
 /** What deletions need of the databases around them. */
@@ -13,6 +13,7 @@ interface DeletionParts extends Surroundings {
 export class Deletion {
   readonly #parts: DeletionParts
   readonly #underWay = new Map<string, Promise<void>>()
+  readonly #leaving = new Map<string, DatabaseRow>()
 
   constructor(parts: DeletionParts) {
     this.#parts = parts
@@ -25,6 +26,11 @@ export class Deletion {
     await beginDelete(this.#parts.store, { accountId: caller.accountId, databaseId, audit })
     const underWay = this.#underWay.get(databaseId) ?? this.#track(databaseId)
     await underWay
+  }
+
+  /** What is being deleted, and what could not be deleted to the end. */
+  get leaving(): readonly DatabaseRow[] {
+    return [...this.#leaving.values()]
   }
 
   /** Waits until what is under way has ended, well or not. */
@@ -40,10 +46,13 @@ export class Deletion {
 
   async #end(databaseId: string): Promise<void> {
     const { directory, sleep, fleet, backups, store } = this.#parts
+    const row = directory.rowOf(databaseId)
+    if (row) this.#leaving.set(databaseId, { ...row, modifying_state: 'deleting' })
     directory.remove(databaseId)
     sleep.forget(databaseId)
     await fleet.remove(databaseId)
     await backups.removeAll(databaseId)
     await endDelete(store, databaseId)
+    this.#leaving.delete(databaseId)
   }
 }

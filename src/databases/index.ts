@@ -12,6 +12,7 @@
  * - `creation.ts`, `deletion.ts`: the two long changes, each undone or ended after a crash by the next start.
  * - `changes/`: everything else that an owner can change; `changes/changer.ts` tells how, and what a crash leaves.
  * - `engine-wish.ts`: what the engines of a database have to be, users and their rights included.
+ * - `summaries.ts`: short facts of many databases, from memory.
  * - `directory.ts`: who may log in to what, in memory, for the data plane.
  * - `sleep/`: engines of databases that nobody uses rest, and wake with the next request; a page of its own tells more.
  * - `users/`: users of the data besides the two that every database has, and what clients may configure.

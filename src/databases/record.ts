@@ -99,12 +99,20 @@ function facts(row: DatabaseRow, email: string, settings: RecordSettings): Datab
   }
 }
 
-function primaryRegionOf({ database_id, primary_region }: DatabaseRow): Region {
+/**
+ * The region that takes the writes.
+ * @throws Error when the store names one that nobody knows.
+ */
+export function primaryRegionOf({ database_id, primary_region }: DatabaseRow): Region {
   if (isPrimaryRegion(primary_region)) return primary_region
   throw new Error(`database ${database_id} has the unknown primary region ${primary_region}`)
 }
 
-function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
+/**
+ * The regions with a replica.
+ * @throws Error when the store names one that nobody knows.
+ */
+export function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
   const regions: ReadRegion[] = []
   for (const region of readRegionsOf(row)) {
     if (!isReadRegion(region)) throw new Error(`database ${row.database_id} has the unknown read region ${region}`)
@@ -114,7 +122,10 @@ function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
 }
 
 /** Suspended is written down; that a database sleeps is true of this very moment, and of no process that is gone. */
-function stateOf(row: DatabaseRow, { isAwake }: RecordSettings): DatabaseRecord['state'] {
+export function stateOf(
+  row: Pick<DatabaseRow, 'database_id' | 'state'>,
+  { isAwake }: Pick<RecordSettings, 'isAwake'>,
+): DatabaseRecord['state'] {
   if (row.state === 'suspended') return row.state
   return isAwake(row.database_id) ? 'active' : 'passive'
 }
@@ -126,7 +137,8 @@ function address(row: DatabaseRow, settings: RecordSettings): Pick<DatabaseRecor
   return { endpoint: `${row.slug}.${redisDomain}`, port: redisDomainPort }
 }
 
-function paymentType({ plan, production_pack }: DatabaseRow): DatabaseRecord['type'] {
+/** How a database is paid for. */
+export function paymentType({ plan, production_pack }: DatabaseRow): DatabaseRecord['type'] {
   if (production_pack === 1) return 'pro'
   return plan === 'free' || plan === 'payg' ? plan : 'paid'
 }

@@ -170,6 +170,12 @@ export class DatabaseBook {
     this.#spentAt = this.#requestsPaidFor(nowMs)
   }
 
+  /** Requests of this month until now, as they are billed. */
+  monthRequests(nowMs: number): number {
+    const { index, requests } = this.meter.month
+    return index === monthIndex(nowMs) ? requests : 0
+  }
+
   /** Cost of this month until now, billionths of a US dollar; commands that are collected already. */
   monthCostNano(nowMs: number): number {
     const monthStart = monthStartOf(nowMs)

@@ -19,6 +19,10 @@ export const consoleExchanges: Exchanges = {
   getConsoleSession: (stage) => withCookie(stage, 'GET', '/v2/console/session'),
   endConsoleSession: (stage) => withCookie(stage, 'DELETE', '/v2/console/session'),
   getConsoleSettings: ({ homeport }) => homeport.api('GET', '/v2/console/settings'),
+  listDatabaseSummaries: async (stage) => {
+    await stage.database()
+    return stage.homeport.api('GET', '/v2/console/databases?count=1&search=E')
+  },
   getUsage: ({ homeport }) => homeport.api('GET', '/v2/console/usage'),
   getRegionStatus: async (stage) => stage.homeport.api('GET', `/v2/console/regions/${await stage.database()}`),
   getOverview: (stage) => withCookie(stage, 'GET', '/v2/console/overview'),

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import { DEFAULT_PLANS } from '../contract/plans.js'
+import type { DatabaseRow } from './life.js'
+import { type Known, summariesOf, tallyOf } from './summaries.js'
+
+const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
+  ...{ database_id: `db-${n}`, account_id: 'a', name: `Shop ${n}`, slug: 's', port: 8800, platform: 'aws' },
+  ...{ primary_region: 'eu-west-1', read_regions: '["us-west-1"]', plan: 'payg', budget: 0, created_at: n * 1000 },
+  ...{ eviction: 0, tls: 0, persistence: 'append-only', state: 'active', modifying_state: '', auto_upgrade: 0 },
+  ...{ production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null, password: 'pw' },
+  ...{ rest_token: 'rw', read_only_rest_token: 'ro', acl_users: '[]', keyspace_events: '', client_authority: null },
+  ...some,
+})
+
+const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', nowMs: 5 }
+const shelf: Known[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
+
+it('what databases do is counted, and what sleeps, is suspended and is being changed told apart', () => {
+  const more = [{ row: rowOf(4, { state: 'suspended' }) }, { row: rowOf(5, { modifying_state: 'deleting' }) }]
+  expect(tallyOf([...shelf, ...more], settings)).toEqual({ active: 1, passive: 3, suspended: 1, modifying: 1 })
+})
+
+it('a summary tells what a list shows, with what was used', () => {
+  const { databases } = summariesOf(shelf, { search: 'shop 1' }, settings)
+  expect(databases).toEqual([
+    {
+      ...{ database_id: 'db-1', database_name: 'Shop 1', state: 'active', modifying_state: '', type: 'payg' },
+      ...{ db_disk_threshold: DEFAULT_PLANS.payg.db_disk_threshold, primary_region: 'eu-west-1' },
+      ...{ read_regions: ['us-west-1'], creation_time: 1, requests: 1, storage_bytes: 10 },
+    },
+  ])
+})
+
+it('pages go from the oldest to the newest, whatever comes and goes between them', () => {
+  const first = summariesOf(shelf, { count: 2 }, settings)
+  expect([first.databases.map(({ database_id }) => database_id), first.matched]).toEqual([['db-1', 'db-2'], 3])
+  const without2 = [...shelf.filter(({ row }) => row.database_id !== 'db-2'), { row: rowOf(0) }]
+  const second = summariesOf(without2, { count: 2, cursor: first.cursor ?? '' }, settings)
+  expect(second.databases.map(({ database_id }) => database_id)).toEqual(['db-3'])
+  expect(second.cursor).toBeUndefined()
+})
+
+it('databases of one millisecond are told apart by their ids', () => {
+  const twins = ['b', 'a', 'c'].map((id) => ({ row: rowOf(1, { database_id: id }) }))
+  const ids: string[] = []
+  for (let cursor: string | undefined = '0/-'; cursor !== undefined; ) {
+    const page = summariesOf(twins, { count: 1, cursor }, settings)
+    ids.push(...page.databases.map(({ database_id }) => database_id))
+    cursor = page.cursor
+  }
+  expect(ids).toEqual(['a', 'b', 'c'])
+})
+
+it.each([
+  ['SHOP', 3],
+  [' 2 ', 1],
+  ['db-3', 1],
+  ['db', 0],
+])('"%s" is looked for in names and among ids', (search, matched) => {
+  expect(summariesOf(shelf, { search }, settings).matched).toBe(matched)
+})

@@ -1,0 +1,88 @@
+/** What lists show of databases: from memory, so that ten thousand of them cost neither the store nor an engine anything. */
+import {
+  type DatabaseSummaries,
+  type DatabaseSummary,
+  type DatabaseTally,
+  MOST_SUMMARIES,
+  type SummariesQuery,
+} from '../contract/console.js'
+import type { PlanTable } from '../contract/plans.js'
+import { planOf } from './engine-wish.js'
+import type { DatabaseRow } from './life.js'
+import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
+import type { DatabaseBook } from './usage/index.js'
+
+/** A database as it is known in memory: its book, or only its row while it is on its way out. */
+export type Known = { readonly row: DatabaseRow } & Partial<Pick<DatabaseBook, 'monthRequests' | 'usedBytes'>>
+
+/** What summaries tell besides what is stored. */
+export interface SummarySettings {
+  readonly plans: PlanTable
+  /** Whether the engines of a database run or are about to. */
+  readonly isAwake: (databaseId: string) => boolean
+  readonly nowMs: number
+}
+
+/** Counts databases by what they do. */
+export function tallyOf(known: readonly Known[], settings: Pick<SummarySettings, 'isAwake'>): DatabaseTally {
+  const tally = { active: 0, passive: 0, suspended: 0, modifying: 0 }
+  for (const { row } of known) {
+    tally[stateOf(row, settings)]++
+    if (row.modifying_state !== '') tally.modifying++
+  }
+  return tally
+}
+
+/** A page of databases, oldest first. */
+export function summariesOf(
+  known: readonly Known[],
+  { search = '', count = MOST_SUMMARIES, cursor }: SummariesQuery,
+  settings: SummarySettings,
+): DatabaseSummaries {
+  const found = known.filter(({ row }) => isLike(row, search.trim().toLowerCase())).sort(byAge)
+  const begin = cursor === undefined ? 0 : found.findIndex(({ row }) => compare(placeOf(row), placeAt(cursor)) > 0)
+  const page = begin < 0 ? [] : found.slice(begin, begin + count)
+  const last = page.at(-1)
+  return {
+    databases: page.map((one) => summaryOf(one, settings)),
+    matched: found.length,
+    ...(last !== undefined && last !== found.at(-1) && { cursor: placeOf(last.row).join('/') }),
+  }
+}
+
+const isLike = ({ name, database_id }: DatabaseRow, search: string): boolean =>
+  name.toLowerCase().includes(search) || database_id === search
+
+/** Where a database stands in the list. */
+type Place = readonly [createdAt: number, databaseId: string]
+
+const placeOf = ({ created_at, database_id }: DatabaseRow): Place => [created_at, database_id]
+
+function placeAt(cursor: string): Place {
+  const [createdAt, databaseId = ''] = cursor.split('/')
+  return [Number(createdAt), databaseId]
+}
+
+function compare([at, id]: Place, [otherAt, otherId]: Place): number {
+  if (at !== otherAt) return at - otherAt
+  return id < otherId ? -1 : Number(id > otherId)
+}
+
+const byAge = (one: Known, other: Known): number => compare(placeOf(one.row), placeOf(other.row))
+
+function summaryOf(known: Known, settings: SummarySettings): DatabaseSummary {
+  const { row } = known
+  return {
+    database_id: row.database_id,
+    database_name: row.name,
+    state: stateOf(row, settings),
+    modifying_state: row.modifying_state,
+    type: paymentType(row),
+    db_disk_threshold: planOf(row, settings.plans).db_disk_threshold,
+    primary_region: primaryRegionOf(row),
+    read_regions: knownReadRegionsOf(row),
+    creation_time: Math.floor(row.created_at / 1000),
+    requests: known.monthRequests?.(settings.nowMs) ?? 0,
+    storage_bytes: known.usedBytes ?? 0,
+  }
+}
