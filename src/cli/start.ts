@@ -28,7 +28,7 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
  * @param prepare called when the data directory is locked and nothing of it has been read.
  */
 export async function runServer(config: Config, io: Io, prepare?: () => Promise<void>): Promise<ExitCode> {
-  const stopRequests = stopSignals()
+  const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
   const growAsEver = startLean()
   try {

@@ -94,18 +94,35 @@ it('ends with 2 and all problems at once when the configuration is refused', asy
   expect(stderr).toContain('--host is "example.com", expected an IP address or localhost; --api-port is "x"')
 })
 
-it('`npm start` passes flags on, stops with SIGTERM, and leaves no process behind', async () => {
+/** `npm start` in a group of processes of its own, as a terminal would have it, once it serves. */
+async function npmStart() {
   const place = await newPlace()
-  const npm = spawn('npm', ['start', '--', ...placeFlags(place)], { cwd: PROJECT, env: childEnv(), stdio: 'ignore' })
+  const options = { cwd: PROJECT, env: childEnv(), detached: true } as const
+  const npm = spawn('npm', ['start', '--', ...placeFlags(place)], options)
+  let output = ''
+  npm.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  npm.stderr.resume()
   atCleanup(() => {
     npm.kill('SIGKILL')
     // What npm has started does not end with it.
     for (const { pid } of processesMarked(place.dataDir)) process.kill(pid, 'SIGKILL')
   })
-  await waitFor(() => isUp(`http://127.0.0.1:${place.apiPort}`), { what: 'npm start', deadlineMs: 45_000 })
+  await waitFor(() => output.includes('Homeport serves.'), { what: 'npm start', deadlineMs: 45_000 })
+  return { npm, leftBehind: () => processesMarked(place.dataDir) }
+}
+
+it('`npm start` passes flags on, stops with SIGTERM, and leaves no process behind', async () => {
+  const { npm, leftBehind } = await npmStart()
   npm.kill('SIGTERM')
   expect(await once(npm, 'exit')).toEqual([0, null])
-  expect(processesMarked(place.dataDir)).toEqual([])
+  expect(leftBehind()).toEqual([])
+})
+
+it('`npm start` stops cleanly at Ctrl-C, which a terminal sends to the server too before npm passes it on', async () => {
+  const { npm, leftBehind } = await npmStart()
+  process.kill(-(npm.pid ?? 0), 'SIGINT')
+  expect(await once(npm, 'exit')).toEqual([0, null])
+  expect(leftBehind()).toEqual([])
 })
 
 it('`npx homeport` runs the built command', async () => {
