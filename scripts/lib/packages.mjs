@@ -31,12 +31,16 @@ export function packagesAreCurrent(root = ROOT) {
     .every(same)
 }
 
+/** Whether the SQLite driver was compiled for this Node: the name of the function that Node calls in it says for which. */
+const driverIsCurrent = () =>
+  existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`)
+
 /**
  * Brings `node_modules` up to date, and runs `meanwhile` as soon as all packages can be loaded. Compiling the SQLite
  * driver keeps one core busy for a minute; unpacking the rest, and whatever needs no database, goes on beside it.
  */
 export async function ensurePackages(meanwhile = async () => {}) {
-  if (packagesAreCurrent() && existsSync(NATIVE_ADDON)) return await meanwhile()
+  if (packagesAreCurrent() && driverIsCurrent()) return await meanwhile()
   say('installing the npm packages; the SQLite driver may be compiled, which takes a minute or two')
   if (!packagesAreCurrent()) succeed(await npm('install', '--no-save', ...(isEmpty() ? THOSE_OF_THE_SERVER : [])))
   await together(ensureDriver, async () => {
@@ -49,11 +53,11 @@ export async function ensurePackages(meanwhile = async () => {}) {
 const isEmpty = () => !existsSync(inProject(RECORD))
 
 async function ensureDriver() {
-  if (existsSync(NATIVE_ADDON)) return
+  if (driverIsCurrent()) return
   const compile = () => npm('rebuild', 'better-sqlite3')
   let result = await compile()
-  if (!existsSync(NATIVE_ADDON) && (await addBuildTools())) result = await compile()
-  succeed(existsSync(NATIVE_ADDON) ? result : { ...result, code: 1 })
+  if (!driverIsCurrent() && (await addBuildTools())) result = await compile()
+  succeed(driverIsCurrent() ? result : { ...result, code: 1 })
   say('the SQLite driver is ready')
 }
 

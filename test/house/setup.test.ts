@@ -9,6 +9,8 @@ import { type CommandResult, childEnv, run, tempDir, waitFor } from '../support/
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 const LOCK = { packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { optional: true } } }
 const ADDON = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+/** What a driver that was compiled for this Node has in it. */
+const COMPILED = `node_register_module_v${process.versions.modules}`
 
 const RECORD = 'node_modules/.package-lock.json'
 
@@ -38,7 +40,7 @@ function newMachine(programs: Readonly<Record<string, string>>) {
     log: () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []),
     installPackages: () => {
       write(RECORD, JSON.stringify(LOCK))
-      write(ADDON, '')
+      write(ADDON, COMPILED)
     },
   }
 }
@@ -128,7 +130,7 @@ it('says what to do where it cannot install an engine', async () => {
 
 /** An npm that installs what the lock file names, and compiles the driver when asked; `$ROOT` is the project. */
 const NPM = `case "$*" in
-  rebuild*) mkdir -p "$ROOT/$(dirname ${ADDON})"; : > "$ROOT/${ADDON}";;
+  rebuild*) mkdir -p "$ROOT/$(dirname ${ADDON})"; echo ${COMPILED} > "$ROOT/${ADDON}";;
   *omit=dev*) mkdir -p "$ROOT/node_modules"; echo '{"packages":{"":{}}}' > "$ROOT/${RECORD}";;
   *) cp "$ROOT/package-lock.json" "$ROOT/${RECORD}";;
 esac`
@@ -151,6 +153,15 @@ it('installs the packages once, and again when the lock file changes', async () 
   writeFileSync(join(machine.root, 'package-lock.json'), JSON.stringify(changed))
   expect((await setUp(machine)).code).toBe(0)
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
+})
+
+it('compiles the driver again for another Node, and nothing else', async () => {
+  const machine = newMachineWithNpm(NPM)
+  machine.installPackages()
+  writeFileSync(join(machine.root, ADDON), 'node_register_module_v1')
+  expect((await setUp(machine)).code).toBe(0)
+  expect((await setUp(machine)).stderr).toBe('')
+  expect(machine.calls()).toEqual(['npm rebuild better-sqlite3'])
 })
 
 it('unpacks the other packages while the driver is compiled', async () => {
