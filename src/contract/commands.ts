@@ -19,7 +19,8 @@ export type CommandAccess = 'read' | 'write' | 'none'
  * - `transaction`: opens, watches or closes a transaction.
  * - `blocking`: may hold the connection until something happens.
  * - `blocking-option`: holds the connection when `BLOCK` is among its options.
- * - `subscription`, `monitor`, `tracking`: the engine sends on its own accord from then on.
+ * - `subscription`, `monitor`, `tracking`: the engine sends on its own accord from then on, or treats what this connection
+ *   asks for in another way.
  * - `container`: the subcommand decides.
  */
 export type CommandState =
@@ -97,8 +98,8 @@ const FAMILIES: readonly Family[] = [
   socketOnly('session', 'none', 'AUTH HELLO QUIT READONLY READWRITE RESET SELECT'),
   socketOnly('container', 'none', 'CLIENT'),
   socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|NO-EVICT'),
-  socketOnly('session', 'none', 'CLIENT|CAPA CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME'),
-  socketOnly('tracking', 'none', 'CLIENT|TRACKING CLIENT|CACHING CLIENT|TRACKINGINFO CLIENT|GETREDIR'),
+  socketOnly('session', 'none', 'CLIENT|CAPA CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME CLIENT|UNBLOCK'),
+  socketOnly('tracking', 'none', 'CLIENT|CACHING CLIENT|GETREDIR CLIENT|NO-TOUCH CLIENT|TRACKING CLIENT|TRACKINGINFO'),
   // functions and scripting
   plain('read', 'FCALL_RO EVAL_RO EVALSHA_RO'),
   plain('write', 'FCALL FUNCTION EVAL EVALSHA'),
@@ -182,9 +183,7 @@ const REFUSED: Readonly<Record<RefusalReason, string>> = {
     'MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG ' +
     'SHUTDOWN SLOWLOG',
   replication: 'ASKING CLUSTER CLUSTERSCAN FAILOVER PSYNC REPLCONF REPLICAOF ROLE SLAVEOF SYNC TRIMSLOTS',
-  others:
-    'CLIENT|IMPORT-SOURCE CLIENT|NO-TOUCH CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE MIGRATE MOVE ' +
-    'RESTORE-ASKING SWAPDB XIDMPRECORD',
+  others: 'CLIENT|IMPORT-SOURCE CLIENT|PAUSE CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB XIDMPRECORD',
 }
 
 function allowedCommands(): Command[] {
@@ -204,7 +203,7 @@ function refusedCommands(): Command[] {
 export const COMMANDS: readonly Command[] = [...allowedCommands(), ...refusedCommands()]
 
 const SINCE: readonly (readonly [engines: string, names: string])[] = [
-  ['Redis 7.2 and Valkey 7.2 have it', 'WAITAOF'],
+  ['Redis 7.2 and Valkey 7.2 have it', 'CLIENT|NO-TOUCH WAITAOF'],
   ['Redis 7.4 and Valkey 9.0 have it', 'HEXPIRE HEXPIREAT HEXPIRETIME HPERSIST HPEXPIRE HPEXPIREAT'],
   ['Redis 7.4 and Valkey 9.0 have it', 'HPEXPIRETIME HPTTL HTTL'],
   ['Redis 8.0 and Valkey 9.0 have it', 'HGETEX HSETEX'],

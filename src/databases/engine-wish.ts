@@ -11,7 +11,7 @@ type DatabaseRow = operations.databases.DatabaseRow
  */
 const DEFAULT_RULES = [
   '~* &* +@all -@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite',
-  '+flushall +flushdb +keys +info +monitor +restore +sort +sort_ro +client|list',
+  '+flushall +flushdb +keys +info +monitor +restore +sort +sort_ro +client|list +client|unblock',
 ].join(' ')
 
 /**

@@ -19,6 +19,7 @@ const ARITIES: Readonly<Record<string, readonly [least: number, most: number]>> 
   'CLIENT|REPLY': [3, 3],
   'CLIENT|SETINFO': [4, 4],
   'CLIENT|SETNAME': [3, 3],
+  'CLIENT|UNBLOCK': [3, 4],
   'ACL|DELUSER': [3, Infinity],
   'ACL|GENTOKEN': [3, 4],
   'ACL|GETUSER': [3, 3],

@@ -61,8 +61,13 @@ const MINUS = 0x2d
 /** What an engine sends on its own accord, or in confirmation, to a client that speaks RESP2. */
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
-/** What the reply to INFO begins with; no message, push, confirmation or line of MONITOR does. */
-const TEXT_REPLY_TYPES = new Set(['$', '=', '-'].map((type) => type.charCodeAt(0)))
+/**
+ * What replies of a kind begin with, and nothing that may come between does. For `facts` that is so as long as nothing is
+ * subscribed in RESP2, where no such reply is asked for.
+ */
+const REPLY_TYPES = { text: '$=-', number: ':-', facts: '*%-' } as const
+
+type ReplyKind = keyof typeof REPLY_TYPES
 
 /**
  * Everything that an engine sends on a connection where it speaks on its own accord. Messages and replies cannot be
@@ -78,8 +83,10 @@ export class PinnedStream {
   readonly #ends: PinnedEnds
   readonly #framer = new ReplyFramer()
   #marks: Mark[] = []
-  /** What the next reply goes through that is a text or an error. */
-  #textFilter: FrameFilter | undefined
+  /** What the next reply goes through that is an error or of this kind. */
+  #next: { readonly kind: ReplyKind; readonly filter: FrameFilter } | undefined
+  /** What the engine says on its own accord goes through, in RESP3. */
+  #pushFilter: FrameFilter | undefined
   #protocol: 2 | 3
   #greeting: AwaitedGreeting | undefined
   /** Whether the client wants no replies, or not the next one. */
@@ -176,11 +183,16 @@ export class PinnedStream {
     this.#protocol = protocol
   }
 
-  /** The command that is sent next is answered with a text or an error, which goes through `filter`. */
-  filterNextText(filter: FrameFilter): void {
+  /** The command that is sent next is answered with an error or a reply of this kind, which goes through `filter`. */
+  filterNext(kind: ReplyKind, filter: FrameFilter): void {
     this.#mark(() => {
-      this.#textFilter = filter
+      this.#next = { kind, filter }
     })
+  }
+
+  /** From the next frame on, everything that is no reply goes through `filter` in RESP3. */
+  filterPushes(filter: FrameFilter): void {
+    this.#pushFilter = filter
   }
 
   #mark(arrive: () => void): void {
@@ -264,10 +276,14 @@ export class PinnedStream {
 
   /** Whether frames have to be whole. */
   get #inspects(): boolean {
-    const filters = this.#filter !== undefined || this.#textFilter !== undefined
+    const filters = this.#filter !== undefined || this.#next !== undefined || this.#filtersPushes
     const awaits = this.#marks.length > 0 || this.#greeting !== undefined
     const waits = awaits || this.#exec.isWatching || this.#late !== undefined
     return filters || waits || this.#replies !== 'on'
+  }
+
+  get #filtersPushes(): boolean {
+    return this.#pushFilter !== undefined && this.#protocol === 3
   }
 
   #pass(frame: Buffer): void {
@@ -283,11 +299,12 @@ export class PinnedStream {
   }
 
   #filtered(frame: Buffer): Buffer {
-    const textFilter = this.#textFilter
-    if (textFilter && TEXT_REPLY_TYPES.has(frame[0] ?? 0)) {
-      this.#textFilter = undefined
-      return textFilter(frame)
+    const next = this.#next
+    if (next && REPLY_TYPES[next.kind].includes(String.fromCharCode(frame[0] ?? 0))) {
+      this.#next = undefined
+      return next.filter(frame)
     }
+    if (this.#filtersPushes && this.#pushFilter && frame[0] === PUSH) return this.#pushFilter(frame)
     return this.#filter ? this.#filter(frame) : frame
   }
 

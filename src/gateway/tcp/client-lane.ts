@@ -95,12 +95,24 @@ export class ClientLane implements ReplySink {
     return undefined
   }
 
+  /** The engine's number of an own lane, which is not lent to anybody else then. Undefined for other lanes. */
+  async number(): Promise<number | undefined> {
+    const state = this.#state
+    if (state.kind !== 'own' && state.kind !== 'pinned') return undefined
+    state.link.isNumbered = true
+    return state.link.greeting().then(
+      ({ id }) => id,
+      () => undefined,
+    )
+  }
+
   /** The engine of an own lane has been told that it is one of `key` from now on. */
   rename(key: LaneKey): void {
     const state = this.#state
     if (state.kind !== 'own' && state.kind !== 'pinned') return
     this.#lanes.regroup(state.link, state.key, key)
     this.#nearby = this.#lanes.nearby(key)
+    if (state.kind === 'pinned') state.stream.speak(key.protocol)
     this.#state = { ...state, key }
   }
 

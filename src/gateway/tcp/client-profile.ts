@@ -34,13 +34,18 @@ export class ClientProfile {
 export interface SessionFacts {
   readonly user: string
   readonly protocol: 2 | 3
-  /** In the engine's letters: `P` subscribed, `O` monitors, `t` tracks, `x` in a transaction, `b` blocked; else `N`. */
+  /**
+   * In the engine's letters: `P` subscribed, `O` monitors, `t` tracks, `T` reads without touching, `x` in a transaction,
+   * `b` blocked; else `N`.
+   */
   readonly flags: string
   readonly channels: number
   readonly patterns: number
   readonly shardChannels: number
   /** Commands of the open transaction that wait for EXEC; -1 when none is open. */
   readonly queued: number
+  /** Whom it has what it tracks told: 0 for itself, -1 when it tracks nothing. */
+  readonly redirect: number
   /** Bytes of commands that have not been taken. */
   readonly inputBytes: number
   /** Bytes of replies that it has not read. */
@@ -62,13 +67,21 @@ export function describeClient(profile: ClientProfile, session: SessionFacts, no
     `psub=${session.patterns} ssub=${session.shardChannels} multi=${session.queued} qbuf=${session.inputBytes} qbuf-free=0 ` +
     `argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=${session.outputBytes} ` +
     `tot-mem=${session.inputBytes + session.outputBytes} events=r cmd=${profile.lastCommand?.toLowerCase() ?? 'NULL'} ` +
-    `user=${session.user} redir=-1 resp=${session.protocol} lib-name=${libraryName} lib-ver=${libraryVersion}`
+    `user=${session.user} redir=${session.redirect} resp=${session.protocol} lib-name=${libraryName} lib-ver=${libraryVersion}`
   )
+}
+
+/** The engine's words for a name that no client may have. */
+export const NO_PLAIN_NAME = 'ERR Client names cannot contain spaces, newlines or special characters.'
+
+/** Whether a client may have this name. */
+export function isPlainName(name: string): boolean {
+  return PLAIN_NAME.test(name)
 }
 
 /** Sets the name of a client. @returns what is wrong with it, if anything. */
 export function setName(profile: ClientProfile, name: string): string | undefined {
-  if (!PLAIN_NAME.test(name)) return 'ERR Client names cannot contain spaces, newlines or special characters.'
+  if (!isPlainName(name)) return NO_PLAIN_NAME
   profile.name = name
   return undefined
 }

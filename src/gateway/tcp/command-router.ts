@@ -11,11 +11,14 @@ import { frameArguments } from '../resp/frame-arguments.js'
 import { Login } from './login.js'
 import { hasTooManyArguments, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
+import type { QueuedAnswers } from './queued-answers.js'
 import type { Session } from './session.js'
 import { answerSessionCommand, notForSubscribers, type SessionAnswer, wrongArity } from './session-commands.js'
 import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
+/** What they do may only happen once everything before them has. */
+const REACHES_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
 const UNCOUNTED = encodeError('ERR Command not allowed here, where its place in the transaction cannot be told')
 const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
@@ -39,8 +42,8 @@ export class CommandRouter {
     this.#pinning = new Pinning(session, this.#transactions)
   }
 
-  /** The connection's state in the letters of CLIENT LIST, and how many commands wait for EXEC: -1 when none can. */
-  get clientState(): { readonly flags: string; readonly queued: number } {
+  /** The connection's state as CLIENT LIST tells it: see `SessionFacts`. */
+  get clientState(): { readonly flags: string; readonly queued: number; readonly redirect: number } {
     const { queue } = this.#transactions
     const { blocked, kind } = this.#session
     const letters = [
@@ -49,8 +52,14 @@ export class CommandRouter {
       queue ? 'x' : '',
       blocked > 0 ? 'b' : '',
       this.#pinning.tracks ? 't' : '',
+      this.#pinning.spares ? 'T' : '',
     ]
-    return { flags: letters.join('') || 'N', queued: queue?.length ?? -1 }
+    return { flags: letters.join('') || 'N', queued: queue?.length ?? -1, redirect: this.#pinning.target }
+  }
+
+  /** See `Reach`. Nothing is owed. */
+  beTold(): Promise<number | undefined> {
+    return this.#pinning.beTold()
   }
 
   /** Takes the parser's present frame, whose row in the command table is `command`. */
@@ -78,8 +87,13 @@ export class CommandRouter {
     if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
     else if (name === 'QUIT' || name === 'RESET') this.#toLoginWhenQuiet(name)
     else if (this.#session.isPlainSubscriber) lane.reply(notForSubscribers(name))
-    else if (this.#transactions.isOpen) lane.replyAndPoison(NOT_IN_TRANSACTION)
+    else if (this.#transactions.queue) this.#queueLogin(name, this.#transactions.queue)
     else this.#toLoginWhenQuiet(name)
+  }
+
+  #queueLogin(name: string, queue: QueuedAnswers): void {
+    const isQueued = name === 'HELLO' && !this.#refuses(name) && this.#login.queueHello(queue, this.#arguments(1))
+    if (!isQueued) this.#session.lane.replyAndPoison(NOT_IN_TRANSACTION)
   }
 
   #toLoginWhenQuiet(name: string): void {
@@ -165,9 +179,10 @@ export class CommandRouter {
       })
       return
     }
-    if (name === 'CLIENT|KILL' && !session.quietOrLater()) return
+    if (REACHES_OTHERS.has(name) && !session.quietOrLater()) return
     const { reply, ends } = this.#answerNow(name, args)
-    session.lane.reply(reply)
+    if (Buffer.isBuffer(reply)) session.lane.reply(reply)
+    else session.waitFor(reply.then((bytes) => session.lane.reply(bytes)))
     if (ends) session.hangUp()
   }
 
@@ -225,7 +240,7 @@ export class CommandRouter {
     const filter = (reply: Buffer): Buffer => filterInfoReply(reply, section)
     const queue = this.#transactions.queue
     if (queue) queue.changeNext(filter)
-    else if (lane.state.kind === 'pinned') lane.state.stream.filterNextText(filter)
+    else if (lane.state.kind === 'pinned') lane.state.stream.filterNext('text', filter)
     if (queue || lane.state.kind === 'pinned') {
       this.#forwardHere()
       return

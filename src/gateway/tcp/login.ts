@@ -1,9 +1,11 @@
 import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
+import { readGreeting } from '../lane/greeting.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
-import { encodeError, encodeSimple } from '../resp/encode.js'
+import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import type { DataUser } from '../seams.js'
-import { setName } from './client-profile.js'
+import { isPlainName, NO_PLAIN_NAME } from './client-profile.js'
+import type { QueuedAnswers } from './queued-answers.js'
 import type { Session } from './session.js'
 import { helloReply } from './session-commands.js'
 
@@ -17,7 +19,9 @@ const HELLO_BEFORE_LOGIN = encodeError(
     'option can be used to authenticate the client and select the RESP protocol version at the same time',
 )
 
-interface HelloOptions {
+interface Hello {
+  /** Omitted: as it is. */
+  readonly protocol?: 2 | 3
   readonly credentials?: { readonly username: string; readonly password: string }
   readonly name?: string
 }
@@ -103,27 +107,47 @@ export class Login {
     return done ? done.then(then) : (then() ?? undefined)
   }
 
+  /** Queues HELLO in an open transaction. @returns false where it would log in, which no transaction can. */
+  queueHello(queue: QueuedAnswers, args: readonly string[]): boolean {
+    const hello = readHello(args)
+    const problem = Buffer.isBuffer(hello) ? hello : nameProblem(hello.name)
+    if (Buffer.isBuffer(hello) || problem) queue.add(() => problem ?? SYNTAX_ERROR)
+    else if (hello.credentials) return false
+    else {
+      const command = encodeCommand(hello.protocol ? ['HELLO', String(hello.protocol)] : ['HELLO'])
+      queue.changeNext((reply) => this.#agreed(hello, reply))
+      this.#session.lane.forwardHere(command, 0, command.length, 1)
+    }
+    return true
+  }
+
+  /** The engine has carried out HELLO in a transaction, with this reply. */
+  #agreed({ name, protocol }: Hello, reply: Buffer): Buffer {
+    const session = this.#session
+    const { lane, profile, user } = session
+    const greeting = readGreeting(reply)
+    if (!greeting || !user) return reply
+    if (name !== undefined) profile.name = name
+    if (protocol && protocol !== session.protocol) {
+      session.protocol = protocol
+      lane.rename({ databaseId: session.services.guard.database.databaseId, user, protocol })
+    }
+    return helloReply(session.protocol, profile.id, greeting)
+  }
+
   #hello(args: readonly string[]): void {
     const session = this.#session
-    const [version, ...rest] = args
-    if (version !== undefined && !/^[23]$/.test(version)) {
-      session.lane.reply(/^-?\d+$/.test(version) ? NO_PROTOCOL : NO_NUMBER)
-      return
-    }
-    const options = readHelloOptions(rest)
-    if (typeof options === 'string') {
-      session.lane.reply(encodeError(`ERR Syntax error in HELLO option '${options.slice(0, 128)}'`))
-      return
-    }
-    if (options.credentials) this.#inTurn(() => this.#agree(version, options))
+    const hello = readHello(args)
+    if (Buffer.isBuffer(hello)) session.lane.reply(hello)
+    else if (hello.credentials) this.#inTurn(() => this.#agree(hello))
     else {
-      const greeted = this.#agree(version, options)
+      const greeted = this.#agree(hello)
       if (greeted) session.waitFor(greeted)
     }
   }
 
   /** @returns what to wait for before the next command. */
-  #agree(version: string | undefined, { credentials, name }: HelloOptions): Promise<void> | undefined {
+  #agree({ credentials, name, protocol = this.#session.protocol }: Hello): Promise<void> | undefined {
     const session = this.#session
     const { lane } = session
     const user = credentials ? this.#authenticate(credentials.username, credentials.password) : session.user
@@ -131,9 +155,10 @@ export class Login {
       lane.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
       return undefined
     }
-    const problem = name === undefined ? undefined : setName(session.profile, name)
-    const protocol = version === undefined || problem ? session.protocol : version === '3' ? 3 : 2
-    return this.#become(user, protocol, () => (problem ? lane.reply(encodeError(problem)) : this.#greet()))
+    const problem = nameProblem(name)
+    if (problem) return this.#become(user, session.protocol, () => lane.reply(problem))
+    if (name !== undefined) session.profile.name = name
+    return this.#become(user, protocol, () => this.#greet())
   }
 
   /** The answer names the engine's version, so the engine is asked, and woken where it sleeps. */
@@ -158,18 +183,24 @@ export class Login {
   }
 }
 
-/** Reads what follows the version: `AUTH user password` and `SETNAME name`, or the word that is wrong. */
-function readHelloOptions(args: readonly string[]): HelloOptions | string {
-  let options: HelloOptions = {}
+/** Reads what follows HELLO: a version, then `AUTH user password` and `SETNAME name`. @returns the error when it is wrong. */
+function readHello([version, ...args]: readonly string[]): Hello | Buffer {
+  if (version === undefined) return {}
+  if (version !== '2' && version !== '3') return /^-?\d+$/.test(version) ? NO_PROTOCOL : NO_NUMBER
+  let hello: Hello = { protocol: version === '3' ? 3 : 2 }
   for (let at = 0; at < args.length; ) {
     const [word = '', first, second] = [args[at], args[at + 1], args[at + 2]]
     if (word.toUpperCase() === 'AUTH' && first !== undefined && second !== undefined) {
-      options = { ...options, credentials: { username: first, password: second } }
+      hello = { ...hello, credentials: { username: first, password: second } }
       at += 3
     } else if (word.toUpperCase() === 'SETNAME' && first !== undefined) {
-      options = { ...options, name: first }
+      hello = { ...hello, name: first }
       at += 2
-    } else return word
+    } else return encodeError(`ERR Syntax error in HELLO option '${word.slice(0, 128)}'`)
   }
-  return options
+  return hello
+}
+
+function nameProblem(name: string | undefined): Buffer | undefined {
+  return name === undefined || isPlainName(name) ? undefined : encodeError(NO_PLAIN_NAME)
 }

@@ -1,15 +1,15 @@
 import { hideMonitorSource } from '../lane/pinned-stream.js'
-import { encodeError } from '../resp/encode.js'
+import { encodeCommand } from '../resp/encode.js'
+import { type Redirected, Redirects, redirectOf } from './redirects.js'
 import type { Session } from './session.js'
 import type { Transactions } from './transactions.js'
 
-const NO_REDIRECT = encodeError('ERR REDIRECT is not available: track on a RESP3 connection instead')
-
 /**
  * Why the engine may speak on its own accord besides a subscription. `uncounted`: something was subscribed or left in a
- * transaction, so nobody knows how much still is.
+ * transaction, so nobody knows how much still is. `told`: other clients have what they track told here. `spares`: what the
+ * client reads is not to look used.
  */
-type Reason = 'monitors' | 'tracks' | 'uncounted'
+type Reason = 'monitors' | 'tracks' | 'uncounted' | 'told' | 'spares'
 
 /**
  * Takes the commands after which the engine speaks on its own accord, and notices when it no longer does: everything
@@ -20,6 +20,11 @@ export class Pinning {
   readonly #session: Session
   readonly #transactions: Transactions
   readonly #reasons = new Set<Reason>()
+  readonly #redirects = new Redirects()
+  /** The present command as the engine gets it. */
+  #redirected: Redirected | undefined
+  /** Whom the client has what it tracks told: 0 for itself. */
+  #target = 0
   /** The client of a pinned lane wants no replies. */
   #isMuted = false
   /** Everything that was sent before the present command has been answered. */
@@ -38,6 +43,16 @@ export class Pinning {
   /** Whether invalidations come of what the client has read. */
   get tracks(): boolean {
     return this.#session.lane.isPinned && this.#reasons.has('tracks')
+  }
+
+  /** Whether what it reads is not to look used. */
+  get spares(): boolean {
+    return this.#session.lane.isPinned && this.#reasons.has('spares')
+  }
+
+  /** Whom the client has what it tracks told: 0 for itself, -1 when it tracks nothing. */
+  get target(): number {
+    return this.tracks ? this.#target : -1
   }
 
   /**
@@ -85,21 +100,76 @@ export class Pinning {
 
   /** Takes the parser's present frame, a subcommand of CLIENT about tracking with these arguments. */
   routeTracking(name: string, args: readonly string[]): void {
-    if (args.some((arg) => arg.toUpperCase() === 'REDIRECT')) {
-      this.#session.lane.replyAndPoison(NO_REDIRECT)
-      return
-    }
     if (!this.#pin()) return
-    if (name === 'CLIENT|TRACKING') this.#noteTracking(args)
-    this.#forward()
+    if (name === 'CLIENT|TRACKING' && redirectOf(args) !== undefined) this.#redirect(args)
+    else {
+      this.#note(name, args)
+      this.#forward()
+    }
     // Behind CLIENT CACHING the next command has to be the client's.
     if (this.#reasons.size === 0) this.#lookWhetherFree()
   }
 
-  /** In a transaction nobody knows whether the command is going to be carried out. */
-  #noteTracking([word = '']: readonly string[]): void {
-    if (word.toUpperCase() === 'ON') this.#reasons.add('tracks')
-    else if (!this.#transactions.isOpen) this.#reasons.delete('tracks')
+  /** Others have what they track told here from now on. Nothing is owed. */
+  beTold(): Promise<number | undefined> {
+    if (!this.#pin()) return Promise.resolve(undefined)
+    this.#reasons.add('told')
+    return this.#session.lane.number()
+  }
+
+  /** The engine gets its own number of the client that is named; that one is asked for it first. */
+  #redirect(args: readonly string[]): void {
+    const { lane, parser } = this.#session
+    const redirected = this.#redirected
+    this.#redirected = undefined
+    if (!redirected) {
+      parser.repeat()
+      this.#session.waitFor(this.#resolve(args))
+    } else if ('problem' in redirected) lane.replyAndPoison(redirected.problem)
+    else {
+      if (lane.state.kind === 'pinned')
+        lane.state.stream.filterPushes((push) => this.#redirects.inReply('broken', push))
+      this.#note('CLIENT|TRACKING', args)
+      const command = encodeCommand(['CLIENT', 'TRACKING', ...redirected.args])
+      lane.forwardHere(command, 0, command.length, 1)
+    }
+  }
+
+  async #resolve(args: readonly string[]): Promise<void> {
+    this.#redirected = await this.#redirects.resolve(args, (id) => this.#session.reach.sibling(id))
+  }
+
+  /** What is known of a command before it is answered. In a transaction nobody knows whether it will be carried out. */
+  #note(name: string, args: readonly string[]): void {
+    const isOn = args[0]?.toUpperCase() === 'ON'
+    switch (name) {
+      case 'CLIENT|TRACKING':
+        if (isOn) this.#target = redirectOf(args) ?? 0
+        this.#keep('tracks', isOn)
+        return
+      case 'CLIENT|NO-TOUCH':
+        this.#keep('spares', isOn)
+        return
+      case 'CLIENT|GETREDIR':
+        this.#renameNext('number', name)
+        return
+      case 'CLIENT|TRACKINGINFO':
+        this.#renameNext('facts', name)
+    }
+  }
+
+  #keep(reason: Reason, isOn: boolean): void {
+    if (isOn) this.#reasons.add(reason)
+    else if (!this.#transactions.isOpen) this.#reasons.delete(reason)
+  }
+
+  #renameNext(kind: 'number' | 'facts', name: 'CLIENT|GETREDIR' | 'CLIENT|TRACKINGINFO'): void {
+    const { lane } = this.#session
+    if (this.#redirects.isEmpty || lane.state.kind !== 'pinned') return
+    const rename = (reply: Buffer): Buffer => this.#redirects.inReply(name, reply)
+    const { queue } = this.#transactions
+    if (queue) queue.changeNext(rename)
+    else lane.state.stream.filterNext(kind, rename)
   }
 
   /** Lets the engine speak from now on. Answers false when the command is refused, or has to be taken again first. */

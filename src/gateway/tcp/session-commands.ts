@@ -13,6 +13,7 @@ import { wholeNumber } from '../resp/whole-number.js'
 import type { DataUser } from '../seams.js'
 import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
 import { type ClientProfile, setInfo, setName } from './client-profile.js'
+import type { Reach } from './reach.js'
 
 /** A client as other clients of the database see it. */
 export interface ListedClient {
@@ -25,6 +26,9 @@ export interface ListedClient {
   cut(): void
   /** Ends its connection once what is written has gone out. */
   hangUp(): void
+  /** Commands of it that wait in the engine until something happens. */
+  readonly blocked: number
+  readonly reach: Pick<Reach, 'beTold' | 'unblock'>
 }
 
 /** What the commands below need of a session. */
@@ -39,11 +43,11 @@ export interface CommandContext {
 
 /** What a session command is answered with; `ends`: the client that asks is among those that it disconnects. */
 export interface SessionAnswer {
-  readonly reply: Buffer
+  readonly reply: Buffer | Promise<Buffer>
   readonly ends?: boolean
 }
 
-type Handler = (context: CommandContext, args: readonly string[]) => Buffer | SessionAnswer
+type Handler = (context: CommandContext, args: readonly string[]) => SessionAnswer['reply'] | SessionAnswer
 
 /** The users that every database has. */
 const BUILT_IN_USERS: ReadonlySet<string> = new Set(['default', 'default_ro'])
@@ -61,7 +65,7 @@ export function answerSessionCommand(context: CommandContext, name: string, args
   const handler = HANDLERS[name]
   if (!handler) throw new Error(`no handler for the session command ${name}`)
   const answer = handler(context, args)
-  return Buffer.isBuffer(answer) ? { reply: answer } : answer
+  return 'reply' in answer ? answer : { reply: answer }
 }
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
@@ -82,6 +86,7 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   'CLIENT|INFO': ({ self, protocol }) => encodeVerbatim(protocol, `${self.describe()}\n`),
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
+  'CLIENT|UNBLOCK': unblock,
   // Clients tell what they understand of redirections to other servers, of which there are none here.
   'CLIENT|CAPA': () => OK,
   // Engines end the clients that hold the most memory only where they are told to, and here they are not.
@@ -112,6 +117,17 @@ function killByFilter(context: CommandContext, args: readonly string[]): Buffer 
   return { reply: encodeInteger(found.length), ends: end(context, found) }
 }
 
+/** A client that is none of those that one may see is one that does not wait. */
+function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonly string[]): Buffer | Promise<Buffer> {
+  const manner = word.toUpperCase()
+  if (manner !== 'TIMEOUT' && manner !== 'ERROR')
+    return encodeError('ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR')
+  const id = wholeNumber(text)
+  if (id === undefined) return encodeError('ERR value is not an integer or out of range')
+  const [client] = visible(context, ({ profile }) => profile.id === id)
+  return client ? client.reach.unblock(manner).then((done) => encodeInteger(Number(done))) : encodeInteger(0)
+}
+
 /** Who is not the owner does not learn here which other users there are. */
 function isKnownUser({ self, isUser }: CommandContext, name: string): boolean {
   return BUILT_IN_USERS.has(name) || name === self.user || (self.user === 'default' && isUser(name))
@@ -125,7 +141,12 @@ function end({ self }: CommandContext, clients: readonly ListedClient[]): boolea
 
 /** `default` owns the database and sees every client of it, other users only those that are logged in like them. */
 function visible({ self, all }: CommandContext, fits: ClientFilter): readonly ListedClient[] {
-  return [...all()].filter((client) => (self.user === 'default' || client.user === self.user) && fits(client))
+  return [...all()].filter((client) => maySee(self, client) && fits(client))
+}
+
+/** Whether a client may know of another one. */
+export function maySee(self: Pick<ListedClient, 'user'>, other: Pick<ListedClient, 'user'>): boolean {
+  return self.user === 'default' || other.user === self.user
 }
 
 /** The engine's error for a wrong number of arguments. */

@@ -17,6 +17,7 @@ import { FrameRun } from './frame-run.js'
 import type { Inlet } from './inlet.js'
 import { Outlet } from './outlet.js'
 import { Permits } from './permits.js'
+import { Reach } from './reach.js'
 import type { ListedClient } from './session-commands.js'
 import type { SessionServices } from './session-services.js'
 import { Upload } from './upload.js'
@@ -36,6 +37,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   readonly lane: ClientLane
   readonly outlet: Outlet
   readonly permits: Permits
+  readonly reach = new Reach(this)
   readonly #steering = new Steering(this)
   user: DataUser | undefined
   protocol: 2 | 3 = 2
@@ -43,7 +45,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   blocked = 0
 
   readonly #socket: Socket
-  readonly #router: CommandRouter
+  readonly router: CommandRouter
   readonly #flow = new Flow(this)
   readonly #upload = new Upload(this)
   #inputEnded = false
@@ -64,8 +66,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     })
     this.permits = new Permits(this)
     this.#latency = new LatencySample(services.guard.meter)
-    this.#router = new CommandRouter(this)
-    this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => this.#endStranger())
+    this.router = new CommandRouter(this)
+    this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => (this.user ? undefined : this.cut()))
     inlet.receive = (memory, length) => this.#onData(memory, length)
     socket.on('end', () => this.#onInputEnd())
     socket.on('error', (error) => services.logger.debug({ error }, 'a client connection failed'))
@@ -108,7 +110,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const facts = {
       ...{ user: this.user ?? '(none)', protocol: this.protocol },
       ...(state.kind === 'pinned' ? state.stream.subscribed : NOTHING_SUBSCRIBED),
-      ...this.#router.clientState,
+      ...this.router.clientState,
       inputBytes: this.parser.heldBytes,
       outputBytes: this.outlet.queuedBytes,
     }
@@ -146,6 +148,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   /** Whether nothing was taken that is not yet answered. */
   get isIdle(): boolean {
     return this.#run.count === 0 && this.lane.owed === 0
+  }
+
+  /** Whether no command is under way either. */
+  get isAtRest(): boolean {
+    return this.#flow.isOpen && this.isIdle && !this.#upload.isSending
   }
 
   /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
@@ -187,6 +194,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   progressed(): void {
     this.#latency.answered(this.lane.answered)
     this.#flow.answered()
+    this.reach.progressed()
     if (this.#inputEnded && this.#flow.isOpen && this.lane.owed === 0) this.hangUp()
   }
 
@@ -231,6 +239,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     }
     this.#flushRun()
     this.parser.release()
+    this.reach.progressed()
     if (this.#inputEnded) this.#finishReplies()
   }
 
@@ -290,7 +299,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const skips = this.#beginSkip()
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
       this.#addToRun(command)
-    else if (this.sendRun()) this.#router.route(command)
+    else if (this.sendRun()) this.router.route(command)
     this.#conclude(skips)
   }
 
@@ -377,14 +386,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     if (state.kind === 'pinned' && this.#flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
   }
 
-  #endStranger(): void {
-    if (!this.user) this.cut()
-  }
-
   #onClose(): void {
     this.#flow.wait('end')
     this.#loginTimer.cancel()
     this.services.memory.gone(this)
     this.lane.leave()
+    this.reach.progressed()
   }
 }

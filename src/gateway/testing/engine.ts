@@ -21,7 +21,7 @@ export const ENGINE_PASSWORDS = { default: 'engine-secret', default_ro: 'engine-
 
 const SETTINGS = [
   '--port 0 --appendonly no --databases 1 --daemonize no',
-  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +flushdb +restore +sort`,
+  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +flushdb +restore +sort +client|unblock`,
   `--user default_ro on >${ENGINE_PASSWORDS.default_ro} %R~* -@all +@read +@connection +@transaction`,
 ].flatMap((line) => line.split(' '))
 
