@@ -218,6 +218,7 @@ function composeDatabases({ config, logger, engine, plans, tls, store, held }: F
       fleet.breakOff(databaseId)
     },
     hasRoom: () => fleet.hasRoom,
+    onLackOfRoom: () => fleet.noteLackOfRoom(),
     clock,
     logger,
     version: VERSION,

@@ -123,6 +123,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EEXIST: 'there is a file of that name',
   ENOTDIR: 'a part of the path is a file',
   ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota on the disk is used up',
   EROFS: 'the file system is read-only',
   SQLITE_CANTOPEN: 'this user may not write there',
   SQLITE_READONLY: 'this user may not write there',

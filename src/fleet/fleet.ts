@@ -19,7 +19,7 @@ import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check
 import type { Evidence } from './snapshot/evidence.js'
 import { takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
-import { shrinkLog, tidyLog } from './tidy-log.js'
+import { type Shrinking, shrinkLog, tidyLog } from './tidy-log.js'
 import type {
   EngineEndpoint,
   EngineOccupancy,
@@ -59,6 +59,8 @@ class EngineFleet implements Fleet {
   readonly #options: FleetOptions
   readonly #keepers = new Map<string, DatabaseKeeper>()
   readonly #room: DiskRoom
+  /** Databases of which was said that there is too little room to rewrite their logs. */
+  readonly #heldUpLogs = new Set<string>()
   #state: FleetState = { kind: 'new' }
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -83,6 +85,10 @@ class EngineFleet implements Fleet {
     return this.#room.look()
   }
 
+  noteLackOfRoom(): void {
+    this.#room.noteLack()
+  }
+
   start(): Promise<void> {
     this.#starting ??= this.#startOnce()
     return this.#starting
@@ -104,6 +110,7 @@ class EngineFleet implements Fleet {
     if (!isDatabaseId(databaseId)) return
     await this.#keeper(context, databaseId).remove()
     this.#keepers.delete(databaseId)
+    this.#heldUpLogs.delete(databaseId)
   }
 
   async endpoints(
@@ -237,9 +244,21 @@ class EngineFleet implements Fleet {
     for (const [databaseId, keeper] of [...this.#keepers]) {
       const [primary] = keeper.serving()
       if (!primary || keeper.persistence !== 'append-only') continue
-      await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) =>
-        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to make room'),
-      )
+      const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
+        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to make room')
+      })
+      if (shrinking) this.#tellOfLog(databaseId, shrinking, freeBytes)
+    }
+  }
+
+  /** Once, not every second; again when it has been small meanwhile. */
+  #tellOfLog(databaseId: string, shrinking: Shrinking, freeBytes: number): void {
+    if (shrinking.kind !== 'lacks-room') this.#heldUpLogs.delete(databaseId)
+    else if (!this.#heldUpLogs.has(databaseId)) {
+      this.#heldUpLogs.add(databaseId)
+      const { neededBytes } = shrinking
+      const message = 'the log of a database could give room back, but needs more to be rewritten than is free'
+      this.#options.logger.warn({ databaseId, neededBytes, freeBytes }, message)
     }
   }
 

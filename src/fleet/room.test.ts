@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
 import { systemClock } from '../base/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
 import { DiskRoom, marksOf } from './room.js'
 import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
-import { givesRoomBack } from './tidy-log.js'
+import { givesRoomBack, newLogBytes } from './tidy-log.js'
 
 const MIB = 2 ** 20
 
@@ -31,10 +32,17 @@ test('a disk is short below a sixty-fourth of it, at most 64 MiB', () => {
 })
 
 test('a log is rewritten for room only where that gives some back and needs no more than there is', () => {
-  expect(givesRoomBack(10 * MIB, MIB, 2 * MIB)).toBe(true)
-  expect(givesRoomBack(10 * MIB, 3 * MIB, 2 * MIB)).toBe(false)
-  expect(givesRoomBack(10 * MIB, 9 * MIB, 20 * MIB)).toBe(false)
-  expect(givesRoomBack(1000, 0, MIB)).toBe(false)
+  expect(givesRoomBack(10 * MIB, MIB)).toBe(true)
+  expect(givesRoomBack(10 * MIB, 9 * MIB)).toBe(false)
+  expect(givesRoomBack(1000, 0)).toBe(false)
+})
+
+test('a new log is not larger than what an engine holds, without what it holds to find its keys', () => {
+  const info = (used: number, dataset: number, keys: number): string =>
+    `used_memory:${used}\r\nused_memory_startup:1000\r\nused_memory_dataset:${dataset}\r\ndb0:keys=${keys},expires=0\r\n`
+  expect(newLogBytes(info(101_000, 40_000, 1000))).toBe(56_000)
+  expect(newLogBytes(info(41_000, 40_000, 1000))).toBe(40_000)
+  expect(newLogBytes(info(900, 0, 0))).toBe(0)
 })
 
 describe('on a disk that becomes full', async () => {
@@ -77,6 +85,42 @@ describe('on a disk that becomes full', async () => {
     rmSync(filler)
     await waitFor(() => fleet.hasRoom, { what: 'the room to be seen although nothing runs' })
     await fleet.stop()
+  })
+})
+
+describe('a quota that is used up', () => {
+  it('is known by what engines say, and over when something can be written again', async () => {
+    const clock = new ManualClock(0)
+    const dataDir = tempDir()
+    const reserve = join(dataDir, 'reserve')
+    const lines: string[] = []
+    const note = (_fields: object, text: string): void => void lines.push(text)
+    const logger = { info: note, warn: note, error: note }
+    let looks = 0
+    const makeRoom = async (): Promise<void> => void looks++
+    const room = new DiskRoom({ dataDir, clock, logger, isUsed: () => true, makeRoom })
+    await room.start()
+    expect([room.hasRoom, existsSync(reserve)]).toEqual([true, true])
+    room.noteLack()
+    room.noteLack()
+    expect(room.hasRoom).toBe(false)
+    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
+    mkdirSync(reserve)
+    const isRetried = (): boolean => {
+      clock.advance(1_000)
+      return lines.some((text) => text.includes('cannot be looked at or kept')) && looks > 10
+    }
+    await waitFor(isRetried, { what: 'the reserve to be tried' })
+    expect(room.hasRoom).toBe(false)
+    rmSync(reserve, { recursive: true })
+    const hasRoom = (): boolean => {
+      clock.advance(1_000)
+      return room.hasRoom
+    }
+    await waitFor(hasRoom, { what: 'the reserve to be written' })
+    expect(existsSync(reserve)).toBe(true)
+    expect(lines.filter((text) => text.includes('quota'))).toHaveLength(1)
+    await room.stop()
   })
 })
 

@@ -3,14 +3,19 @@
  *
  * ```
  *   ample ── less than the margin is free: the reserve is deleted ──▶ short
- *     ▲                                                                 │
- *     └────── twice the margin and the reserve are free ────────────────┘
+ *     ▲ ▲                                                               │
+ *     │ └──── twice the margin and the reserve are free ────────────────┘
+ *     │
+ *     ├────── an engine cannot write: the reserve is deleted ──▶ refused
+ *     └────── the reserve can be written ─────────────────────────┘
  * ```
  *
  * - ample: engines may write. A file holds the reserve, written when there was room for it.
  * - short: what needs more room is to be refused before it reaches an engine (`hasRoom`). The room of the reserve is
  *   there for what engines write down of deletions, also when something else has filled the disk to the last byte. An
  *   engine that could not write its log tries again by itself, once a second.
+ * - refused: the same, although the disk has room: a quota is used up, which nothing but a refusal tells. Trying to write
+ *   takes the room away that deletions need, so that is done now and then.
  */
 import { open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,6 +23,8 @@ import type { Clock, Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
 const LOOK_MS = 1_000
+/** With a quota that is used up, the reserve is tried so often. */
+const RETRY_MS = 10_000
 const MOST_MARGIN_BYTES = 64 * 2 ** 20
 const MARGIN_SHARE = 1 / 64
 const MOST_RESERVE_BYTES = 4 * 2 ** 20
@@ -56,7 +63,8 @@ export interface RoomOptions {
 export class DiskRoom {
   readonly #options: RoomOptions
   readonly #file: string
-  #state: 'ample' | 'short' = 'ample'
+  #state: 'ample' | 'short' | 'refused' = 'ample'
+  #retryAtMs = 0
   #hasReserve = false
   /** At the last look. */
   #freeBytes = 0
@@ -95,6 +103,16 @@ export class DiskRoom {
     return this.hasRoom
   }
 
+  /** An engine could not write for lack of room. */
+  noteLack(): void {
+    if (this.#state !== 'ample') return
+    this.#state = 'refused'
+    this.#retryAtMs = this.#options.clock.now() + RETRY_MS
+    const message = 'an engine has no room to write, as with a quota that is used up: databases take only deletions'
+    this.#options.logger.warn({}, message)
+    this.#looking = this.#looking.then(() => this.#giveReserve()).catch((error: unknown) => this.#onBlind(error))
+  }
+
   #lookLater(): void {
     if (this.#stopped) return
     this.#timer = this.#options.clock.after(LOOK_MS, () => void this.#lookAgain().finally(() => this.#lookLater()))
@@ -106,13 +124,21 @@ export class DiskRoom {
     if (this.#stopped) return
     if (hasRoom) await this.#keepReserve()
     else await this.#options.makeRoom(this.#freeBytes)
+    if (this.#state === 'refused' && this.#options.clock.now() >= this.#retryAtMs) await this.#retry()
+  }
+
+  async #retry(): Promise<void> {
+    this.#retryAtMs = this.#options.clock.now() + RETRY_MS
+    await this.#keepReserve()
+    if (this.#hasReserve && this.#state === 'refused') this.#recover(this.#freeBytes)
   }
 
   async #judge(): Promise<void> {
     const { freeBytes, marks } = await this.#measure()
-    if (this.#state === 'ample' && freeBytes < marks.marginBytes) await this.#fallShort(freeBytes)
+    if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#fallShort(freeBytes)
     else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
-    this.#freeBytes = freeBytes
+    // With a quota nobody knows more than that the reserve was given back.
+    this.#freeBytes = this.#state === 'refused' ? Math.min(freeBytes, marks.reserveBytes) : freeBytes
   }
 
   async #measure(): Promise<{ readonly freeBytes: number; readonly marks: RoomMarks }> {
@@ -122,9 +148,13 @@ export class DiskRoom {
 
   async #fallShort(freeBytes: number): Promise<void> {
     this.#state = 'short'
+    await this.#giveReserve()
+    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases take no more data, only deletions')
+  }
+
+  async #giveReserve(): Promise<void> {
     this.#hasReserve = false
     await rm(this.#file, { force: true })
-    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases take no more data, only deletions')
   }
 
   #recover(freeBytes: number): void {

@@ -53,18 +53,38 @@ async function rewriteLog({ address, clock }: LogOwner): Promise<void> {
 /** A log that is smaller gives back too little. */
 const LEAST_TO_GIVE_BACK_BYTES = 64 * 1024
 
-/** Whether rewriting gives room back, and needs no more than there is. Pure. */
-export function givesRoomBack(logBytes: number, dataBytes: number, freeBytes: number): boolean {
-  return dataBytes <= freeBytes && logBytes - dataBytes >= Math.max(LEAST_TO_GIVE_BACK_BYTES, logBytes / 4)
+/** In a base, what a key takes besides itself and its value, such as when it expires: at most so much. */
+const MOST_BYTES_BESIDE_KEY = 16
+
+/** Whether rewriting gives room back. Pure. */
+export function givesRoomBack(logBytes: number, newLogBytes: number): boolean {
+  return logBytes - newLogBytes >= Math.max(LEAST_TO_GIVE_BACK_BYTES, logBytes / 4)
 }
 
+/** The size that a new log may have at most, given an engine's answer to INFO. Pure. */
+export function newLogBytes(info: string): number {
+  const heldBytes = usedBytesIn(info) - numberIn(info, 'used_memory_startup')
+  // What an engine holds to find its keys does not stand in a base, and is half of it where values are short.
+  const keys = Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0)
+  const writtenBytes = numberIn(info, 'used_memory_dataset') + keys * MOST_BYTES_BESIDE_KEY
+  return Math.max(0, Math.min(heldBytes, writtenBytes))
+}
+
+/** What came of the wish to rewrite a log. `lacks-room`: the old log and the new one may not fit on the disk together. */
+export type Shrinking =
+  | { readonly kind: 'rewritten' }
+  | { readonly kind: 'small' }
+  | { readonly kind: 'lacks-room'; readonly neededBytes: number }
+
 /** Rewrites the log of an engine that runs if that gives room on the disk back. */
-export async function shrinkLog(owner: LogOwner, freeBytes: number): Promise<void> {
+export async function shrinkLog(owner: LogOwner, freeBytes: number): Promise<Shrinking> {
   const { baseBytes, commandBytes } = await sizesOf(join(owner.dir, LOG_DIRECTORY))
-  const [memory = ''] = await askEngine(owner.address, [['INFO', 'memory']])
-  const dataBytes = Math.max(0, usedBytesIn(memory) - numberIn(memory, 'used_memory_startup'))
-  if (!givesRoomBack(baseBytes + commandBytes, dataBytes, freeBytes)) return
+  const [info = ''] = await askEngine(owner.address, [['INFO']])
+  const neededBytes = newLogBytes(info)
+  if (!givesRoomBack(baseBytes + commandBytes, neededBytes)) return { kind: 'small' }
+  if (neededBytes > freeBytes) return { kind: 'lacks-room', neededBytes }
   await rewriteLog(owner)
+  return { kind: 'rewritten' }
 }
 
 async function sizesOf(dir: string): Promise<LogSizes> {

@@ -247,6 +247,12 @@ export interface Fleet extends Service {
   /** Looks at the disk now. @returns what `hasRoom` is then. */
   lookForRoom(): Promise<boolean>
 
+  /**
+   * An engine has said that it cannot write for lack of room, whatever the disk says: a quota may be used up. `hasRoom`
+   * is false until something can be written again.
+   */
+  noteLackOfRoom(): void
+
   /** Deletes the files and ends the processes of every database that is not in `known`. */
   collectOrphans(known: ReadonlySet<string>): Promise<void>
 }

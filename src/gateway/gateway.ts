@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly breakOff?: ((databaseId: string) => void) | undefined
   /** Whether the disk of the engines has room for more data; asked for every command. Omitted: it always has. */
   readonly hasRoom?: () => boolean
+  /** Called when an engine answers that it cannot write for lack of room. Omitted: nothing follows. */
+  readonly onLackOfRoom?: () => void
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { atCleanup } from '../../../test/support/index.js'
+import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { COMMANDS } from '../../contract/commands.js'
 import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
@@ -60,6 +61,25 @@ describe('without room on the disk', () => {
     const raw = await new RawClient(rig.port).login()
     raw.send(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3000000\r\n${'x'.repeat(3_000_000)}\r\nPING\r\n`)
     await raw.expect(`-${FULL}\r\n+PONG\r\n`)
+  })
+})
+
+describe('an engine that has no room to write', () => {
+  const disk = tempDir()
+  const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]).status === 0
+  if (isMounted) atCleanup(() => void spawnSync('umount', ['-l', disk]))
+
+  it.skipIf(!isMounted)('is heard when it says so', async () => {
+    let lacks = 0
+    const settings = ['--appendonly', 'yes', '--dir', disk]
+    const rig = await startRig({}, undefined, undefined, settings, { onLackOfRoom: () => void lacks++ })
+    const raw = await new RawClient(rig.port).login()
+    const isHeard = (): boolean => {
+      raw.send(`*3\r\n$3\r\nSET\r\n$7\r\nfilling\r\n$200000\r\n${'x'.repeat(200_000)}\r\n`.repeat(5))
+      return lacks > 0
+    }
+    await waitFor(isHeard, { what: 'the engine to say so', everyMs: 100 })
+    expect(raw.received).toContain('-MISCONF')
   })
 })
 

@@ -27,6 +27,8 @@ export interface GuardOptions {
   readonly breakOff: () => void
   /** Whether the disk of the engines has room for more data. */
   readonly hasRoom: () => boolean
+  /** The engine has said that it cannot write for lack of room. */
+  readonly onLackOfRoom: () => void
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
@@ -34,6 +36,9 @@ const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
 
 /** How an engine says that its data set is full, also in an error of a script. */
 const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'"
+
+/** How an engine says, of a write that it refuses, that there was no room for an earlier one. */
+const LOG_FULL = /^-MISCONF Errors writing to the AOF file: (?:No space left on device|Disk quota exceeded)/
 
 /** Of the commands that are served only COPY answers so; here it copies nothing and that is no error (redis 3.6). */
 const COPY_ONTO_ITSELF = '-ERR source and destination objects are the same'
@@ -172,6 +177,7 @@ export class DatabaseGuard {
 
   #reword(error: string): Buffer | undefined {
     if (error.startsWith(COPY_ONTO_ITSELF)) return NOTHING_COPIED
+    if (LOG_FULL.test(error)) this.#options.onLackOfRoom()
     const ours = error.includes(OUT_OF_MEMORY) ? this.#dataTooLarge() : missingCommand(error)
     return ours && encodeError(errorText(ours))
   }

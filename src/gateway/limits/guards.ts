@@ -16,6 +16,8 @@ export interface GuardsOptions {
   readonly breakOff?: ((databaseId: string) => void) | undefined
   /** See `GatewayOptions.hasRoom`. */
   readonly hasRoom?: (() => boolean) | undefined
+  /** See `GatewayOptions.onLackOfRoom`. */
+  readonly onLackOfRoom?: (() => void) | undefined
 }
 
 /** The guards of all databases. */
@@ -55,7 +57,7 @@ export class Guards {
   }
 
   #newGuard(database: ServedDatabase): DatabaseGuard {
-    const { usage, clock, lanes, breakOff, hasRoom = () => true } = this.#options
+    const { usage, clock, lanes, breakOff, hasRoom = () => true, onLackOfRoom = () => {} } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
@@ -64,6 +66,7 @@ export class Guards {
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId),
       hasRoom,
+      onLackOfRoom,
     })
   }
 }

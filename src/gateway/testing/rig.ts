@@ -113,7 +113,10 @@ export async function startRig(
   usage?: UsageSource,
   engineSettings: readonly string[] = [],
   more: Partial<
-    Pick<GatewayOptions, 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasRoom'>
+    Pick<
+      GatewayOptions,
+      'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasRoom' | 'onLackOfRoom'
+    >
   > &
     Partial<GatewaySettings> = {},
 ): Promise<Rig> {
