@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
 import { DatabaseMeter } from '../telemetry/index.js'
 import type { Admission } from './seams.js'
+import { patientFetch } from './testing/patient-fetch.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 
 const OPEN: Admission = { kind: 'open' }
@@ -217,9 +218,9 @@ describe('the address that counts behind a proxy', () => {
   })
 })
 
-it('transactions over REST never mix, however many there are at once', { timeout: 60_000 }, async () => {
-  const transaction = (index: number): Promise<Response> =>
-    fetch(`${rig.restUrl}/multi-exec`, {
+it('transactions over REST never mix, however many there are at once', async () => {
+  const transaction = (index: number) =>
+    patientFetch(`${rig.restUrl}/multi-exec`, {
       method: 'POST',
       headers: { authorization: `Bearer ${CREDENTIALS.token}` },
       body: JSON.stringify([

@@ -27,7 +27,8 @@ it('keeps rate, reason and fence of an action over a kill, and goes on until the
   const before = await startService()
   const ids = await before.startDelayed(1_500, URL, 'slow')
   const fenceUntil = Date.now() + 3_600_000
-  const selector = { label: 'slow', async: true, ratePerSecond: 200, reason: 'a bad release', fenceUntil }
+  // So slow that it goes on for longer than any machine takes to start the server again.
+  const selector = { label: 'slow', async: true, ratePerSecond: 5, reason: 'a bad release', fenceUntil }
   const answer = await before.homeport.queue('DELETE', '/v2/workflows/runs', selector)
   const path = `/v2/workflows/bulkActions/${(answer.body as { actionId: string }).actionId}`
   type Seen = { state: string; done: number }
@@ -36,7 +37,7 @@ it('keeps rate, reason and fence of an action over a kill, and goes on until the
   await before.homeport.kill('SIGKILL')
 
   const after = await startService(before.homeport.place)
-  expect(await see(after)).toMatchObject({ state: 'running', ratePerSecond: 200, reason: 'a bad release', fenceUntil })
+  expect(await see(after)).toMatchObject({ state: 'running', ratePerSecond: 5, reason: 'a bad release', fenceUntil })
   const trigger = () => after.homeport.queue('POST', `/v2/trigger/${URL}`, {}, { 'upstash-label': 'slow' })
   expect(await trigger()).toMatchObject({ status: 409 })
   expect(await after.homeport.queue('POST', `${path}/pause`)).toMatchObject({ body: { state: 'paused' } })
