@@ -19,4 +19,13 @@ describe('a sender', () => {
     for (const url of urls) expect(await send(url, 'everything')).toMatchObject({ kind: 'answered' })
     await sink.close()
   })
+
+  it('says that the host speaks no TLS where a URL asks for it in vain', async () => {
+    const sink = await startSink()
+    const outcome = await send(sink.url.replace('http:', 'https:'), 'everything')
+    const error =
+      'the host speaks no TLS on this port, so the URL has to begin with http:// (ERR_SSL_WRONG_VERSION_NUMBER)'
+    expect(outcome).toMatchObject({ kind: 'unanswered', error })
+    await sink.close()
+  })
 })

@@ -201,6 +201,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network cannot be reached',
   ETIMEDOUT: 'the connection timed out',
   EPIPE: 'the connection was closed while the request was sent',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the host speaks no TLS on this port, so the URL has to begin with http://',
   UND_ERR_CONNECT_TIMEOUT: 'no connection could be made in time',
   UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
 }
@@ -210,10 +211,14 @@ function rootOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
 }
 
+/** The library that speaks TLS words its errors for those who build it. */
+const NO_TLS = 'no TLS connection could be made'
+
 /** Says in words why there was no answer. */
 function describe(error: unknown): string {
   const root = rootOf(error)
   const code = codeOf(root)
-  const reason = REASONS[code] ?? (root instanceof Error ? root.message : String(root))
+  const known = REASONS[code] ?? (code.startsWith('ERR_SSL_') ? NO_TLS : undefined)
+  const reason = known ?? (root instanceof Error ? root.message : String(root))
   return code === '' ? reason : `${reason} (${code})`
 }
