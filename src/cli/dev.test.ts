@@ -31,10 +31,20 @@ it('serves the token and the keys that clients in development mode expect, and d
   expect(existsSync(join(dataDir, 'credentials.json'))).toBe(true)
 })
 
-it('refuses to listen beyond loopback', async () => {
+/** What `dev` says when it is told to listen beyond loopback, and some more. */
+async function refusalOf(args: readonly string[]): Promise<string> {
   const err: string[] = []
   const io = { out: () => undefined, err: (text: string) => void err.push(text) }
-  const code = await runCli(['dev', '--host', '0.0.0.0', '--proxy-terminates-tls', '--data-dir', tempDir()], io)
-  expect(code).not.toBe(0)
-  expect(err.join('')).toMatch(/loopback only/)
+  expect(await runCli(['dev', '--host', '0.0.0.0', '--proxy-terminates-tls', ...args], io)).toBe(2)
+  return err.join('')
+}
+
+it('refuses to listen beyond loopback', async () => {
+  expect(await refusalOf(['--data-dir', tempDir()])).toMatch(/loopback only/)
+})
+
+it('leaves its own defaults as soon as it is told otherwise, be it what `start` uses anyway', async () => {
+  const onItsPort = ['--rest-port', '8080']
+  expect(await refusalOf(onItsPort)).toMatch(/restPort.*queuePort.*8080/)
+  expect(await refusalOf(['--queue-port', '8702', ...onItsPort])).toMatch(/loopback only/)
 })

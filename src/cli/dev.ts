@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { credentialsPath, newCredentials, readCredentials, writeCredentials } from '../accounts/index.js'
-import { type Config, isLoopback, type OptionName, optionOf } from '../config/index.js'
+import { type Config, type Defaults, isLoopback, type OptionName } from '../config/index.js'
 import { HomeportError } from '../contract/errors.js'
 import type { ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
@@ -20,8 +20,7 @@ const FIXED = {
 const EMAIL = 'dev@localhost'
 
 /** Where `dev` differs from `start`, unless it is told otherwise. */
-const QUEUE_PORT = '8080'
-const DATA_DIR = './homeport-dev'
+const DEFAULTS: Defaults = { queuePort: '8080', dataDir: './homeport-dev' }
 
 /**
  * `homeport dev`: runs the server with the queue where clients in development mode look for it, and with the token and
@@ -32,19 +31,16 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
     'run the server for development: queue on port 8080 with the fixed token that QSTASH_DEV=true uses, loopback only',
   )
   command.option('--ephemeral', 'keep nothing: use a data directory that is deleted at the end')
-  return addConfigFlags(command).action(async () => {
+  return addConfigFlags(command, DEFAULTS).action(async () => {
     const isEphemeral = command.opts<{ ephemeral?: true }>().ephemeral === true
     end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))
   })
 }
 
-/** The configuration with the defaults of `dev`. */
+/** The configuration with the defaults of `dev`; what is `fixed` cannot be told otherwise. */
 function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> = {}): Config {
-  const given = configOf(command)
-  if (given.queuePort === optionOf('queuePort').default) command.setOptionValue('queuePort', QUEUE_PORT)
-  if (given.dataDir === resolve(String(optionOf('dataDir').default))) command.setOptionValue('dataDir', DATA_DIR)
   for (const [name, value] of Object.entries(fixed)) command.setOptionValue(name, value)
-  const config = configOf(command)
+  const config = configOf(command, DEFAULTS)
   if (isLoopback(config.host)) return config
   const problem = `host is ${config.host}, but everybody knows the credentials of dev: it listens on loopback only; use start`
   throw new HomeportError('invalid_config', { problems: [problem] })

@@ -4,6 +4,7 @@ import {
   type Config,
   configOfProcess,
   configOfServer,
+  type Defaults,
   defaultText,
   envName,
   flagName,
@@ -12,10 +13,13 @@ import {
   optionOf,
 } from '../config/index.js'
 
-/** Gives a command one flag for each option of the configuration, from the table. */
-export function addConfigFlags(command: Command): Command {
+/**
+ * Gives a command one flag for each option of the configuration, from the table.
+ * @param defaults those that the command has in place of the table's.
+ */
+export function addConfigFlags(command: Command, defaults: Defaults = {}): Command {
   command.addOption(configFileFlag())
-  for (const name of OPTION_NAMES) command.addOption(flagOf(name))
+  for (const name of OPTION_NAMES) command.addOption(flagOf(name, defaults[name]))
   return command
 }
 
@@ -35,26 +39,26 @@ export function addPlaceFlags(command: Command, helpGroup: string): Command {
   return command
 }
 
-function flagOf(name: OptionName): Option {
+function flagOf(name: OptionName, usual = defaultText(name)): Option {
   const { kind, meaning } = optionOf(name)
   const value = kind.isSwitch ? ' [boolean]' : ' <value>'
-  return new Option(flagName(name) + value, `${meaning} (default: ${defaultText(name)}; env: ${envName(name)})`)
+  return new Option(flagName(name) + value, `${meaning} (default: ${usual}; env: ${envName(name)})`)
+}
+
+/** The configuration that a command with all flags was called with. */
+export function configOf(command: Command, defaults?: Defaults): Config {
+  return configOfProcess(...givenTo(command, OPTION_NAMES), defaults)
 }
 
 /**
- * The configuration that a command with these flags was called with.
+ * The same for a command that looks for the server, which may have been started with other addresses than by default.
  * @param names the options that the command has flags for; others of that name are its own.
  */
-export function configOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
-  return configOfProcess(...givenTo(command, names))
-}
-
-/** The same for a command that looks for the server, which may have been started with other addresses than by default. */
 export function serverConfigOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
   return configOfServer(...givenTo(command, names))
 }
 
-function givenTo(command: Command, names: readonly OptionName[]): Parameters<typeof configOfProcess> {
+function givenTo(command: Command, names: readonly OptionName[]): Parameters<typeof configOfServer> {
   const given = command.opts<Record<string, string | true>>()
   const flags: Partial<Record<OptionName, string | true>> = {}
   for (const name of names) if (given[name] !== undefined) flags[name] = given[name]

@@ -11,9 +11,14 @@ export interface Sources {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** The parsed file and its path for messages. */
   readonly file?: { readonly path: string; readonly content: unknown } | undefined
+  /** What a command uses in place of defaults of the table. */
+  readonly defaults?: Defaults | undefined
   /** Relative paths count from here. Default: the working directory of the process. */
   readonly workingDir?: string
 }
+
+/** Defaults of a command, as texts. */
+export type Defaults = Readonly<Partial<Record<OptionName, string>>>
 
 interface Given {
   readonly text: string
@@ -59,7 +64,8 @@ function given(name: OptionName, sources: Sources, fileEntries: ReadonlyMap<stri
   const variable = sources.env?.[envName(name)]
   // An empty variable is how shells and compose files say "not set".
   if (variable !== undefined && variable !== '') return { text: variable, place: envName(name) }
-  return fileEntries.get(name)
+  const usual = sources.defaults?.[name]
+  return fileEntries.get(name) ?? (usual === undefined ? undefined : { text: usual, place: name })
 }
 
 function valueFor(name: OptionName, input: Given | undefined, problems: string[]): unknown {

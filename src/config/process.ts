@@ -1,15 +1,16 @@
 import type { Config } from './derive.js'
 import { readConfigFile } from './file.js'
 import { ADDRESS_OPTIONS, lastAddresses } from './last-start.js'
-import { isGiven, loadConfig, type Sources, unknownEnvironment } from './load.js'
+import { type Defaults, isGiven, loadConfig, type Sources, unknownEnvironment } from './load.js'
 
 /**
  * The configuration of this process: its environment, its working directory, and the flags it was called with.
  * @param configFile the file that `--config` names; without it `HOMEPORT_CONFIG`, else the default file.
+ * @param defaults what counts where neither flags nor environment nor file say anything.
  * @throws HomeportError `invalid_config`.
  */
-export function configOfProcess(flags: Sources['flags'] = {}, configFile?: string): Config {
-  return loadConfig(sourcesOfProcess(flags, configFile))
+export function configOfProcess(flags: Sources['flags'] = {}, configFile?: string, defaults?: Defaults): Config {
+  return loadConfig({ ...sourcesOfProcess(flags, configFile), defaults })
 }
 
 /**
