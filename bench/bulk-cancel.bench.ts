@@ -3,7 +3,7 @@
  * prefix, and by label and dates. Beside it: one bare SQL UPDATE of the same rows in a copy of the same file, DBOS'
  * cancel of as many workflows by id on PostgreSQL (a status update only), and a steady load of 200 publishes a second
  * on the same service, before and meanwhile. Service, publisher and the client that cancels are a process each; the
- * requests are written before.
+ * requests are written before, and whoever has written them has ended.
  *
  *   npm run bench bulk-cancel
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
@@ -16,7 +16,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
-import { type BareTimes, cancelBare, copyStore, MATCHING, makeRuns } from './support/bulk-data.js'
+import { type BareTimes, cancelBare, copyStore } from './support/bulk-data.js'
+import { requestsOf, SELECTORS, type SelectorName } from './support/bulk-requests.js'
 import { median, percentile } from './support/figures.js'
 import { type Peer, startPeer } from './support/peers.js'
 
@@ -34,21 +35,8 @@ const ROUNDS = Number(given.rounds)
 const ROUNDS_OF = (size: number): number => (size >= 1_000_000 ? 1 : ROUNDS)
 const WARM_UP_MS = 1_500
 const BASELINE_MS = 3_000
-/** A request body holds so many ids; more are sent in several requests, one after the other. */
-const IDS_A_REQUEST = 400_000
-
-type Bodies = (ids: readonly string[]) => object[]
-const { prefix, label, from, to } = MATCHING
-const SELECTORS: Readonly<Record<string, Bodies>> = {
-  'by ids': (ids) =>
-    Array.from({ length: Math.ceil(ids.length / IDS_A_REQUEST) }, (_, part) => ({
-      workflowRunIds: ids.slice(part * IDS_A_REQUEST, (part + 1) * IDS_A_REQUEST),
-    })),
-  'by URL prefix': () => [{ workflowUrl: prefix }],
-  'by label and dates': () => [{ label, fromDate: from, toDate: to }],
-}
-
-const CHOSEN = Object.entries(SELECTORS).filter(([name]) => given.only?.includes(name) ?? true)
+const NAMES = Object.keys(SELECTORS) as SelectorName[]
+const CHOSEN = NAMES.filter((name) => given.only?.includes(name) ?? true)
 
 interface Round {
   readonly cancelMs: number
@@ -62,19 +50,10 @@ interface Service {
   readonly token: string
 }
 
-async function cancel(
-  { url, token }: Service,
-  bodies: readonly Uint8Array<ArrayBuffer>[],
-  expected: number,
-): Promise<number> {
-  let cancelled = 0
-  const started = performance.now()
-  for (const body of bodies) {
-    const options = { method: 'DELETE', headers: { authorization: `Bearer ${token}` }, body }
-    const answer = (await (await fetch(`${url}/v2/workflows/runs`, options)).json()) as { cancelled: number }
-    cancelled += answer.cancelled
-  }
-  const elapsedMs = performance.now() - started
+/** @returns how long it took, milliseconds. */
+async function cancel({ child }: Peer<unknown>, expected: number): Promise<number> {
+  child.send('cancel')
+  const [{ cancelled, elapsedMs }] = await once(child, 'message')
   if (cancelled !== expected) throw new Error(`${cancelled} runs were cancelled instead of ${expected}`)
   return elapsedMs
 }
@@ -86,19 +65,20 @@ async function publications({ child }: Peer<unknown>): Promise<number[]> {
   return latencies
 }
 
-async function measure(dataDir: string, bodies: readonly object[], expected: number): Promise<Round> {
-  // A client writes its requests on a machine of its own: here that is done before anything is measured.
-  const written = bodies.map((body) => new TextEncoder().encode(JSON.stringify(body)))
+async function measure(dataDir: string, requests: readonly string[], expected: number): Promise<Round> {
   const peer = await startPeer<Service>('bulk-server.ts', { DATA_DIR: dataDir })
   const { url, token } = peer.facts
-  const publisher = await startPeer('publisher.ts', { SERVICE_URL: url, SERVICE_TOKEN: token })
+  const service = { SERVICE_URL: url, SERVICE_TOKEN: token }
+  const client = await startPeer('bulk-client.ts', { ...service, REQUESTS: JSON.stringify(requests) })
+  const publisher = await startPeer('publisher.ts', service)
   await pause(WARM_UP_MS)
   await publications(publisher)
   await pause(BASELINE_MS)
   const quiet = await publications(publisher)
-  const cancelMs = await cancel(peer.facts, written, expected)
+  const cancelMs = await cancel(client, expected)
   const busy = await publications(publisher)
   await publisher.stop()
+  await client.stop()
   peer.child.send('memory')
   const [{ memoryBytes }] = await once(peer.child, 'message')
   await peer.stop()
@@ -112,13 +92,16 @@ interface Measured {
 
 async function measureSize(directory: string, size: number): Promise<Measured> {
   const original = join(directory, 'original')
-  const ids = await makeRuns(original, size)
+  const requestsDir = join(directory, 'requests')
+  const maker = await startPeer('bulk-runs.ts', { DATA_DIR: original, REQUESTS_DIR: requestsDir, RUNS: String(size) })
+  await maker.stop()
   const bare: BareTimes[] = []
   const rounds: Record<string, Round[]> = {}
   for (let round = 0; round < ROUNDS_OF(size); round++) {
     bare.push(await onCopy(original, (dataDir) => cancelBare(dataDir, size)))
-    for (const [name, bodies] of CHOSEN) {
-      const result = await onCopy(original, (dataDir) => measure(dataDir, bodies(ids), size))
+    for (const name of CHOSEN) {
+      const requests = requestsOf(requestsDir, name, size)
+      const result = await onCopy(original, (dataDir) => measure(dataDir, requests, size))
       rounds[name] = [...(rounds[name] ?? []), result]
     }
   }

@@ -1,0 +1,17 @@
+/**
+ * Makes a store in `DATA_DIR` with `RUNS` runs to cancel, and writes the requests that select them into `REQUESTS_DIR`.
+ * It is a process of its own: what a million ids leave in memory is not collected while something is measured.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { makeRuns } from './bulk-data.js'
+import { requestsOf, SELECTORS, type SelectorName } from './bulk-requests.js'
+
+const { DATA_DIR: dataDir = '', REQUESTS_DIR: requestsDir = '', RUNS: count = '' } = process.env
+const ids = await makeRuns(dataDir, Number(count))
+mkdirSync(requestsDir)
+for (const [name, bodies] of Object.entries(SELECTORS)) {
+  const files = requestsOf(requestsDir, name as SelectorName, ids.length)
+  for (const [index, body] of bodies(ids).entries()) writeFileSync(files[index] ?? '', JSON.stringify(body))
+}
+process.send?.('ready')
+process.once('disconnect', () => process.exit(0))
