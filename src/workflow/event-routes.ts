@@ -198,21 +198,24 @@ async function callWebhook(
   return reply(200, { received: true as const })
 }
 
+/** What the proxy nearest to the caller says. */
+function firstOf(forwarded: string | readonly string[] | undefined): string | undefined {
+  const first = (typeof forwarded === 'string' ? forwarded : forwarded?.[0])?.split(',', 1)[0]?.trim()
+  return first === '' ? undefined : first
+}
+
 /** The request as the SDK makes it again: its URL must be the address that was called. */
 function webhookData(
   { publicUrl }: EventDeps,
   method: string,
   { headers, target, body }: Call<unknown, unknown, Uint8Array>,
 ): Uint8Array {
-  const forwarded = headers['x-forwarded-proto']
-  const proto =
-    typeof forwarded === 'string'
-      ? (forwarded.split(',', 1)[0] ?? 'http').trim()
-      : new URL(publicUrl).protocol.slice(0, -1)
+  const known = new URL(publicUrl)
+  const proto = firstOf(headers['x-forwarded-proto']) ?? known.protocol.slice(0, -1)
   const header = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [titleCase(name), Array.isArray(value) ? value : [value ?? '']]),
   )
-  const host = headers.host ?? new URL(publicUrl).host
+  const host = firstOf(headers['x-forwarded-host']) ?? headers.host ?? known.host
   return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
 }
 

@@ -17,7 +17,7 @@ import { metaOfCall, metaOfElement } from './columns.js'
 import { listBody, listElement } from './outbound.js'
 import { failureBody, lastAnswer, resultBody } from './reports.js'
 import type { FailureReason } from './run-state.js'
-import { markedConfig, type RunMeta } from './settings.js'
+import { markedConfig, type RunMeta, sourceOf } from './settings.js'
 
 /** What a follow-up is made from. */
 export interface Following {
@@ -38,10 +38,16 @@ export function resultElement(following: Following): NewElement {
     kind: 'fromCallback',
     messageId: newId('msg_', now),
     body: resultBody(message, outcome, following.largestStepBytes),
-    meta: null,
+    meta: metaOfResult(callback, following),
     dueAt: now,
     delivery: callbackDelivery(callback, 'result', following),
   }
+}
+
+/** An SDK that does not rely on the trigger's settings says with the call who is told when its result cannot be brought. */
+function metaOfResult({ headers }: CallbackConfig, { now }: Following): string | null {
+  const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
+  return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
 }
 
 /** How a run fails, with the call of its failure function if it has one (reference workflow 4.10). */
@@ -89,9 +95,16 @@ function failingList({ delivery: { list }, beginning, message }: Following): Uin
 
 /** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
 function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
-  if (element.kind !== 'step') return beginning.meta
-  const own = metaOfElement(element.meta)
-  return own.delivery ? { ...own, delivery: own.delivery } : beginning.meta
+  const { delivery, ...own } = metaOfElement(element.meta)
+  switch (element.kind) {
+    case 'step':
+      return delivery ? { ...own, delivery } : beginning.meta
+    case 'fromCallback':
+      return { ...beginning.meta, ...own }
+    case 'toCallback':
+    case 'failureCall':
+      return beginning.meta
+  }
 }
 
 function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {

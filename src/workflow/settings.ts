@@ -15,7 +15,7 @@ import {
   storedConfig,
 } from '../queue/index.js'
 import type { DeliveryColumns, ElementMeta } from '../store/operations/runs.js'
-import { announces, passesToEndpoint } from './protocol.js'
+import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
 import type { Role } from './run-state.js'
 
 /** What the messages of a run carry in their configuration for this room. */
@@ -81,8 +81,12 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
     host: destination.host,
     path: destination.path,
   }
-  const reportsList = !announces(item.headers, 'InitialBody') && { reportsList: true as const }
-  return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...reportsList }) } }
+  return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...sourceOf(item.headers) }) } }
+}
+
+/** What an SDK that announces this wants its failure function to be told. */
+export function sourceOf(headers: ItemHeaders): Pick<RunMeta, 'reportsList'> {
+  return announces(headers, 'InitialBody') ? {} : { reportsList: true }
 }
 
 /** The same delivery in another role. */

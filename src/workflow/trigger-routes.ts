@@ -62,8 +62,9 @@ function withDefaults(item: PublishItem, now: number): PublishItem {
   const destination = workflowUrl(item.destination)
   const headers: Record<string, string> = {
     'upstash-workflow-runid': newId('wfr_', now),
-    'upstash-failure-callback': destination,
     ...item.headers,
+    // Left empty, it stands for the workflow's own.
+    'upstash-failure-callback': item.headers['upstash-failure-callback']?.trim() || destination,
     'upstash-feature-set': FEATURES,
     'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
     'upstash-failure-callback-forward-upstash-workflow-failure-callback': 'true',

@@ -49,21 +49,65 @@ describe('triggering runs without the workflow client', () => {
     ])
   })
 
-  it('calls the failure function of a run that was triggered over plain HTTP', async () => {
-    const told: string[] = []
+  it.each<Record<string, string>>([{}, { 'Upstash-Failure-Callback': '' }])(
+    'calls the failure function of a run that was triggered over plain HTTP with %o',
+    async (headers) => {
+      const told: string[] = []
+      const app = await host({
+        '/bad': {
+          route: async (context) =>
+            context.run('bad', () => {
+              throw new Error('bad')
+            }),
+          options: { failureFunction: async ({ failResponse }) => void told.push(failResponse) },
+        },
+      })
+      const [, triggered] = await post(`/v2/trigger/${app.url}/bad`, 'x', { 'Upstash-Retries': '0', ...headers })
+      const { workflowRunId } = triggered as { workflowRunId: string }
+      await suite.service.when(workflowRunId, 'a callback', (run) => run.failureFunction?.state === 'CALLBACK_SUCCESS')
+      expect(told).toEqual(['bad'])
+    },
+  )
+
+  it('tells who is named with a call, as old SDKs do, when its result cannot be brought', async () => {
+    const told: unknown[] = []
     const app = await host({
-      '/bad': {
-        route: async (context) =>
-          context.run('bad', () => {
-            throw new Error('bad')
-          }),
-        options: { failureFunction: async ({ failResponse }) => void told.push(failResponse) },
+      '/old': async ({ headers }) =>
+        headers.has('upstash-workflow-callback')
+          ? new Response('cannot', { status: 500 })
+          : new Response('', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } }),
+      '/third': async () => new Response('answer'),
+      '/failed': async (request) => {
+        told.push([request.headers.get('upstash-workflow-is-failure'), await request.json()])
+        return new Response('')
       },
     })
-    const [, triggered] = await post(`/v2/trigger/${app.url}/bad`, 'x', { 'Upstash-Retries': '0' })
-    const { workflowRunId } = triggered as { workflowRunId: string }
-    await suite.service.when(workflowRunId, 'a callback', (run) => run.failureFunction?.state === 'CALLBACK_SUCCESS')
-    expect(told).toEqual(['bad'])
+    const ofRun = (init: boolean) => ({
+      'upstash-workflow-init': String(init),
+      'upstash-workflow-runid': 'wfr_old',
+      'upstash-workflow-url': `${app.url}/old`,
+    })
+    const call = {
+      'upstash-workflow-calltype': 'toCallback',
+      'upstash-callback': `${app.url}/old`,
+      'upstash-callback-retries': '0',
+      'upstash-callback-feature-set': 'LazyFetch,InitialBody',
+      'upstash-callback-forward-upstash-workflow-callback': 'true',
+      'upstash-callback-failure-callback': `${app.url}/failed`,
+      'upstash-callback-failure-callback-forward-upstash-workflow-is-failure': 'true',
+    }
+    const send = (destination: string, headers: object, body: string) =>
+      post('/v2/batch', JSON.stringify([{ destination, headers, body }]))
+    await send(`${app.url}/old`, ofRun(true), 'payload')
+    expect(await send(`${app.url}/third`, { ...ofRun(false), ...call }, 'x')).toMatchObject([200, [{}]])
+    const run = await suite.service.when(
+      'wfr_old',
+      'a callback',
+      ({ failureFunction }) => failureFunction?.state === 'CALLBACK_SUCCESS',
+    )
+    expect(run.workflowState).toBe('RUN_FAILED')
+    const sourceBody = Buffer.from('payload').toString('base64')
+    expect(told).toEqual([['true', expect.objectContaining({ workflowRunId: 'wfr_old', status: 500, sourceBody })]])
   })
 
   it('fails a run whose destination does not know the first contact', async () => {

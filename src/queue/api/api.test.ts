@@ -106,6 +106,21 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect((await fetch(`${scene.service.url}/v2/dlq?qstash_token=${token}`)).status).toBe(200)
   })
 
+  it('passes on what a webhook authorizes itself with, and never a token of this service', async () => {
+    const token = encodeURIComponent(scene.service.token)
+    const target = `${scene.service.url}/v2/publish/${scene.sink.url}/?upstash-header-forward=true`
+    const send = (url: string, authorization: string) => fetch(url, { method: 'POST', headers: { authorization } })
+    const other = Buffer.from('{"UserID":"other","Password":"p"}').toString('base64')
+    await send(`${target}&qstash_token=${token}`, 'Bearer of-the-sender')
+    await send(`${target}&qstash_token=${token}`, 'Basic dTpw')
+    await send(`${target}&qstash_token=${token}`, `Bearer ${scene.service.token}`)
+    await send(`${target}&qstash_token=${token}`, `Bearer ${other}`)
+    await send(target, `Bearer ${scene.service.token}`)
+    await waitFor(() => scene.sink.received.length === 5, { what: 'the deliveries' })
+    const passed = scene.sink.received.flatMap(({ headers }) => headers.authorization ?? [])
+    expect(passed.toSorted()).toEqual(['Basic dTpw', 'Bearer of-the-sender'])
+  })
+
   it.each([
     ['/v2/publish/', {}, 400, 'destination is empty'],
     ['/v2/publish/some-group', {}, 404, 'URL group "some-group"'],

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isObject, tryParseJson } from '../../base/index.js'
 import { isTelemetry } from '../headers.js'
 import type { PublishItem } from '../types.js'
 
@@ -15,20 +16,43 @@ export interface PublishRequest {
  * without the token and without settings; settings may stand in headers or in the query, where the header wins.
  */
 export function itemOfRequest(request: PublishRequest): PublishItem {
-  const { destination, settings } = splitQuery(request.rest)
+  const { destination, settings, token } = splitQuery(request.rest)
   const headers: Record<string, string> = settings
   for (const [name, value] of Object.entries(request.headers)) {
     if (value === undefined || isTelemetry(name)) continue
-    // It carried the token, which is nobody's business from here on.
-    if (name === 'authorization' && /^bearer /i.test(String(value))) continue
+    if (name === 'authorization' && holdsToken(String(value), token)) continue
     headers[name] = typeof value === 'string' ? value : value.join(', ')
   }
   return { destination, headers, body: request.body.byteLength > 0 ? request.body : undefined }
 }
 
-function splitQuery(rest: string): { destination: string; settings: Record<string, string> } {
+/**
+ * Whether an `Authorization` header carried a token of this service, which is nobody's business from here on. When the
+ * token came in the query, the header may be one of the sender for the destination.
+ */
+function holdsToken(authorization: string, tokenOfQuery: string | undefined): boolean {
+  const [, bearer] = /^bearer +(\S+)/i.exec(authorization) ?? []
+  if (bearer === undefined) return false
+  return tokenOfQuery === undefined || bearer === tokenOfQuery || isToken(bearer)
+}
+
+/** Tokens are the base64 of a JSON object with these members (reference queue 1.1). */
+function isToken(text: string): boolean {
+  const value = tryParseJson(Buffer.from(text, 'base64').toString())
+  return isObject(value) && 'UserID' in value && 'Password' in value
+}
+
+interface SplitTarget {
+  readonly destination: string
+  readonly settings: Record<string, string>
+  /** The token, where the query has one. */
+  readonly token?: string
+}
+
+function splitQuery(rest: string): SplitTarget {
   const mark = rest.indexOf('?')
   const settings: Record<string, string> = {}
+  let token: string | undefined
   if (mark < 0) return { destination: rest, settings }
   const kept = rest
     .slice(mark + 1)
@@ -37,10 +61,12 @@ function splitQuery(rest: string): { destination: string; settings: Record<strin
       const [name, value] = pair(part)
       const lower = name.toLowerCase()
       if (lower.startsWith('upstash-')) settings[lower] = value
+      if (lower === 'qstash_token') token = value
       return lower !== 'qstash_token' && !lower.startsWith('upstash-')
     })
   const path = rest.slice(0, mark)
-  return { destination: kept.length > 0 ? `${path}?${kept.join('&')}` : path, settings }
+  const destination = kept.length > 0 ? `${path}?${kept.join('&')}` : path
+  return { destination, settings, ...(token !== undefined && { token }) }
 }
 
 function pair(part: string): readonly [string, string] {
