@@ -28,6 +28,12 @@ it('takes no control characters in names and e-mails', () => {
   expect(isEmail('ada@homeport.local')).toBe(true)
 })
 
+it('takes no half of a character, which the store would keep as something else', () => {
+  expect(isTeamName('a\ud83d')).toBe(false)
+  expect(isTeamName('\ud83d\ude00')).toBe(true)
+  expect(isEmail('\ude00a@b.c')).toBe(false)
+})
+
 it('refuses a name of any length in the time that it takes to read it', () => {
   // A pattern that tries every way to split the name would be at it for hours.
   expect(isTaken(createApiKey, { name: `${'a'.repeat(1_000_000)}\u0001\u0001` })).toBe(false)

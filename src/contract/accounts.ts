@@ -25,17 +25,17 @@ export const MOST_AUDIT_ENTRIES = 1000
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 /**
- * Something that can be seen, and no control characters. Each character can be matched in one way only, so that a text
- * of any length is refused as fast as it is read.
+ * Something that can be seen, no control characters, and no half of a character, which the store would change. Each
+ * character can be matched in one way only, so that a text of any length is refused as fast as it is read.
  */
-const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}][^\\p{Cc}]*$'
-const EMAIL = '^[^\\s\\p{Cc}@:]+@[^\\s\\p{Cc}@:]+$'
+const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}\\p{Cs}][^\\p{Cc}\\p{Cs}]*$'
+const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
 const label = (description: string) =>
   Type.String({
     minLength: 1,
     maxLength: LONGEST_LABEL,
     pattern: VISIBLE,
-    [PATTERN_IN_WORDS]: 'must have something to see and no control characters',
+    [PATTERN_IN_WORDS]: 'must have something to see, no control characters and no half of a character',
     description,
   })
 const email = (description: string) =>

@@ -44,7 +44,7 @@ export interface SuccessShape<Body extends TSchema = TSchema> {
 }
 
 /** The keyword beside a `pattern` that says what it asks for, as the end of the sentence "the field ...". */
-export const PATTERN_IN_WORDS = 'x-pattern-in-words'
+export const PATTERN_IN_WORDS = '$comment'
 
 /**
  * How the body of a request is read: not at all, as JSON of a schema, as bytes that pass through, or as a stream of

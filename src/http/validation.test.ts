@@ -50,3 +50,16 @@ it('says in words how long a text or a list may be, and what a pattern asks for'
   expect(problemOf({ urls: [] })).toBe('`urls` must have at least 1 element; found [].')
   expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })
+
+it('takes no integer that the store cannot keep, wherever it stands', () => {
+  const inQuery = compileChecker(Type.Object({ after: Type.Array(Type.Integer({ minimum: 0 })) }), 'query')
+  for (const text of ['9007199254740992', '1e400']) {
+    expect(() => inQuery({ after: text })).toThrow('`after[0]` must be')
+  }
+  const inBody = compileChecker(Type.Object({ at: Type.Integer() }), 'body')
+  expect(() => inBody({ at: -9_007_199_254_740_992 })).toThrow(
+    '`at` must be at least -9007199254740991; found -9007199254740992.',
+  )
+  expect(() => inBody(JSON.parse('{"at":1e400}'))).toThrow('must be at most 9007199254740991; found Infinity.')
+  inBody({ at: 9_007_199_254_740_991 })
+})

@@ -34,8 +34,9 @@ export type ValuePlace = 'body' | 'query' | 'path'
 export type Checker = (value: unknown) => void
 
 /** Compiles a schema into a checker. */
-export function compileChecker(schema: TSchema, place: ValuePlace): Checker {
+export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   const { first, all } = place === 'body' ? AJV.strict : AJV.lenient
+  const schema = withExactIntegers(declared)
   const isRight: ValidateFunction = first.compile(schema)
   return (value) => {
     if (isRight(value)) return
@@ -44,6 +45,17 @@ export function compileChecker(schema: TSchema, place: ValuePlace): Checker {
     const unique = [...new Set(problems)].slice(0, MOST_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
+}
+
+/** The same schema, whose integers are of those that JSON and the store keep exactly. */
+function withExactIntegers(schema: TSchema): TSchema {
+  return JSON.parse(JSON.stringify(schema), (_key, part: unknown) => (isInteger(part) ? { ...EXACT, ...part } : part))
+}
+
+const EXACT = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
+
+function isInteger(part: unknown): part is object {
+  return typeof part === 'object' && part !== null && 'type' in part && part.type === 'integer'
 }
 
 function errorsOf(validate: ValidateFunction, value: unknown): ValidateFunction['errors'] {
@@ -153,6 +165,8 @@ function listed(values: unknown): string {
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'
+  // JSON knows no name for a number that is too large for it.
+  if (typeof value === 'number') return String(value)
   return shortened(JSON.stringify(value))
 }
 
