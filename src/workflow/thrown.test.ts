@@ -7,6 +7,9 @@ it('a failed attempt says why there was no answer, what was thrown, what was ans
   expect(said('{"error":"Error","message":"the warehouse is closed"}')).toBe('the warehouse is closed')
   expect(said('{"message":"{\\"error\\":\\"too large\\"}"}')).toBe('too large')
   expect(said('Bad gateway\n')).toBe('Bad gateway')
+  const page = '<!DOCTYPE html>\n<html lang="en"><head><style>x</style><title> 404: Not Found </title></head></html>'
+  expect(said(page)).toBe('a page in HTML: 404: Not Found')
+  expect(said('<html>x')).toBe('<html>x')
   expect(said('{"message":7}')).toBe('{"message":7}')
   expect(said('x'.repeat(1_000))).toHaveLength(200)
   expect(said('')).toBe('HTTP 500')

@@ -4,6 +4,10 @@ import { asObject, parseJson } from './invoke.js'
 /** Characters of what an answer says that is no error of an SDK: it may be a whole page. */
 const LONGEST_SAID = 200
 
+/** A page of this length has had its title: frameworks answer with one when something else than the program fails. */
+const LONGEST_HEAD = 4_096
+const PAGE = /^\s*<(?:!doctype\s+html|html)\b[\s\S]*?<title>([^<]+)<\/title>/i
+
 /** What came of a failed attempt. */
 interface FailedAnswer {
   readonly status: number
@@ -14,8 +18,18 @@ interface FailedAnswer {
 
 /** What is wrong, in a text for people: there always is one. */
 export function errorText({ status, error, body }: FailedAnswer): string {
-  const said = error ?? thrownIn(body) ?? new TextDecoder().decode(body?.subarray(0, LONGEST_SAID)).trim()
+  const said = error ?? thrownIn(body) ?? titleOf(body) ?? decoder.decode(body?.subarray(0, LONGEST_SAID)).trim()
   return said === '' ? `HTTP ${status}` : said
+}
+
+const decoder = new TextDecoder()
+
+/** What stands above a page in HTML, which is no text for people before it is drawn. */
+function titleOf(body: Uint8Array | null): string | undefined {
+  const title = PAGE.exec(decoder.decode(body?.subarray(0, LONGEST_HEAD)))?.[1]
+    ?.trim()
+    .slice(0, LONGEST_SAID)
+  return title && `a page in HTML: ${title}`
 }
 
 /**
