@@ -35,6 +35,11 @@ it('tells the first problem of a large value and looks for no more', () => {
   expect(problem).toBe('`ids[0]` must be a string; found 1.')
 })
 
+it('names the element of a list that stands alone', () => {
+  const list = compileChecker(Type.Array(Type.Object({ body: Type.String() })), 'body')
+  expect(() => list([{ body: 'x' }, { body: {} }])).toThrow('`[1].body` must be a string; found {}.')
+})
+
 it('repeats no more than the beginning of a long name', () => {
   expect(problemOf({ ['x'.repeat(100_000)]: 1 })).toBe(
     `\`${'x'.repeat(60)}…\` is not known here. Known: ids, name, urls.`,

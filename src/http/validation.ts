@@ -150,7 +150,7 @@ function fieldName(pointer: string, place: ValuePlace): string {
     .slice(1)
     .split('/')
     .map((part) => shortened(part.replaceAll('~1', '/').replaceAll('~0', '~')))
-    .reduce((path, part) => (path === '' ? part : /^\d+$/.test(part) ? `${path}[${part}]` : `${path}.${part}`), '')
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`), '')
   if (name === '') return place === 'body' ? 'The request body' : `The ${place}`
   return place === 'body' ? `\`${name}\`` : `The ${place} parameter \`${name}\``
 }
