@@ -28,6 +28,11 @@ function checkHttpUrl(text: string): Destination | { readonly problem: string } 
   return { url: text, host: url.host, path: url.pathname }
 }
 
+/** A URL as an error may repeat it: whoever reads the error need not know the password in it. */
+export function shownUrl(text: string): string {
+  return text.replace(/^(https?:\/\/)[^/?#]*@/i, '$1…@')
+}
+
 function tryUrl(text: string): URL | undefined {
   try {
     return new URL(text)
@@ -65,7 +70,7 @@ export function parseDestination(text: string): Destination {
   const parsed = parseHttpUrl(url)
   if ('problem' in parsed) {
     throw new HomeportError('invalid_request', {
-      problem: `The destination is "${url.slice(0, 200)}"; ${parsed.problem}.`,
+      problem: `The destination is "${shownUrl(url).slice(0, 200)}"; ${parsed.problem}.`,
     })
   }
   return parsed

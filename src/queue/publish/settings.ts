@@ -2,7 +2,7 @@ import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { remembering } from '../remember.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
-import { parseHttpUrl } from './destination.js'
+import { parseHttpUrl, shownUrl } from './destination.js'
 import { parseRetryDelay } from './retry-delay.js'
 
 /** Methods that a message may be delivered with. */
@@ -54,7 +54,8 @@ type Headers = Readonly<Record<string, string>>
 
 /** Refuses a request because of one of its settings. */
 export function refuseSetting(name: string, found: string, expected: string): never {
-  const shown = found.length > 80 ? `${found.slice(0, 80)}…` : found
+  const safe = shownUrl(found)
+  const shown = safe.length > 80 ? `${safe.slice(0, 80)}…` : safe
   throw new HomeportError('invalid_request', { problem: `${name} is "${shown}"; ${expected}.` })
 }
 
