@@ -38,3 +38,8 @@ it('refuses a name of any length in the time that it takes to read it', () => {
   // A pattern that tries every way to split the name would be at it for hours.
   expect(isTaken(createApiKey, { name: `${'a'.repeat(1_000_000)}\u0001\u0001` })).toBe(false)
 })
+
+it('makes no key of a body with a field that it does not know, which may be a misspelt read_only', () => {
+  expect(isTaken(createApiKey, { name: 'ci', read_only: true })).toBe(true)
+  expect(isTaken(createApiKey, { name: 'ci', readonly: true })).toBe(false)
+})

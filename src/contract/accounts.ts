@@ -243,14 +243,18 @@ export const listApiKeys = endpoint({
   errors: ['team_not_found', 'store_unavailable'],
 })
 
-const CreateApiKeySchema = Type.Object({
-  name: label(`Name of the key, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
-  read_only: Type.Optional(yesNo('Whether the key is refused every write. Default: false.')),
-  team_id: Type.Optional(text('Make a key of this team.')),
-  member_email: Type.Optional(
-    email('The member of the team who will use the key. Default: you. Owner and admins may name others.'),
-  ),
-})
+// Nothing but what is known: a misspelt `read_only` must not make a key that may write.
+const CreateApiKeySchema = Type.Object(
+  {
+    name: label(`Name of the key, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
+    read_only: Type.Optional(yesNo('Whether the key is refused every write. Default: false.')),
+    team_id: Type.Optional(text('Make a key of this team.')),
+    member_email: Type.Optional(
+      email('The member of the team who will use the key. Default: you. Owner and admins may name others.'),
+    ),
+  },
+  { additionalProperties: false },
+)
 
 /** The body of a key's creation. */
 export type CreateApiKeyBody = Static<typeof CreateApiKeySchema>
