@@ -1,5 +1,6 @@
 import type { ServedCommand } from '../command-table.js'
 import type { Argument } from '../resp/encode.js'
+import { forEngine } from '../script-flags.js'
 import { hasOneKey } from './command-keys.js'
 import type { Growth } from './entry-watch.js'
 import { growthOf } from './inspect.js'
@@ -21,7 +22,7 @@ export function isUploadable(command: ServedCommand, before: readonly Argument[]
   if (PAIRS.has(command.name)) return isLast && before.length % 2 === 0
   switch (command.effect) {
     case 'script':
-      return hasKeys(before)
+      return hasKeys(before) && forEngine(command.name, before) === undefined
     case 'none':
     case 'grows':
       return command.access === 'write' && hasOneKey(command.name)

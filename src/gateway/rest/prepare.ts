@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
+import { forEngine } from '../script-flags.js'
 import type { CommandArguments } from './json-commands.js'
 
 /** A command that may be sent to the engine. */
@@ -24,7 +25,7 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
     throw new HomeportError('command_not_for_rest', { name: name.toUpperCase() })
   }
-  return { wire: encode(args), filtered: row.state === 'filtered', command: row, args }
+  return { wire: encode(forEngine(row.name, args) ?? args), filtered: row.state === 'filtered', command: row, args }
 }
 
 function rowWithin(container: ServedCommand, args: CommandArguments): ServedCommand {

@@ -8,6 +8,7 @@ import { DISCARD } from '../lane/reply-sink.js'
 import { arityProblem } from '../own-arity.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { frameArguments } from '../resp/frame-arguments.js'
+import { forEngine, SCRIPT_ARGUMENTS } from '../script-flags.js'
 import { Login } from './login.js'
 import { hasTooManyArguments, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
@@ -126,7 +127,9 @@ export class CommandRouter {
     switch (command.state) {
       case 'stateless':
       case 'container':
-        command.effect === 'script' ? this.#forwardScript() : this.#forward()
+        if (command.effect === 'script') this.#forwardScript(command.name)
+        else if (command.name.startsWith('SCRIPT|')) this.#session.lane.forward(...this.#frameFor(command.name), 1)
+        else this.#forward()
         return
       case 'session':
         this.#answer(command)
@@ -257,9 +260,20 @@ export class CommandRouter {
     this.#session.lane.deliver(reply, 0, reply.length, 1)
   }
 
-  #forwardScript(): void {
-    this.#session.lane.returnToShared()
-    this.#forwardWatched(this.#session.services.guard.scripts.begin())
+  #forwardScript(name: string): void {
+    const { lane, services } = this.#session
+    lane.returnToShared()
+    lane.forwardWatched(...this.#frameFor(name), services.guard.scripts.begin())
+  }
+
+  /** The present frame, or what the engine is sent in its place. */
+  #frameFor(name: string): [bytes: Buffer, start: number, end: number] {
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#session.parser
+    const first = frameArguments(frameBuffer, frameStart, Math.min(argumentCount, SCRIPT_ARGUMENTS))
+    if (!forEngine(name, first)) return [frameBuffer, frameStart, frameEnd]
+    const all = frameArguments(frameBuffer, frameStart, argumentCount)
+    const bytes = encodeCommand(forEngine(name, all) ?? all)
+    return [bytes, 0, bytes.length]
   }
 
   #forwardBlocking(name: string): void {
