@@ -162,7 +162,7 @@ describe('a client that does not read', () => {
     })
     raw.socket.resume()
     const wanted = KEYS * 10 * (value.length + `$${value.length}\r\n\r\n`.length)
-    await waitFor(() => received === wanted, { what: 'every reply' })
+    await waitFor(() => received === wanted, { what: 'every reply', deadlineMs: 100_000 })
   })
 })
 
