@@ -107,7 +107,7 @@ describe('with a database', () => {
   it('says so when the server does not answer', async () => {
     const { code, err } = await env('--api-port', String(await freePort()), '--database', 'cache')
     expect(code).toBe(5)
-    expect(err).toMatch(/^error: The server does not answer at http:.* Start it with "npm start" .*\n$/)
+    expect(err).toMatch(/^error: The server does not answer at http:.*: ECONNREFUSED\. Start it with "npm start" .*\n$/)
   })
 })
 

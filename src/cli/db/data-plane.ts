@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { getDatabase } from '../../contract/databases.js'
 import { HomeportError } from '../../contract/errors.js'
-import { type Api, parsed } from '../remote/api.js'
+import { type Api, parsed, reach } from '../remote/api.js'
 import { databaseNamed } from './find.js'
 import { type Reply, readReply } from './reply.js'
 
@@ -40,12 +40,10 @@ export async function openData(api: Api, wanted: string): Promise<Execute> {
 async function post(target: { url: string; token: string }, words: readonly string[], bytes: Uint8Array | undefined) {
   const { url, token } = target
   const path = bytes === undefined ? '' : words.map(encodeURIComponent).join('/')
-  const response = await fetch(`${url}/${path}`, {
+  const response = await reach(url, `/${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'upstash-encoding': 'base64' },
     body: bytes === undefined ? JSON.stringify(words) : new Uint8Array(bytes),
-  }).catch((cause: unknown) => {
-    throw new HomeportError('server_unreachable', { url }, { cause })
   })
   return parsed(AnswerSchema, await response.json().catch(() => undefined))
 }

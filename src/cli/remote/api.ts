@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { isObject, tryParseJson } from '../../base/index.js'
+import { codeOf, isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
@@ -66,12 +66,26 @@ export class Api {
   ): Promise<Response> {
     const access = accessTo(this.#connection, endpoint.service)
     const target = pathOf(endpoint.path, request.params) + queryOf(request.query)
-    const response = await fetch(access.url + target, initOf(endpoint, request, access)).catch((cause: unknown) => {
-      throw new HomeportError('server_unreachable', { url: access.url }, { cause })
-    })
+    const response = await reach(access.url, target, initOf(endpoint, request, access))
     if (response.ok) return response
     throw await refusalOf(response)
   }
+}
+
+/**
+ * Sends a request to a server.
+ * @throws HomeportError `server_unreachable`.
+ */
+export function reach(url: string, target: string, init: RequestInit): Promise<Response> {
+  return fetch(url + target, init).catch((cause: unknown) => {
+    throw new HomeportError('server_unreachable', { url, reason: reasonOf(cause) }, { cause })
+  })
+}
+
+/** What `fetch` throws says no more than that it has failed; the error behind that has the code of the system or of TLS. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined
+  return codeOf(cause) || (cause instanceof Error ? cause.message : String(error))
 }
 
 /**

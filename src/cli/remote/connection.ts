@@ -49,17 +49,17 @@ export async function connectionOf(command: Command): Promise<Connection> {
 
 /**
  * How one service of the server is reached.
- * @throws HomeportError `cli_no_credentials` when the connection does not know.
+ * @throws HomeportError `cli_no_credentials` when the connection does not know, `cli_misused` when its URL is none.
  */
 export function accessTo({ origin, profile }: Connection, service: ServiceName): Access {
   const { apiUrl, email, apiKey, queueUrl, queueToken } = profile
   if (service === 'management') {
     if (!apiUrl || !email || !apiKey) throw incomplete(origin, 'HOMEPORT_API_URL, HOMEPORT_EMAIL and HOMEPORT_API_KEY')
     const login = Buffer.from(`${email}:${apiKey}`).toString('base64')
-    return { url: withoutSlash(apiUrl), authorization: `Basic ${login}` }
+    return { url: urlOf(apiUrl, service, origin), authorization: `Basic ${login}` }
   }
   if (!queueUrl || !queueToken) throw incomplete(origin, 'QSTASH_URL and QSTASH_TOKEN')
-  return { url: withoutSlash(queueUrl), authorization: `Bearer ${queueToken}` }
+  return { url: urlOf(queueUrl, service, origin), authorization: `Bearer ${queueToken}` }
 }
 
 async function stored(name: string): Promise<Connection> {
@@ -94,7 +94,13 @@ function profileOf(variables: ClientVariables): Partial<Profile> {
   }
 }
 
-const withoutSlash = (url: string): string => url.replace(/\/+$/, '')
+/** The URL may hold a password by mistake, so it is not shown. */
+function urlOf(text: string, service: ServiceName, origin: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password) return text.replace(/\/+$/, '')
+  const problem = `The URL of the ${service} service in ${origin} leads nowhere: it has to begin with http:// or https:// and name no user.`
+  throw new HomeportError('cli_misused', { problem })
+}
 
 function incomplete(origin: string, wanted: string): HomeportError {
   const problem = `The credentials of ${origin} are not complete: this command needs ${wanted}. \`homeport env\` and \`homeport login\` set all of them.`

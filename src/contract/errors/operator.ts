@@ -39,12 +39,12 @@ export const operatorErrors = {
     retry: 'never',
     text: ({ said }) => said,
   }),
-  server_unreachable: define<{ url: string }>({
+  server_unreachable: define<{ url: string; reason: string }>({
     status: 503,
     blame: 'operator',
     retry: 'later',
-    text: ({ url }) =>
-      `The server does not answer at ${url}. Start it with "npm start" or "homeport start", or name another one with --profile.`,
+    text: ({ url, reason }) =>
+      `The server does not answer at ${url}: ${reason}. Start it with "npm start" or "homeport start", or name another one with --profile.`,
   }),
   data_dir_locked: define<{ directory: string; pid?: number | undefined }>({
     status: 500,
