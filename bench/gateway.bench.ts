@@ -154,7 +154,7 @@ async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
   const floor = await startPeer<{ port: number }>(
     'tcp-floor.ts',
     { BENCH_ENGINE_SOCKET: facts.socketPath },
-    cores.launcher,
+    { launcher: cores.launcher },
   )
   const gateway = { port: facts.gatewayPort, password: facts.gatewayPassword, pid }
   const relay = { port: floor.facts.port, password: facts.enginePassword, pid: floor.child.pid ?? 0 }
@@ -216,7 +216,7 @@ async function listens(port: number): Promise<'listening' | 'silent'> {
 
 async function benchRest(facts: GatewayFacts): Promise<void> {
   const env = { BENCH_ENGINE_SOCKET: facts.socketPath, BENCH_ENGINE_PASSWORD: facts.enginePassword }
-  const floor = await startPeer<{ port: number }>('rest-floor.ts', env, cores.launcher)
+  const floor = await startPeer<{ port: number }>('rest-floor.ts', env, { launcher: cores.launcher })
   const webdis = await startWebdis(facts)
   const headers = { authorization: `Bearer ${facts.token}`, 'content-type': 'application/json' }
   const set = postRequest('/set/bench', headers, 'v'.repeat(64))
@@ -278,7 +278,7 @@ async function stormFrom({ child }: Peer<string>, port: number): Promise<number>
   return Number(rate)
 }
 
-const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, cores.launcher)
+const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 console.log(cores.words)
 const pid = server.child.pid ?? 0
 const only = process.env.HOMEPORT_BENCH_ONLY

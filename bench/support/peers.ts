@@ -17,14 +17,14 @@ export interface Peer<Facts> {
 
 /**
  * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with its arguments
- * that starts another one.
+ * that starts another one, `flags` are for Node.
  */
 export async function startPeer<Facts>(
   module: string,
   env: Readonly<Record<string, string>> = {},
-  launcher: readonly string[] = [],
+  { launcher = [], flags = [] }: { readonly launcher?: readonly string[]; readonly flags?: readonly string[] } = {},
 ): Promise<Peer<Facts>> {
-  const [execPath = process.execPath, ...execArgv] = [...launcher, process.execPath, ...process.execArgv]
+  const [execPath = process.execPath, ...execArgv] = [...launcher, process.execPath, ...process.execArgv, ...flags]
   const child = fork(fileURLToPath(new URL(`./${module}`, import.meta.url)), {
     env: { ...process.env, ...env },
     execPath,
