@@ -1,10 +1,11 @@
 import { newId } from '../base/index.js'
 import { type Caller, type Reply, reply } from '../http/index.js'
-import { operations } from '../store/index.js'
+import type { operations } from '../store/index.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import type { Fences } from './fences.js'
 import type { FixedSet } from './fixed-set.js'
 import type { Target } from './selector.js'
+import { storeWithSet } from './store-set.js'
 import type { BulkWorker, WorkerDeps } from './worker.js'
 
 /** What the handlers work with. */
@@ -61,7 +62,7 @@ interface Fixed {
 
 function store(deps: RouteDeps, caller: Caller, wanted: Wanted, { actionId, at, set }: Fixed) {
   const { kind, selector, settings = null, reason = null, ratePerSecond = null, fence } = wanted
-  return deps.store.run(operations.bulk.createAction, {
+  return storeWithSet(deps.store, set, {
     actionId,
     accountId: caller.accountId,
     kind,
@@ -73,8 +74,6 @@ function store(deps: RouteDeps, caller: Caller, wanted: Wanted, { actionId, at, 
     actor: caller.email,
     source: caller.source,
     ip: caller.ip,
-    chunks: set.chunks,
-    absent: set.absent,
     at,
   })
 }

@@ -12,7 +12,7 @@
  * - `received.ts`, `long-list.ts`: how a request arrives. A list of very many ids is cut into pieces meanwhile, which only
  *   the store parses, and looks up at once; nothing is done before the request is whole and understood.
  * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later
- *   is never touched.
+ *   is never touched. `store-set.ts` stores a large one part by part.
  * - `worker.ts`: works on it part by part, every action in its turn and no faster than its rate, the next parts asked
  *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `part-size.ts` keeps
  *   a part to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item that

@@ -53,16 +53,20 @@ export class BulkWorker implements Service {
   readonly #size: PartSize
   readonly #underWay = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
+  /** What was drafted earlier was drafted in an earlier life of the server. */
+  readonly #madeAt: number
   #pauseMs = FIRST_PAUSE_MS
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
+    this.#madeAt = deps.clock.now()
     this.#limits = LIMITS[deps.store.describe().kind]
     this.#size = new PartSize(this.#limits)
   }
 
-  /** Takes up every action that an earlier life has left running. */
+  /** Takes up every action that an earlier life has left running, and gives up those that it could not store. */
   async start(): Promise<void> {
+    await this.#deps.store.run(operations.bulk.dropDrafts, { before: this.#madeAt })
     const rows = await this.#deps.store.run(operations.bulkRead.running, {})
     if (this.#state.kind !== 'new') return
     for (const row of rows) this.#jobOf(row)

@@ -25,8 +25,14 @@ export interface AbsentIds {
   readonly ids: string
 }
 
-/** A new action with the whole of its fixed set. */
-export interface CreateActionArgs {
+/** Chunks of a fixed set: of items to decide, and of ids that name nothing. */
+export interface SetChunks {
+  readonly chunks: readonly PackedSeqs[]
+  readonly absent: readonly AbsentIds[]
+}
+
+/** A new action without its set. */
+export interface ActionArgs {
   readonly actionId: string
   readonly accountId: string
   readonly kind: BulkKindName
@@ -41,23 +47,16 @@ export interface CreateActionArgs {
   readonly actor: string
   readonly source: string
   readonly ip: string
-  readonly chunks: readonly PackedSeqs[]
-  readonly absent: readonly AbsentIds[]
   /** Unix milliseconds. */
   readonly at: number
 }
 
+/** A new action with the whole of its fixed set. */
+export interface CreateActionArgs extends ActionArgs, SetChunks {}
+
 type InsertedAction = Omit<
   Selectable<BulkActionsTable>,
-  | 'seq'
-  | 'state'
-  | 'succeeded'
-  | 'already_finished'
-  | 'already_cancelled'
-  | 'failed'
-  | 'skipped'
-  | 'finished_at'
-  | 'paused_at'
+  'seq' | 'succeeded' | 'already_finished' | 'already_cancelled' | 'failed' | 'skipped' | 'finished_at' | 'paused_at'
 >
 
 const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
@@ -67,7 +66,7 @@ const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
       action_id: p.action_id,
       account_id: p.account_id,
       kind: p.kind,
-      state: 'running',
+      state: p.state,
       selector: p.selector,
       settings: p.settings,
       reason: p.reason,
@@ -93,12 +92,15 @@ function total(parts: readonly number[]): number {
   return parts.reduce((sum, part) => sum + part, 0)
 }
 
-function* insertChunks(action_seq: number, args: CreateActionArgs): Transaction<void> {
-  const toDo = args.chunks.map(({ items, seqs }, chunk) => ({ action_seq, chunk, items, pending: items, seqs }))
+/** Stores chunks of an action, those with items to decide first; `from` is the number of the first. */
+export function* insertChunks(action_seq: number, set: SetChunks, from = 0): Transaction<void> {
+  const toDo = set.chunks.map(({ items, seqs }, index) => {
+    return { action_seq, chunk: from + index, items, pending: items, seqs }
+  })
   yield* insertAll('bulk_chunks', toDo)
-  const decided = args.absent.map(({ items, ids: absent }, index) => ({
+  const decided = set.absent.map(({ items, ids: absent }, index) => ({
     action_seq,
-    chunk: toDo.length + index,
+    chunk: from + toDo.length + index,
     items,
     pending: 0,
     absent,
@@ -107,10 +109,20 @@ function* insertChunks(action_seq: number, args: CreateActionArgs): Transaction<
   yield* insertAll('bulk_chunks', decided)
 }
 
-/** Stores an action with its set; one that has nothing to decide is finished at once. */
-export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
-  const absent = total(args.absent.map(({ items }) => items))
+/** How many items a set has, and how many of them name nothing. */
+interface Totals {
+  readonly matched: number
+  readonly notFound: number
+}
+
+/** Stores an action without its set, and answers its number. */
+export function* insertActionOf(
+  args: ActionArgs,
+  { matched, notFound }: Totals,
+  state: 'running' | 'paused' = 'running',
+): Transaction<number> {
   const { seq } = yield* only(insertAction, {
+    state,
     action_id: args.actionId,
     account_id: args.accountId,
     kind: args.kind,
@@ -123,10 +135,18 @@ export const createAction = write('bulk.create', function* (args: CreateActionAr
     actor: args.actor,
     source: args.source,
     ip: args.ip,
-    matched: absent + total(args.chunks.map((chunk) => chunk.items)),
-    not_found: absent,
+    matched,
+    not_found: notFound,
     created_at: args.at,
   })
+  return seq
+}
+
+/** Stores an action with its set; one that has nothing to decide is finished at once. */
+export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
+  const notFound = total(args.absent.map(({ items }) => items))
+  const matched = notFound + total(args.chunks.map(({ items }) => items))
+  const seq = yield* insertActionOf(args, { matched, notFound })
   yield* insertChunks(seq, args)
   return yield* finishIfDecided(yield* lockAction(seq), args.at)
 })
@@ -181,7 +201,8 @@ export function missedItems(row: BulkActionRow): number {
   return row.already_finished + row.failed
 }
 
-function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActionRow> {
+/** Ends an action of which every item has its outcome. */
+export function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActionRow> {
   if (decidedItems(row) < row.matched) return row
   const finished = yield* first(setFinished, { seq: row.seq, at })
   if (!finished) return row

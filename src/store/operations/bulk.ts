@@ -5,14 +5,18 @@
  *       │            │   └───────abort───────┴──▶ aborted
  *       │            └─ a part of a chunk, again and again (bulk-part.ts, bulk-kinds.ts) ─▶ finished
  *       └────────────── (nothing to decide) ───────────────────────────────────────────────────┘
+ *
+ * An action with a large set begins as a draft instead of with `createAction` (bulk-draft.ts).
  */
 export {
   type AbsentIds,
+  type ActionArgs,
   type BulkActionRow,
   type CreateActionArgs,
   createAction,
   decidedItems,
   missedItems,
+  type SetChunks,
 } from './bulk-action.js'
 export {
   abort,
@@ -25,6 +29,7 @@ export {
   resume,
   setRate,
 } from './bulk-control.js'
+export { addToDraft, createDrafted, draftAction, dropDraft, dropDrafts } from './bulk-draft.js'
 export {
   cancelMessagesPart,
   cancelRunsPart,

@@ -13,9 +13,9 @@ export type BulkKindName = (typeof BULK_KINDS)[number]
  *   finished              aborted ◀┘
  *
  * `running` until every item of its fixed set has an outcome, then `finished` for ever. An aborted action gives every
- * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, so
- * none is half selected, and a server that stops leaves its actions `running` and takes them up again at its next
- * start.
+ * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, or
+ * is nobody's until it has all of it (`operations/bulk-draft.ts`), so none is half selected, and a server that stops leaves
+ * its actions `running` and takes them up again at its next start.
  */
 export type BulkActionState = (typeof BULK_STATES)[number]
 
