@@ -3,6 +3,7 @@
  * files or ports take part in. The points are not listed anywhere; each run dies one point later than the last, until
  * one comes to its end. Then the same with an engine that is killed in place of the server.
  */
+
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -10,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, processesMarked, waitFor } from '../../test/support/index.js'
 import { operations } from '../store/index.js'
 import { readRegionsOf } from './engine-wish.js'
+import { everyRow } from './every-row.js'
 import type { DatabaseRow } from './life.js'
 import { ask, databaseDirs, enginesOf, least } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
@@ -91,7 +93,7 @@ function killEngines(databaseId: string): void {
   }
 }
 
-const rows = () => at.store.run(operations.databases.load, {})
+const rows = () => everyRow(at.store)
 const rowOf = async (id: string) => (await rows()).find((row) => row.database_id === id)
 const withLife = (): House => ({ ...at, databases: life.databases })
 

@@ -6,6 +6,7 @@ import { processesMarked, waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors.js'
 import { operations } from '../store/index.js'
+import { everyRow } from './every-row.js'
 import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
 import { openHouse } from './testing/house.js'
 
@@ -58,7 +59,7 @@ describe('a creation that fails half way', () => {
     expect((await at.api('POST', '/v2/redis/database', least)).status).toBe(503)
     expect(databaseDirs(at)).toHaveLength(1)
     clock.advance(5_000)
-    const rows = () => at.store.run(operations.databases.load, {})
+    const rows = () => everyRow(at.store)
     await waitFor(async () => (await rows()).length === 0, { what: 'the undoing' })
     await expectNothing(at)
   })
@@ -104,7 +105,7 @@ describe('a restart', () => {
     }
     const marking = { accountId: owner.accountId, databaseId: going.database_id, audit: { ...audit, ip: '', at: 1 } }
     await store.run(operations.databases.beginDelete, marking)
-    const half = (await store.run(operations.databases.load, {})).find((row) => row.database_id === kept.database_id)
+    const half = (await everyRow(store)).find((row) => row.database_id === kept.database_id)
     if (!half) throw new Error('the database that stays is in the store')
     const { port: _, slug: _slug, state: _state, modifying_state: _modifying, ...rest } = half
     await store.run(operations.databases.create, {

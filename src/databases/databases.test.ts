@@ -4,6 +4,7 @@ import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/plans.js'
 import { operations } from '../store/index.js'
+import { everyRow } from './every-row.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
 
@@ -137,10 +138,7 @@ describe('reading databases', () => {
       const { status, body } = await at.api(method, path, least, login)
       expect([status, body.error]).toEqual([403, expect.stringContaining('Readonly API key')])
     }
-    expect([await store.run(operations.databases.load, {}), databases.directory.list()]).toEqual([
-      [expect.anything()],
-      [expect.anything()],
-    ])
+    expect([await everyRow(store), databases.directory.list()]).toEqual([[expect.anything()], [expect.anything()]])
   })
 })
 

@@ -13,6 +13,7 @@ import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import { ServingDirectory } from './directory.js'
 import { engineSpecOf, planOf } from './engine-wish.js'
+import { everyRow, PAGE_ROWS } from './every-row.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import type { DatabasesOptions } from './parts.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
@@ -130,7 +131,7 @@ class StoredDatabases implements Databases {
   /** Ends what a crash left half done, then serves every database. Nothing is woken. */
   async start(): Promise<void> {
     this.#broken = await this.backups.recover()
-    const rows = await this.#parts.store.run(operations.databases.load, {})
+    const rows = await everyRow(this.#parts.store)
     const kept = rows.filter((row) => fateOf(row) === 'bring-back')
     await this.#parts.fleet.collectOrphans(new Set(kept.map((row) => row.database_id)))
     await Promise.all(rows.map((row) => this.#settleFate(row)))
@@ -236,8 +237,6 @@ class StoredDatabases implements Databases {
 }
 
 /** How many databases are read and rendered in one go: some milliseconds of work. */
-const PAGE_ROWS = 250
-
 const placeOf = (row: DatabaseRow | undefined): operations.databases.ListPlace | undefined =>
   row && { created_at: row.created_at, database_id: row.database_id }
 

@@ -6,6 +6,7 @@ import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
+import { everyRow } from '../every-row.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
@@ -60,7 +61,7 @@ export class Backups implements Service {
     const { store, clock, files, logger } = this.#parts
     const replacing = await store.run(operations.restores.recover, { at: clock.now() })
     const ids = new Set(replacing.map((restore) => restore.database_id))
-    const rows = ids.size === 0 ? [] : await store.run(operations.databases.load, {})
+    const rows = ids.size === 0 ? [] : await everyRow(store)
     for (const row of rows.filter((one) => ids.has(one.database_id))) {
       try {
         await this.#restoring.recover(row)

@@ -4,7 +4,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import type { AwakeRecord } from '../../contract/databases-awake.js'
 import { HomeportError } from '../../contract/errors.js'
-import { operations } from '../../store/index.js'
+import { everyRow } from '../every-row.js'
 import type { Traffic } from '../parts.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
@@ -96,7 +96,7 @@ describe('a database that nobody uses', () => {
     }
     await waitFor(isQuiet, { what: 'the last look' })
     await waitFor(() => at.fleet.observe(record.database_id).length === 0, { what: 'the fleet to forget it' })
-    const [row] = await at.store.run(operations.databases.load, {})
+    const [row] = await everyRow(at.store)
     expect(row?.state).toBe('active')
   })
 

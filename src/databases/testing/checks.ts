@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { enginesIn, isPortFree } from '../../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../../contract/databases.js'
 import { compileChecker } from '../../http/index.js'
-import { operations } from '../../store/index.js'
+import { everyRow } from '../every-row.js'
 import type { House } from './house.js'
 
 /** The least that a creation may say. */
@@ -54,7 +54,7 @@ export const enginesOf = (on: House, databaseId: string) => enginesIn(join(on.da
 
 /** No row, no file, no process, no open port. */
 export async function expectNothing(on: House): Promise<void> {
-  expect(await on.store.run(operations.databases.load, {})).toEqual([])
+  expect(await everyRow(on.store)).toEqual([])
   expect(databaseDirs(on)).toEqual([])
   expect(enginesOf(on, '')).toEqual([])
   expect(on.databases.directory.list()).toEqual([])

@@ -17,7 +17,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
     shared ??= await openStore()
     store = shared
     await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
-    for (const row of await store.run(databases.load, {})) await drop(row.database_id)
+    for (const row of await everyRow()) await drop(row.database_id)
     accountId = await newAccount(store)
   })
 
@@ -60,9 +60,11 @@ describeOnEveryStore('the databases operations', (openStore) => {
     return row
   }
 
+  const everyRow = (): Promise<databases.DatabaseRow[]> => store.run(databases.load, { after: '', limit: 1_000 })
+
   async function drop(databaseId: string): Promise<void> {
     await store.run(databases.undoCreate, { databaseId })
-    const [row] = (await store.run(databases.load, {})).filter((found) => found.database_id === databaseId)
+    const [row] = (await everyRow()).filter((found) => found.database_id === databaseId)
     if (!row) return
     const args = { accountId: row.account_id, databaseId, audit: auditOf(databaseId) }
     await store.run(databases.beginDelete, args)

@@ -238,9 +238,17 @@ export const list = read('databases.list', function* ({ accountId, after, limit 
   return yield* all(pageOfAccount, { accountId, limit, created_at, database_id })
 })
 
-const allRows = query<object, DatabaseRow>(({ db }) => db.selectFrom('databases').selectAll().orderBy('created_at'))
+interface LoadArgs {
+  /** The id of the last one that was read; none is before the empty text. */
+  readonly after: string
+  readonly limit: number
+}
 
-/** Every database of every account, oldest first. */
-export const load = read('databases.load', function* (_: object): Transaction<DatabaseRow[]> {
-  return yield* all(allRows, {})
+const pageOfAll = query<LoadArgs, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '>', p.after).orderBy('database_id').limit(p.limit),
+)
+
+/** Some databases of every account, by their ids. */
+export const load = read('databases.load', function* (args: LoadArgs): Transaction<DatabaseRow[]> {
+  return yield* all(pageOfAll, args)
 })
