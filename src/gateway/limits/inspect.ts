@@ -10,6 +10,16 @@ export const MAX_KEY_BYTES = 32 * 1024
 /** A command that adds to entries what stood elsewhere, or a script, is taken to add so much to each; bytes. */
 export const UNSEEN_BYTES = 16 * 1024
 
+/** `u63`, `i64`. */
+const BITFIELD_TYPE = /^[ui](\d{1,2})$/i
+const LONGEST_BITFIELD_TYPE = 3
+/** `#` and as many digits as an offset in bits may have. */
+const LONGEST_BITFIELD_OFFSET = 13
+const LOWER_CASE = 0x20
+const SIGNED = 'i'.charCodeAt(0)
+const UNSIGNED = 'u'.charCodeAt(0)
+const DIGITS = /^\d{1,12}$/
+
 /** Refuses a command with a key that is too long. */
 export function inspectKeys(
   command: ServedCommand,
@@ -57,10 +67,19 @@ function reach(args: readonly Argument[]): number {
 
 /** `u8 #3`: the type stands before the offset; with `#` the offset counts in its width. */
 function bitfieldReach(type: Argument | undefined, offset: Argument): number {
-  const bits = Number(/^[ui](\d+)$/i.exec(type?.toString() ?? '')?.[1] ?? 0)
-  const [, counted, number] = /^(#?)(\d{1,12})$/.exec(offset.toString()) ?? []
-  if (bits === 0 || number === undefined) return 0
-  return (Number(number) * (counted === '#' ? bits : 1) + bits) / 8
+  // Three of four arguments are no type, and there may be a million of them.
+  if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !beginsType(type)) return 0
+  const bits = Number(BITFIELD_TYPE.exec(type.toString())?.[1] ?? 0)
+  if (bits === 0 || offset.length > LONGEST_BITFIELD_OFFSET) return 0
+  const text = offset.toString()
+  const isCounted = text.startsWith('#')
+  const number = isCounted ? text.slice(1) : text
+  return DIGITS.test(number) ? (Number(number) * (isCounted ? bits : 1) + bits) / 8 : 0
+}
+
+function beginsType(arg: Argument): boolean {
+  const letter = (typeof arg === 'string' ? arg.charCodeAt(0) : (arg[0] ?? 0)) | LOWER_CASE
+  return letter === SIGNED || letter === UNSIGNED
 }
 
 function wholeNumber(arg: Argument | undefined): number {
