@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type Answer, frame, limited, login, newUsage, post, run } from '../testing/limited.js'
 import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
@@ -220,12 +221,15 @@ describe('client connections', () => {
 
 describe('an idle connection', () => {
   it('is closed after the timeout; a subscriber and a waiting client are not', async () => {
-    const rig = await limited({ idleTimeoutMs: 200 })
+    const clock = new ManualClock(0)
+    const rig = await startRig({ idleTimeoutMs: 200 }, undefined, undefined, [], { clock })
     const idle = await login(rig)
     const subscriber = await login(rig)
     const waiting = await login(rig)
     await subscriber.send('SUBSCRIBE news\r\n').expect('*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n')
     waiting.send('BLPOP list 0\r\n')
+    await waitFor(() => rig.gateway.usageOf(rig.database.databaseId)?.meter.holds === 2, { what: 'both to wait' })
+    clock.advance(400)
     await idle.expectClosed()
     expect((await run(rig, 'RPUSH', 'list', 'x')).body).toEqual({ result: 1 })
     await waiting.expect('*2\r\n$4\r\nlist\r\n$1\r\nx\r\n')
