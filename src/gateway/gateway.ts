@@ -159,7 +159,11 @@ class DataPlane implements Gateway {
     const find = (serverName: string): DatabaseListener | undefined =>
       this.#open.get(this.#names.databaseOf(serverName) ?? '')?.listener
     return new DomainListener({
-      ...{ settings, clock, logger, find, doorway: this.#doorway },
+      settings,
+      clock,
+      logger,
+      find,
+      doorway: this.#doorway,
       port: settings.domainPort,
       certificates: settings.tls,
     })

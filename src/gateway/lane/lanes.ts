@@ -180,7 +180,9 @@ export class Lanes {
   #serveRegion(region: string): Regions {
     const { fleet, clock } = this.#options
     return new Regions({
-      ...{ region, fleet, clock },
+      region,
+      fleet,
+      clock,
       primary: (key) => this.shared(key),
       nearby: (key) => this.#nearbyGroup(key).shared,
       drop: (databaseId) => this.#dropNearby(databaseId),

@@ -134,9 +134,13 @@ const CANCELLED = { XREADGROUP: 'XReadGroup', XCLAIM: 'XClaim', XAUTOCLAIM: 'XAu
 
 function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: number): HomeportError {
   return new HomeportError('pending_entries', {
-    ...{ command: CANCELLED['name' in read ? read.name : 'XREADGROUP'], limit: MAX_PENDING_ENTRIES, pendingEntries },
+    command: CANCELLED['name' in read ? read.name : 'XREADGROUP'],
+    limit: MAX_PENDING_ENTRIES,
+    pendingEntries,
     requested: Number.isFinite(read.count) ? read.count : added,
-    ...{ key: shown(read.key), group: shown(read.group), consumer: shown(read.consumer) },
+    key: shown(read.key),
+    group: shown(read.group),
+    consumer: shown(read.consumer),
   })
 }
 

@@ -55,14 +55,19 @@ export class RestListener {
     this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
     this.#entrances = new Entrances(options)
     this.#shared = {
-      ...{ options, entrances: this.#entrances, streams: this.#streams },
+      options,
+      entrances: this.#entrances,
+      streams: this.#streams,
       logins: new LoginWatch(clock),
     }
     this.#server = createServer(
       {
-        ...{ keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, noDelay: true },
+        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        noDelay: true,
         maxHeaderSize: LONGEST_HEAD_BYTES,
-        ...{ headersTimeout: options.headTimeoutMs, connectionsCheckingInterval: options.headTimeoutMs / 4 },
+        headersTimeout: options.headTimeoutMs,
+        connectionsCheckingInterval: options.headTimeoutMs / 4,
       },
       (request, response) => this.#onRequest(request, response),
     )

@@ -131,7 +131,12 @@ class AdmittedRequest implements BodyReader {
     const { streams, options } = this.#shared
     const { answers, clock } = parts
     const stream = new EventStream(options.lanes, key, {
-      ...{ request, response, answers, guard, clock, address },
+      request,
+      response,
+      answers,
+      guard,
+      clock,
+      address,
       written: (bytes) => this.#exchange.noteUnread(bytes),
     })
     streams.add(stream)

@@ -108,7 +108,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   describe(): string {
     const { state } = this.lane
     const facts = {
-      ...{ user: this.user ?? '(none)', protocol: this.protocol },
+      user: this.user ?? '(none)',
+      protocol: this.protocol,
       ...(state.kind === 'pinned' ? state.stream.subscribed : NOTHING_SUBSCRIBED),
       ...this.router.clientState,
       inputBytes: this.parser.heldBytes,
