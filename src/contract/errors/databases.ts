@@ -91,7 +91,7 @@ export const databasesErrors = {
       `The backup takes ${dataBytes} bytes of memory, but the plan of the database allows ${limitBytes}. Change to a larger plan first.`,
   }),
   daily_backup_not_allowed: define<{ plan: string }>({
-    status: 403,
+    status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ plan }) =>

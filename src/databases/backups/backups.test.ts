@@ -329,7 +329,7 @@ describe('daily backups', () => {
     const at = await openHouse()
     const record = await create(at, { plan: 'free' })
     const { status, body } = await at.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
-    expect([status, body.error]).toEqual([403, expect.stringContaining('plan "free"')])
+    expect([status, body.error]).toEqual([409, expect.stringContaining('plan "free"')])
   })
 })
 
