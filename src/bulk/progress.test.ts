@@ -45,6 +45,7 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const url = `${service.url}${ACTIONS}/${actionId}`
     const response = await fetch(url, { headers: { authorization, accept: 'text/event-stream' } })
     expect(response.headers.get('content-type')).toContain('text/event-stream')
+    expect(response.headers.get('x-accel-buffering')).toBe('no')
     const events: Event[] = []
     const read = readEvents(response, events)
     await waitFor(() => events.some(({ data }) => data.done > 0), { what: 'the first progress' })

@@ -24,6 +24,8 @@ export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Pick<Ca
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
+    // nginx would hold the events back until there are some kilobytes of them.
+    'x-accel-buffering': 'no',
     // A server that stops must not wait for a connection on which nothing will come any more.
     connection: 'close',
   }

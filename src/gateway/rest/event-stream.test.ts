@@ -94,6 +94,7 @@ async function open(path: string, { restUrl }: Rig = rig): Promise<OpenStream> {
   const headers = { authorization: `Bearer ${CREDENTIALS.token}`, 'upstash-encoding': 'base64' }
   const response = await fetch(restUrl + path, { method: 'POST', headers, body: '[]', signal: abort.signal })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
+  expect(response.headers.get('x-accel-buffering')).toBe('no')
   const stream: OpenStream = { text: '', ended: false }
   void collect(response, stream)
   return stream

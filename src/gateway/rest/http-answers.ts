@@ -5,6 +5,8 @@ import type { RestReply } from './reply-reader.js'
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
+// nginx would hold the events back until there are some kilobytes of them.
+const EVENT_STREAM = ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no']
 const RETRY_AFTER_SECONDS = '1'
 const ALLOWED_HEADERS =
   'authorization, cache-control, content-type, pragma, upstash-encoding, upstash-response-format, upstash-sync-token, ' +
@@ -50,7 +52,7 @@ export class HttpAnswers {
 
   /** 200 and the beginning of a stream of events. */
   beginEvents(request: IncomingMessage, response: ServerResponse): void {
-    response.writeHead(200, ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', ...corsHeaders(request)])
+    response.writeHead(200, [...EVENT_STREAM, ...corsHeaders(request)])
   }
 
   /** `{"error": text}`. */
