@@ -1,9 +1,10 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { codeOf, isObject, tryParseJson } from '../../base/index.js'
+import { isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
+import { unreachable } from './unreachable.js'
 
 /** What a request says, in the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
@@ -39,7 +40,7 @@ export class Api {
 
   /**
    * Calls an operation and answers its body.
-   * @throws HomeportError `server_refused` with the server's own words, `server_unreachable`.
+   * @throws HomeportError `server_refused` with the server's own words, `server_unreachable`, `server_untrusted`.
    */
   async call<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
@@ -78,14 +79,8 @@ export class Api {
  */
 export function reach(url: string, target: string, init: RequestInit): Promise<Response> {
   return fetch(url + target, init).catch((cause: unknown) => {
-    throw new HomeportError('server_unreachable', { url, reason: reasonOf(cause) }, { cause })
+    throw unreachable(url, cause)
   })
-}
-
-/** What `fetch` throws says no more than that it has failed; the error behind that has the code of the system or of TLS. */
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined
-  return codeOf(cause) || (cause instanceof Error ? cause.message : String(error))
 }
 
 /**

@@ -46,6 +46,13 @@ export const operatorErrors = {
     text: ({ url, reason }) =>
       `The server does not answer at ${url}: ${reason}. Start it with "npm start" or "homeport start", or name another one with --profile.`,
   }),
+  server_untrusted: define<{ url: string; reason: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ url, reason }) =>
+      `The certificate of ${url} is not trusted (${reason}). If an authority of your own has signed it, name its certificate: NODE_EXTRA_CA_CERTS=/path/to/ca.crt.`,
+  }),
   data_dir_locked: define<{ directory: string; pid?: number | undefined }>({
     status: 500,
     blame: 'operator',

@@ -1,0 +1,18 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { makeAuthority, makeServerCertificate } from '../../gateway/tls/certificates.js'
+import { unreachable } from './unreachable.js'
+
+const told = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
+
+it('tells a server whose certificate is not trusted from one that is not there', async () => {
+  const now = Date.now()
+  const { certificate: cert, key } = await makeServerCertificate(await makeAuthority(now), ['127.0.0.1'], now)
+  const server = createServer({ cert, key })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  expect(await told(url)).toMatchObject({ code: 'server_untrusted', message: expect.stringContaining('NODE_EXTRA_CA') })
+  await new Promise((resolve) => server.close(resolve))
+  expect(await told(url)).toMatchObject({ code: 'server_unreachable' })
+})
