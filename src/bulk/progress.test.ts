@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
 import { describeOnStore } from '../store/testing/index.js'
 import { gatedStore, startBulk } from './testing/harness.js'
 import { startRuns } from './testing/runs.js'
@@ -82,6 +83,29 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const read = readEvents(await fetch(`${service.url}${ACTIONS}/${going}`, { headers }), events)
     await waitFor(() => events.length > 0, { what: 'the first event' })
     await service.stop()
+    await read
+    expect(events.at(-1)).toMatchObject({ name: 'progress', data: { state: 'running' } })
+  })
+
+  it('ends for a reader whose token has ended', async () => {
+    const store = await openStore()
+    const clock = new ManualClock()
+    const service = await startBulk(store, clock)
+    await startRuns(store, 'acc', 1_000)
+    const slow = await service.ask('acc', 'DELETE', '/v2/workflows/runs', { async: true, ratePerSecond: 1 })
+    const { actionId } = slow.body as { actionId: string }
+    const headers = { authorization, accept: 'text/event-stream' }
+    const events: Event[] = []
+    let isOver = false
+    const response = await fetch(`${service.url}${ACTIONS}/${actionId}`, { headers })
+    const read = readEvents(response, events).then(() => (isOver = true))
+    await waitFor(() => events.length > 0, { what: 'the first event' })
+    service.revoked.add('acc')
+    const isOverInTime = () => {
+      clock.advance(5_000)
+      return isOver
+    }
+    await waitFor(isOverInTime, { what: 'the end of the stream' })
     await read
     expect(events.at(-1)).toMatchObject({ name: 'progress', data: { state: 'running' } })
   })

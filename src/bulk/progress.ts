@@ -8,18 +8,23 @@ type BulkActionRow = operations.bulk.BulkActionRow
 
 /** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
 const QUIET_MS = 15_000
+/** The credentials of a reader are checked again after so long. */
+const TRUSTED_MS = 15_000
 /** The most events a second: nobody can read faster. */
 const BETWEEN_EVENTS_MS = 100
 
 const NOTHING = new Uint8Array()
 
+/** Who reads the events. */
+type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
+
 /**
  * The progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over. The
- * stream ends after that, when the reader goes, and when the server stops. Each event holds the whole action, so a reader
+ * stream ends after that, when the reader goes or may not read any more, and when the server stops. Each event holds the whole action, so a reader
  * that comes again misses nothing. An `EventSource` comes again after every end; who has seen the `end` gets 204, after
  * which it stays away.
  */
-export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Pick<Call, 'headers' | 'signal'>): Reply {
+export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader): Reply {
   if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, NOTHING)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -29,7 +34,7 @@ export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Pick<Ca
     // A server that stops must not wait for a connection on which nothing will come any more.
     connection: 'close',
   }
-  return reply(200, Readable.from(events(deps, action, call.signal)), headers)
+  return reply(200, Readable.from(events(deps, action, call)), headers)
 }
 
 const isOver = ({ state }: BulkActionRow): boolean => state === 'finished' || state === 'aborted'
@@ -44,12 +49,17 @@ function event(name: 'progress' | 'end', action: BulkActionRow, data: string): s
 async function* events(
   { worker, store, clock }: RouteDeps,
   { account_id: accountId, action_id: actionId, seq }: BulkActionRow,
-  gone: AbortSignal,
+  reader: Reader,
 ): AsyncGenerator<string> {
-  const news = new News(worker, seq, gone)
+  const news = new News(worker, seq, reader.signal)
   try {
     let shown = ''
+    let trustedUntil = clock.now() + TRUSTED_MS
     for (;;) {
+      if (clock.now() >= trustedUntil) {
+        if (!(await reader.isStillAllowed())) return
+        trustedUntil = clock.now() + TRUSTED_MS
+      }
       const current = await store.run(operations.bulkRead.action, { accountId, actionId })
       if (!current) return
       const data = JSON.stringify(bulkAction(current))

@@ -177,7 +177,7 @@ export class Pipeline {
     checkers.params?.(params)
     checkers.query?.(query)
     if (body !== undefined) checkers.body?.(body)
-    return new ReceivedCall(params, query, body, request, response)
+    return new ReceivedCall({ params, query, body }, request, response, this)
   }
 }
 

@@ -1,9 +1,22 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { onceOver } from '../base/index.js'
+import type { HomeportError } from '../contract/errors.js'
 import { arrivalOf } from './arrival.js'
 import type { Caller } from './caller.js'
 import type { Call } from './route.js'
+
+/** Says why a caller is refused. */
+interface Door {
+  refusal(request: FastifyRequest): HomeportError | undefined | Promise<HomeportError | undefined>
+}
+
+/** What a request says, parsed and checked. */
+interface Said {
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+}
 
 /** A call over HTTP: what was parsed and checked, and the rest of the request when it is asked for. */
 export class ReceivedCall implements Call {
@@ -12,13 +25,15 @@ export class ReceivedCall implements Call {
   readonly body: unknown
   readonly #request: FastifyRequest
   readonly #response: FastifyReply
+  readonly #door: Door
 
-  constructor(params: unknown, query: unknown, body: unknown, request: FastifyRequest, response: FastifyReply) {
+  constructor({ params, query, body }: Said, request: FastifyRequest, response: FastifyReply, door: Door) {
     this.params = params
     this.query = query
     this.body = body
     this.#request = request
     this.#response = response
+    this.#door = door
   }
 
   get caller(): Caller {
@@ -41,6 +56,10 @@ export class ReceivedCall implements Call {
 
   get signal(): AbortSignal {
     return goneSignal(this.#request.raw, this.#response.raw)
+  }
+
+  async isStillAllowed(): Promise<boolean> {
+    return (await this.#door.refusal(this.#request)) === undefined
   }
 }
 

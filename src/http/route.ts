@@ -24,6 +24,8 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly target: string
   /** Fires when the peer has gone before the answer. */
   readonly signal: AbortSignal
+  /** Whether the credentials are good still: an answer that goes on for long has to ask. */
+  isStillAllowed(): Promise<boolean>
 }
 
 const replies = new WeakSet<object>()

@@ -19,6 +19,8 @@ export interface BulkUnderTest {
   readonly bulk: Bulk
   /** Group keys that the queue was told to drop, in order. */
   readonly dropped: number[]
+  /** Tokens that are good for nothing any more. */
+  readonly revoked: Set<string>
   readonly url: string
   /** Calls the service with a token; every token is an account of that name. */
   ask(account: string, method: string, path: string, body?: unknown): Promise<Answer>
@@ -27,10 +29,10 @@ export interface BulkUnderTest {
   stop(): Promise<void>
 }
 
-const authenticator: Authenticator = {
+const authenticatorWithout = (revoked: ReadonlySet<string>): Authenticator => ({
   basic: () => undefined,
   bearer: (token, ip) =>
-    token === undefined
+    token === undefined || revoked.has(token)
       ? undefined
       : {
           accountId: token,
@@ -40,11 +42,12 @@ const authenticator: Authenticator = {
           access: 'write',
           ip,
         },
-}
+})
 
 /** Starts the room over a store; it is stopped after the suite at the latest. */
 export async function startBulk(store: Store, clock: Clock = systemClock): Promise<BulkUnderTest> {
   const dropped: number[] = []
+  const revoked = new Set<string>()
   const queue = {
     drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
     offer: () => undefined,
@@ -56,7 +59,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
     host: '127.0.0.1',
     port: 0,
     bodyLimitBytes: ROOMY.queueBodyLimitBytes,
-    authenticator,
+    authenticator: authenticatorWithout(revoked),
     version: '0',
     publicUrl: 'http://localhost',
     onInternalError: (error) => console.error(error),
@@ -81,6 +84,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
   return {
     bulk,
     dropped,
+    revoked,
     url,
     ask,
     stop,
