@@ -27,6 +27,14 @@ it('takes as many items as fit into the time that others may wait, within bounds
   expect(settled(0.5, 20)).toBe(smallest)
 })
 
+it('begins with small parts, and soon takes no smaller ones than it has to', () => {
+  const { smallest } = LIMITS.sqlite
+  const size = new PartSize(LIMITS.sqlite)
+  expect(size.items * 4).toBeLessThan(smallest)
+  decideEach(size, 6, (items) => 10 + items * 0.1)
+  expect(size.items).toBe(smallest)
+})
+
 it('is not misled by what others do between two parts', () => {
   const size = new PartSize(LIMITS.sqlite)
   decideEach(size, 50, (items, part) => 1 + items * 0.005 + (part % 4 === 0 ? 0 : 5))

@@ -20,6 +20,11 @@ export const LIMITS: Readonly<Record<StoreDescription['kind'], PartLimits>> = {
   postgres: { aimMs: 80, smallest: 300, largest: 2_000, ahead: 2 },
 }
 
+/** The first part of all, whose code no thread has run before: it takes several times as long as later ones. */
+const FIRST_ITEMS = 60
+/** By how much parts grow at most. */
+const GROWTH = 1.5
+
 /** Parts that end within so short a time shared a commit, or its news were late: only together they tell something. */
 const TOGETHER_MS = 0.5
 /** So many commits are looked back at; most of them hold turns of others too. */
@@ -47,7 +52,7 @@ export class PartSize {
 
   constructor(limits: PartLimits) {
     this.#limits = limits
-    this.#items = limits.smallest
+    this.#items = Math.min(FIRST_ITEMS, limits.smallest)
   }
 
   /** The size of the next part. */
@@ -78,7 +83,8 @@ export class PartSize {
 
   #approach(wanted: number): void {
     const { smallest, largest } = this.#limits
-    const bounded = Math.min(Math.max(wanted, this.#items / 2), this.#items * 1.5)
-    this.#items = Math.min(Math.max(bounded, smallest), largest)
+    const grown = this.#items * GROWTH
+    const bounded = Math.min(Math.max(wanted, this.#items / 2), grown)
+    this.#items = Math.min(Math.max(bounded, Math.min(smallest, grown)), largest)
   }
 }
