@@ -160,6 +160,11 @@ export class PinnedStream {
     this.#mark(() => this.#pass(reply))
   }
 
+  /** Calls back once everything sent so far has been answered. Discards an open transaction. */
+  whenAnswered(answered: () => void): void {
+    this.#mark(answered)
+  }
+
   /**
    * Resolves to how much is subscribed once everything sent so far has been answered. Of what was sent since the last
    * call, only the last command may have subscribed or left something. Discards an open transaction.

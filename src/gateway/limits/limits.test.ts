@@ -244,6 +244,23 @@ describe('scripts', () => {
   const SPIN = 'for i = 1, 3000000 do end return 1'
   const engine = ['--lua-time-limit', '100']
 
+  it('are ended when they run for too long on a connection where the engine speaks on its own accord', async () => {
+    const rig = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engine)
+    const client = await login(rig)
+    const killed = async (): Promise<void> => {
+      await waitFor(() => /-ERR .*killed by user.*\r\n/.test(client.received), { what: 'the end of the script' })
+      client.received = ''
+    }
+    await client.send('CLIENT TRACKING ON\r\n').expect('+OK\r\n')
+    client.send(frame('EVAL', ENDLESS, '0'))
+    await killed()
+    client.send(frame('MULTI') + frame('EVAL', ENDLESS, '0') + frame('EXEC'))
+    await killed()
+    client.send(frame('EVAL', ENDLESS, '0', 'x'.repeat(2 * 2 ** 20)))
+    await killed()
+    await client.send('ECHO x\r\n').expect('$1\r\nx\r\n')
+  })
+
   it('are ended when they run for too long, on both protocols and in transactions', async () => {
     const rig = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engine)
     const client = await login(rig)

@@ -213,6 +213,7 @@ describe('a line of CLIENT LIST', () => {
     ['MULTI\r\nGET a\r\nCLIENT ID\r\nGET b\r\n', / flags=x .* multi=3 /],
     ['BLPOP nothing 0\r\n', / flags=b .* cmd=blpop /],
     ['MONITOR\r\n', / flags=O /],
+    ['HELLO 3\r\nCLIENT TRACKING ON\r\nBLPOP nothing 0\r\n', / flags=bt .* redir=0 /],
     ['HELLO 3\r\nCLIENT TRACKING ON\r\n', / flags=t .* cmd=client\|tracking .* resp=3 /],
   ])('tells what the connection is in after %j', async (commands, expected) => {
     const raw = await client()

@@ -31,6 +31,8 @@ export class ClientLane implements ReplySink {
   readonly #held: { holds: number }
   #state: LaneState = { kind: 'none' }
   #nearby: NearbyLane | undefined
+  /** Called when what was sent on a pinned lane has been answered, or never will be. */
+  readonly #unsettled = new Set<() => void>()
   #owed = 0
   #answered = 0
 
@@ -147,6 +149,7 @@ export class ClientLane implements ReplySink {
     this.#state = { kind: 'none' }
     if (last.kind !== 'own' && last.kind !== 'pinned') return
     if (last.kind === 'pinned') this.#held.holds--
+    for (const settle of [...this.#unsettled]) settle()
     last.link.onLost = () => {}
     this.#lanes.discard(last.key, last.link)
   }
@@ -185,12 +188,27 @@ export class ClientLane implements ReplySink {
   forwardWatched(bytes: Buffer, start: number, end: number, settled: () => void): void {
     const state = this.#state
     if (state.kind !== 'shared' && state.kind !== 'own') {
-      settled()
       this.forwardHere(bytes, start, end, 1)
+      this.settle(settled)
       return
     }
     this.#owed++
     state.link.send(new WatchedReply(this, settled), bytes, start, end, 1)
+  }
+
+  /**
+   * Calls `settled` when everything that was sent on a pinned lane has been answered, or never will be. In an open
+   * transaction that is at once: what is queued there is not carried out.
+   */
+  settle(settled: () => void): void {
+    const state = this.#state
+    if (state.kind !== 'pinned' || state.transaction === 'open') {
+      settled()
+      return
+    }
+    const once = (): void => void (this.#unsettled.delete(once) && settled())
+    this.#unsettled.add(once)
+    state.stream.whenAnswered(once)
   }
 
   /** Sends a further piece of a command whose beginning was sent. Not on a shared lane. */

@@ -24,6 +24,11 @@ export class Reach {
     return undefined
   }
 
+  /** Whether `beTold` resolves soon: not behind a command that waits until something happens. */
+  get mayBeTold(): boolean {
+    return this.#session.lane.isPinned || this.#session.blocked === 0
+  }
+
   /**
    * Others have what they track told on this connection from now on. Resolves, once no command is under way, to the
    * engine's number of the connection that it has to itself then; undefined when it has none.

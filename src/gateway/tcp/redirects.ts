@@ -43,7 +43,7 @@ export class Redirects {
       const id = wholeNumber(args[position] ?? '')
       if (id === undefined) continue
       const target = find(id)
-      if (target && target.blocked > 0) return { problem: BLOCKED }
+      if (target && !target.reach.mayBeTold) return { problem: BLOCKED }
       const number = await target?.reach.beTold()
       if (number !== undefined) this.#clients.set(number, id)
       resolved[position] = number === undefined ? NOBODY : String(number)

@@ -26,9 +26,7 @@ export interface ListedClient {
   cut(): void
   /** Ends its connection once what is written has gone out. */
   hangUp(): void
-  /** Commands of it that wait in the engine until something happens. */
-  readonly blocked: number
-  readonly reach: Pick<Reach, 'beTold' | 'unblock'>
+  readonly reach: Pick<Reach, 'beTold' | 'mayBeTold' | 'unblock'>
 }
 
 /** What the commands below need of a session. */

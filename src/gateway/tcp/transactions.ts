@@ -90,6 +90,7 @@ export class Transactions {
     const { lane, parser, services } = this.#session
     if (lane.state.kind === 'pinned') {
       this.#forward()
+      lane.settle(services.guard.scripts.begin())
       if (queue && !queue.isEmpty) this.#session.waitFor(lane.state.stream.executed())
       return
     }

@@ -88,7 +88,9 @@ export class Upload implements ReplySink {
   #sent(command: ServedCommand): void {
     const { guard } = this.#session.services
     guard.count(command, 1)
-    if (command.effect === 'script' && !this.#session.lane.isPinned) this.#scriptEnded = guard.scripts.begin()
+    if (command.effect !== 'script') return
+    if (this.#session.lane.isPinned) this.#session.lane.settle(guard.scripts.begin())
+    else this.#scriptEnded = guard.scripts.begin()
   }
 
   /** The command cannot be brought to its end; `reply` says why. Answers false when there is none. */
