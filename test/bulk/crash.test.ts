@@ -21,7 +21,7 @@ it('finishes an action that was acknowledged before the server was killed, and c
   })
   expect(await after.client.cancel({ ids: ids.slice(0, 500) })).toEqual({ cancelled: 0 })
   expect((await after.homeport.queue('DELETE', '/v2/workflows/runs', {})).body).toEqual({ cancelled: kept.length })
-}, 120_000)
+}, 240_000)
 
 it('keeps rate, reason and fence of an action over a kill, and goes on until the sum is the set', async () => {
   const before = await startService()
@@ -51,4 +51,4 @@ it('keeps rate, reason and fence of an action over a kill, and goes on until the
   expect(await last.finished(actionId)).toMatchObject({ matched: 1_500, outcomes: { cancelled: ids.length } })
   expect(await last.homeport.queue('DELETE', `${path}/fence`)).toMatchObject({ status: 200 })
   expect(await last.logOf(ids[0] ?? '')).toMatchObject({ canceledBy: { actionId, reason: 'a bad release' } })
-}, 120_000)
+}, 240_000)

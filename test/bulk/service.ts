@@ -62,7 +62,7 @@ export async function startService(place?: Place): Promise<Service> {
           const action = body as Record<string, unknown>
           return action.state === 'finished' && action
         },
-        { what: `bulk action ${actionId} to finish`, deadlineMs: 30_000 },
+        { what: `bulk action ${actionId} to finish`, deadlineMs: 60_000 },
       ),
   }
 }

@@ -1,28 +1,52 @@
 import { newId } from '../../../base/index.js'
 import { operations } from '../../../store/index.js'
 import { outcomeOf, unpackSeqs } from '../../../store/operations/bulk-pack.js'
-import { readActions, runsOf } from '../model/census.js'
+import type { Revival, RunRow } from '../../../store/operations/runs.js'
+import type { BulkKindName } from '../../../store/schema/bulk.js'
+import { type RevivalKind, revivalOf } from '../../revival.js'
+import { plainMessages, readActions, runsOf } from '../model/census.js'
 import type { CrowdDeps } from './deps.js'
 
 const CHUNK_ITEMS = 8
+/** What actions do to runs, and to messages. */
+const OF_RUNS = [
+  'cancelRuns',
+  'resumeRuns',
+  'restartRuns',
+  'retryFailureCallbacks',
+  'deleteDeadRuns',
+] as const satisfies readonly BulkKindName[]
+const OF_MESSAGES = [
+  'cancelMessages',
+  'retryDeadLetters',
+  'deleteDeadLetters',
+] as const satisfies readonly BulkKindName[]
+type Kind = (typeof OF_RUNS)[number] | (typeof OF_MESSAGES)[number]
 
 interface Action {
   readonly seq: number
   readonly actionId: string
+  readonly kind: Kind
   readonly items: readonly number[]
   /** Chunks that somebody has still to work on. */
-  readonly chunks: number[]
-  /** Runs that it was said to have canceled. */
-  readonly canceled: Set<number>
+  chunks: number[]
+  /** Items that it was said to have been done to. */
+  readonly done: Set<number>
 }
 
 /** What bulk actions work with. */
 export interface CrowdBulkDeps extends CrowdDeps {
   /** Runs were canceled, by one who was told so. */
   readonly canceled: (seqs: readonly number[]) => void
+  /** A dead run lives on. */
+  readonly revived: (dead: RunRow, revival: Revival) => void
+  readonly deletedDead: (seqs: readonly number[]) => void
+  readonly canceledMessages: (seqs: readonly number[]) => void
+  /** Dead letters have left their queue, by one who was told so. */
+  readonly leftDeadLetters: (seqs: readonly number[]) => void
 }
 
-/** Bulk cancels of a crowd: several over the same runs, and the same part by two at once. */
+/** Bulk actions of a crowd: several over the same runs and messages, and the same part by two at once. */
 export class CrowdBulk {
   readonly #deps: CrowdBulkDeps
   readonly #actions: Action[] = []
@@ -39,15 +63,23 @@ export class CrowdBulk {
 
   async #start(): Promise<void> {
     const { random, store, accountId, now } = this.#deps
-    const set = (await runsOf(store, accountId)).map(({ seq }) => seq).filter(() => random.chance(0.3))
+    const kind = random.pick([...OF_RUNS, ...OF_MESSAGES]) ?? 'cancelRuns'
+    const set = (await this.#candidates(kind)).filter(() => random.chance(kind.startsWith('cancel') ? 0.3 : 0.9))
     set.sort((a, b) => a - b)
     const chunks = operations.bulkSelect.packChunks(set, CHUNK_ITEMS)
     const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
     const who = { actor: 'crowd@example.com', source: 'QUEUE_TOKEN', ip: '::1', selector: '{}' }
     const actionId = newId('bulk_', now())
-    const args = { actionId, accountId, kind: 'cancelRuns' as const, chunks, at: now(), ...none, ...who }
+    const args = { actionId, accountId, kind, chunks, at: now(), ...none, ...who }
     const { seq } = await store.run(operations.bulk.createAction, args)
-    this.#actions.push({ seq, actionId, items: set, chunks: chunks.map((_, index) => index), canceled: new Set() })
+    this.#actions.push({ seq, actionId, kind, items: set, chunks: chunks.map((_, index) => index), done: new Set() })
+  }
+
+  /** In any state: what is right when a set is fixed may be wrong when its turn comes. */
+  async #candidates(kind: Kind): Promise<number[]> {
+    const { store, accountId } = this.#deps
+    if (OF_MESSAGES.some((one) => one === kind)) return store.run(plainMessages, { accountId })
+    return (await runsOf(store, accountId)).map(({ seq }) => seq)
   }
 
   /** Works on a part, now and then with somebody else who does not know. */
@@ -66,14 +98,83 @@ export class CrowdBulk {
   }
 
   async #decide(action: Action, chunk: number, to: number): Promise<string> {
-    const { store, now, offer } = this.#deps
-    const part = { actionSeq: action.seq, chunk, from: 0, to, at: now() }
-    const { succeeded, offers, action: row } = await store.run(operations.bulk.cancelRunsPart, part)
-    const fresh = succeeded.filter((seq) => !action.canceled.has(seq))
-    for (const seq of fresh) action.canceled.add(seq)
-    this.#deps.canceled(fresh)
-    offer(offers)
+    const part = { actionSeq: action.seq, chunk, from: 0, to, at: this.#deps.now() }
+    const { succeeded, offers, action: row } = await this.#doIt(action, part)
+    const fresh = succeeded.filter((seq) => !action.done.has(seq))
+    for (const seq of fresh) action.done.add(seq)
+    this.#tell(action.kind, fresh)
+    this.#deps.offer(offers)
     return row.state
+  }
+
+  #doIt(action: Action, part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+    const { store } = this.#deps
+    switch (action.kind) {
+      case 'cancelRuns':
+        return store.run(operations.bulk.cancelRunsPart, part)
+      case 'deleteDeadRuns':
+        return store.run(operations.bulk.deleteDeadRunsPart, part)
+      case 'retryFailureCallbacks':
+        return store.run(operations.bulk.retryCallbacksPart, part)
+      case 'resumeRuns':
+        return this.#revive('resume', part)
+      case 'restartRuns':
+        return this.#revive('restart', part)
+      case 'cancelMessages':
+        return store.run(operations.bulk.cancelMessagesPart, part)
+      case 'deleteDeadLetters':
+        return store.run(operations.bulk.deleteDeadLettersPart, part)
+      case 'retryDeadLetters':
+        return this.#retry(part)
+    }
+  }
+
+  /** What has been done is told to whoever must hear of it, once. */
+  #tell(kind: Kind, seqs: readonly number[]): void {
+    const { canceled, deletedDead, canceledMessages, leftDeadLetters } = this.#deps
+    const listeners: { readonly [K in Kind]?: (seqs: readonly number[]) => void } = {
+      cancelRuns: canceled,
+      deleteDeadRuns: deletedDead,
+      cancelMessages: canceledMessages,
+      deleteDeadLetters: leftDeadLetters,
+      retryDeadLetters: leftDeadLetters,
+    }
+    listeners[kind]?.(seqs)
+  }
+
+  async #revive(kind: RevivalKind, part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+    const { store, accountId, revived } = this.#deps
+    const dead = await store.run(operations.bulk.revivablePart, { ...part, accountId })
+    const overrides = { revision: { config: {}, headers: {} }, dueAt: part.at }
+    const revivals = dead.map((run) => revivalOf(kind, run, overrides, part.at))
+    const decided = await store.run(operations.bulk.reviveRunsPart, { ...part, revivals, dueAt: part.at })
+    const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
+    for (const revival of revivals) {
+      const before = dead.find(({ seq }) => seq === revival.seq)
+      // Of two who work on the same part both are told of all that was done, and only one has done it.
+      const isOurs = decided.succeeded.includes(revival.seq) && lives.has(revival.run.run_id)
+      if (before && isOurs) revived(before, revival)
+    }
+    return decided
+  }
+
+  #retry(part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+    const ids = Array.from({ length: part.to }, () => newId('msg_', part.at))
+    const revision = { nextAt: part.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
+    return this.#deps.store.run(operations.bulk.retryDeadLettersPart, { ...part, ids, revision })
+  }
+
+  /** The server has come up again: it goes on with what is running, chunk by chunk. */
+  async restart(): Promise<void> {
+    const { store, accountId } = this.#deps
+    const running = await store.run(operations.bulkRead.running, {})
+    for (const { seq, account_id } of running) {
+      const action = this.#actions.find((one) => one.seq === seq)
+      if (!action && account_id === accountId) throw new Error(`the action ${seq} runs, and nobody has started it`)
+      if (!action) continue
+      const chunks = await store.run(operations.bulkRead.openChunks, { actionSeq: seq, from: 0, limit: 1_000 })
+      action.chunks = chunks.map(({ chunk }) => chunk)
+    }
   }
 
   async #control(): Promise<void> {
@@ -111,9 +212,11 @@ export class CrowdBulk {
       }
       if (done.size !== action.succeeded)
         throw new Error(`${action.action_id} counts ${action.succeeded} of ${done.size}`)
-      const isSame = known && done.size === known.canceled.size && [...done].every((seq) => known.canceled.has(seq))
+      const isSame = known && done.size === known.done.size && [...done].every((seq) => known.done.has(seq))
       if (!isSame)
-        throw new Error(`${action.action_id} has done ${[...done]}, and told of ${[...(known?.canceled ?? [])]}`)
+        throw new Error(
+          `${action.action_id} (${action.kind}) has done ${[...done]}, and told of ${[...(known?.done ?? [])]}`,
+        )
       const { matched, succeeded, already_finished, already_cancelled, not_found, failed, skipped, state } = action
       const sum = succeeded + already_finished + already_cancelled + not_found + failed + skipped
       const isOver = state === 'finished' || state === 'aborted'

@@ -10,7 +10,7 @@ import { RunIntake } from '../../intake.js'
 import { RunMessages } from '../../kind.js'
 import { RecentLists } from '../../recent-lists.js'
 import { RefusedReturns } from '../../refused-returns.js'
-import { waitingMessages } from '../model/census.js'
+import { runsOf, waitingMessages } from '../model/census.js'
 import { answer, type EndpointDeps } from '../model/endpoint.js'
 import { Knowledge } from '../model/knowledge.js'
 import { type Random, seeded } from '../model/random.js'
@@ -33,13 +33,15 @@ export class Crowd {
   readonly #store: Store
   readonly #accountId: string
   readonly #known = new Knowledge()
-  readonly #lists = new RecentLists()
-  readonly #engine: SimulatedEngine
-  readonly #endpoint: EndpointDeps
+  #lists = new RecentLists()
+  #engine: SimulatedEngine
+  #endpoint: EndpointDeps
   readonly #messages: CrowdMessages
   readonly #runs: CrowdRuns
   readonly #bulk: CrowdBulk
   #isRough = true
+  /** The server has been killed: what it has asked the store for may still be done, and nobody hears of it. */
+  #isDead = false
 
   constructor(realStore: Store, seed: number) {
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
@@ -50,21 +52,38 @@ export class Crowd {
     this.#endpoint = this.#newEndpoint(publisher)
     const shared = {
       ...{ store: this.#store, random: this.#random, accountId: this.#accountId, known: this.#known },
-      ...{ endpoint: this.#endpoint, now: () => this.#clock.now() },
-      offer: (rows: readonly PendingRow[]): void => this.#engine.offer(rows),
-      drop: (which: Parameters<SimulatedEngine['drop']>[0]): void => void this.#engine.drop(which),
+      ...{ endpoint: () => this.#endpoint, now: () => this.#clock.now() },
+      offer: (rows: readonly PendingRow[]): void => this.#offer(rows),
+      drop: (which: Parameters<SimulatedEngine['drop']>[0]): void => this.#drop(which),
       forget: (runSeq: number) => this.#lists.forget(runSeq),
     }
     this.#messages = new CrowdMessages(shared)
     this.#runs = new CrowdRuns(shared)
-    this.#bulk = new CrowdBulk({ ...shared, canceled: (seqs) => this.#runs.canceled(seqs) })
+    this.#bulk = new CrowdBulk({
+      ...shared,
+      canceled: (seqs) => this.#runs.canceled(seqs),
+      revived: (dead, revival) => this.#runs.revived(dead, revival),
+      deletedDead: (seqs) => this.#runs.deletedDead(seqs),
+      canceledMessages: (seqs) => this.#messages.canceled(seqs),
+      leftDeadLetters: (seqs) => this.#messages.leftDeadLetters(seqs),
+    })
+  }
+
+  #offer(rows: readonly PendingRow[]): void {
+    if (!this.#isDead) this.#engine.offer(rows)
+  }
+
+  #drop(which: Parameters<SimulatedEngine['drop']>[0]): void {
+    if (!this.#isDead) this.#engine.drop(which)
   }
 
   /** Lets so many things happen at once, in so many rounds. */
   async play(rounds: number, atOnce: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.#engine.pump()
-      await Promise.all(Array.from({ length: atOnce }, () => this.#something()))
+      const isLast = this.#random.chance(0.1)
+      await Promise.all([...Array.from({ length: atOnce }, () => this.#something()), ...(isLast ? [this.#kill()] : [])])
+      if (isLast) await this.#restart()
       await this.#check()
       if (this.#random.chance(0.3)) this.#clock.advance(20_000)
     }
@@ -86,6 +105,22 @@ export class Crowd {
     await this.#runs.checkEnds()
   }
 
+  /** Kills the server in the middle of what it is doing. */
+  async #kill(): Promise<void> {
+    for (let turns = this.#random.below(4); turns > 0; turns--) await runsOf(this.#store, this.#accountId)
+    this.#isDead = true
+  }
+
+  /** What was in memory is gone. */
+  async #restart(): Promise<void> {
+    this.#lists = new RecentLists()
+    this.#endpoint = this.#newEndpoint(this.#endpoint.publisher)
+    this.#engine = this.#newEngine()
+    await this.#engine.start()
+    await this.#bulk.restart()
+    this.#isDead = false
+  }
+
   #newEngine(): SimulatedEngine {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
@@ -99,7 +134,7 @@ export class Crowd {
 
   #newEndpoint(publisher: Publisher): EndpointDeps {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
-    const queue = { offer: (rows: readonly PendingRow[]) => this.#engine.offer(rows), refuseForbidden: () => undefined }
+    const queue = { offer: (rows: readonly PendingRow[]) => this.#offer(rows), refuseForbidden: () => undefined }
     const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
     const witness = this.#witness()
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, witness }
@@ -141,6 +176,7 @@ export class Crowd {
 
   /** One delivery from its sending to its settling, unless it is dropped on the way. */
   async #deliver(): Promise<boolean> {
+    if (this.#isDead) return false
     const flight = await this.#engine.send()
     if (!flight) return false
     // Somebody may have canceled it at the very same time.
@@ -149,7 +185,7 @@ export class Crowd {
     this.#runs.sent(flight.message)
     const fails = this.#isRough && this.#random.chance(0.2)
     if (!fails) await this.#answer(flight)
-    if (isDropped(flight)) return true
+    if (isDropped(flight) || this.#isDead) return true
     this.#engine.over(flight)
     await this.#settle(flight, fails ? 503 : 200)
     return true
@@ -165,8 +201,8 @@ export class Crowd {
     const { offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
     const runId = flight.outbound.headers['Upstash-Workflow-Runid']?.[0] ?? ''
     if (dropGroups.length > 0) this.#known.moveTo(runId, 'RUN_FAILED')
-    this.#engine.drop({ groupKeys: dropGroups, comesBack: true })
-    this.#engine.offer(offers)
+    this.#drop({ groupKeys: dropGroups, comesBack: true })
+    this.#offer(offers)
   }
 
   #outcome(status: number): AttemptOutcome {

@@ -11,7 +11,8 @@ export interface CrowdDeps {
   readonly random: Random
   readonly accountId: string
   readonly known: Knowledge
-  readonly endpoint: EndpointDeps
+  /** That of the present life of the server. */
+  readonly endpoint: () => EndpointDeps
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (which: DropSelector) => void

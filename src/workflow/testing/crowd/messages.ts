@@ -18,6 +18,8 @@ const FIRES = 3
 export class CrowdMessages {
   readonly #deps: CrowdDeps
   readonly #canceled = new Set<number>()
+  /** Dead letters that an action has sent again or deleted. */
+  readonly #left = new Set<number>()
   /** Keys of deduplication, and the message that holds each. */
   readonly #keys = new Map<string, string>()
   #published = 0
@@ -90,16 +92,29 @@ export class CrowdMessages {
   }
 
   async #cancel(): Promise<void> {
-    const { store, random, accountId, now, offer, drop } = this.#deps
+    const { store, random, accountId, now, offer } = this.#deps
     const { messages } = await store.run(readQueues, { accountId })
     const chosen = messages.filter(({ kind }) => kind === 'http' && random.chance(0.3)).map(({ seq }) => seq)
     const { seqs, offers } = await store.run(operations.messagesCancel.cancel, { seqs: chosen, at: now() })
+    this.canceled(seqs)
+    offer(offers)
+  }
+
+  /** These messages were canceled, by one who was told so. */
+  canceled(seqs: readonly number[]): void {
     for (const seq of seqs) {
       if (this.#canceled.has(seq)) throw new Error(`message ${seq} was canceled twice`)
       this.#canceled.add(seq)
     }
-    drop({ seqs })
-    offer(offers)
+    this.#deps.drop({ seqs })
+  }
+
+  /** These dead letters were sent again or deleted, by one who was told so. */
+  leftDeadLetters(seqs: readonly number[]): void {
+    for (const seq of seqs) {
+      if (this.#left.has(seq)) throw new Error(`message ${seq} has left the dead letters twice`)
+      this.#left.add(seq)
+    }
   }
 
   async #changeQueue(): Promise<void> {

@@ -17,7 +17,7 @@ export class CrowdRuns {
   readonly #ids = new Map<number, string>()
   /** Waits that an event has ended. */
   readonly #released = new Set<string>()
-  /** Dead letters that were taken up again. */
+  /** Dead letters that were taken up again, or deleted. */
   readonly #revived = new Set<number>()
   /** Runs that the server said it does not know. */
   readonly #missing = new Set<string>()
@@ -62,12 +62,13 @@ export class CrowdRuns {
 
   /** Now and then two ask for a run of the same id: one is started. */
   async #trigger(): Promise<void> {
-    const { random, endpoint, known, now } = this.#deps
+    const { random, known, now } = this.#deps
+    const { intake, publisher } = this.#deps.endpoint()
     const runId = newId('wfr_', now())
     const settings = { 'upstash-retries': String(random.below(3)), ...someFlow(random) }
     const item = triggerItem(runId, randomProgram(random), settings)
     const times = random.chance(0.3) ? 2 : 1
-    const asked = Array.from({ length: times }, () => endpoint.intake.submit(endpoint.publisher, [item]))
+    const asked = Array.from({ length: times }, () => intake.submit(publisher, [item]))
     const replies = (await Promise.all(asked)).map(([reply]) => reply)
     const started = replies.filter((reply) => reply && 'messageId' in reply && reply.deduplicated !== true)
     if (started.length !== 1) throw new Error(`${runId} was started ${started.length} times`)
@@ -116,9 +117,18 @@ export class CrowdRuns {
     offer(offers)
   }
 
+  /** Dead letters were deleted, by one who was told so. */
+  deletedDead(seqs: readonly number[]): void {
+    for (const seq of seqs) {
+      if (this.#revived.has(seq)) throw new Error(`run ${seq} was deleted from the dead letters after it had left them`)
+      this.#revived.add(seq)
+    }
+  }
+
   /** A dead letter was taken up again. */
   revived(dead: RunRow, revival: ReturnType<typeof revivalOf>): void {
-    if (this.#revived.has(dead.seq)) throw new Error(`${dead.run_id} was taken up again twice`)
+    if (this.#revived.has(dead.seq))
+      throw new Error(`${dead.run_id} was taken up again after it had left the dead letters`)
     this.#revived.add(dead.seq)
     this.#deps.known.takenUp(dead, revival)
   }

@@ -8,7 +8,13 @@ import type { Random } from './random.js'
 
 const CHUNK_ITEMS = 8
 /** What an action does to a run, and which runs it can be done to. */
-const KINDS = ['cancelRuns', 'deleteDeadRuns', 'resumeRuns', 'restartRuns'] as const satisfies readonly BulkKindName[]
+const KINDS = [
+  'cancelRuns',
+  'deleteDeadRuns',
+  'resumeRuns',
+  'restartRuns',
+  'retryFailureCallbacks',
+] as const satisfies readonly BulkKindName[]
 type Kind = (typeof KINDS)[number]
 
 interface Part {
@@ -23,7 +29,10 @@ interface Action {
   readonly kind: Kind
   /** The fixed set, in the order of its items. */
   readonly set: readonly number[]
-  readonly parts: Part[]
+  parts: Part[]
+  isPaused: boolean
+  /** Items that have come to an outcome. */
+  readonly decided: Set<number>
   succeeded: number
   /** Items that a fence has kept from starting. */
   fenced: number
@@ -63,7 +72,7 @@ export class BulkActions {
     const chosen = (await this.#world.rows()).filter(({ dlq_id }) => random.chance(dlq_id === null ? 0.2 : 0.9))
     const set = chosen.map(({ seq }) => seq)
     set.sort((a, b) => a - b)
-    const kind = KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
+    const kind = this.#someKind(chosen)
     const at = this.#world.now()
     const chunks = operations.bulkSelect.packChunks(set, CHUNK_ITEMS)
     const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
@@ -71,17 +80,26 @@ export class BulkActions {
     const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
     const { seq } = await store.run(operations.bulk.createAction, args)
     const parts = chunks.flatMap(({ items }, chunk) => halves(chunk, items))
-    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, succeeded: 0, fenced: 0 })
+    const progress = { isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
+    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, ...progress })
+  }
+
+  /** Failure functions that have failed are few. */
+  #someKind(chosen: readonly RunRow[]): Kind {
+    const { random } = this.#world
+    const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
+    if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
+    return KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
   }
 
   /** Works on the next part of some action; sometimes again on the same, as after an answer that got lost. */
   async work(): Promise<void> {
     const { random } = this.#world
-    const action = random.pick(this.#going)
+    const action = random.pick(this.#going.filter(({ isPaused }) => !isPaused))
     if (!action) return
     const part = action.parts.shift()
-    if (part) await this.#decide(action, part, 'first')
-    if (part && random.chance(0.1)) await this.#decide(action, part, 'again')
+    if (part) await this.#decide(action, part)
+    if (part && random.chance(0.1)) await this.#decide(action, part)
     if (action.parts.length === 0) await this.#check(action, 'finished')
   }
 
@@ -95,14 +113,37 @@ export class BulkActions {
     await this.#check(action, 'aborted')
   }
 
-  /** Holds some action up for a while. */
+  /** Holds some action up, or lets it go on. */
   async pause(): Promise<void> {
     const { random, store, accountId } = this.#world
     const action = random.pick(this.#going)
     if (!action || action.parts.length === 0) return
+    if (action.isPaused) return this.#resume(action)
     await store.run(operations.bulk.pause, { accountId, ...this.#controlling(action) })
+    action.isPaused = true
     await this.#expectNothing(action, 'paused')
+  }
+
+  async #resume(action: Action): Promise<void> {
+    const { store, accountId } = this.#world
     await store.run(operations.bulk.resume, { accountId, ...this.#controlling(action) })
+    action.isPaused = false
+  }
+
+  /** A new life of the server goes on with what runs, and with nothing else. */
+  async restart(): Promise<void> {
+    const { store, accountId } = this.#world
+    const rows = (await store.run(operations.bulkRead.running, {})).filter((row) => row.account_id === accountId)
+    const expected = this.#going.filter(({ isPaused, parts }) => !isPaused && parts.length > 0)
+    const isSame = rows.length === expected.length && rows.every(({ seq }) => expected.some((one) => one.seq === seq))
+    if (!isSame) {
+      const names = (actions: readonly { readonly seq: number }[]): string => actions.map(({ seq }) => seq).join()
+      throw new Error(`a restart goes on with the actions ${names(rows)} instead of ${names(expected)}`)
+    }
+    for (const action of expected) {
+      const chunks = await store.run(operations.bulkRead.openChunks, { actionSeq: action.seq, from: 0, limit: 1_000 })
+      action.parts = chunks.flatMap(({ chunk, items }) => halves(chunk, items))
+    }
   }
 
   #controlling({ actionId }: Action) {
@@ -113,16 +154,19 @@ export class BulkActions {
 
   /** Works on everything that is left. */
   async finish(): Promise<void> {
+    for (const action of this.#going) if (action.isPaused) await this.#resume(action)
     while (this.#going.length > 0) await this.work()
   }
 
-  async #decide(action: Action, part: Part, time: 'first' | 'again'): Promise<void> {
-    const items = action.set.slice(part.chunk * CHUNK_ITEMS + part.from, part.chunk * CHUNK_ITEMS + part.to)
+  async #decide(action: Action, part: Part): Promise<void> {
+    const all = action.set.slice(part.chunk * CHUNK_ITEMS + part.from, part.chunk * CHUNK_ITEMS + part.to)
+    const items = all.filter((seq) => !action.decided.has(seq))
     const before = (await this.#world.rows()).filter(({ seq }) => items.includes(seq))
     const fenced = before.filter((run) => isFenced(action.kind, run))
     const possible = before.filter((run) => isPossible(action.kind, run) && !fenced.includes(run))
     const { action: row, offers } = await this.#run(action, part)
-    this.#checkFenced(action, row, time === 'first' ? fenced.length : 0)
+    for (const seq of items) action.decided.add(seq)
+    this.#checkFenced(action, row, fenced.length)
     const succeeded = row.succeeded - action.succeeded
     if (succeeded !== possible.length) {
       throw new Error(`a part of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
@@ -158,6 +202,8 @@ export class BulkActions {
         return store.run(operations.bulk.cancelRunsPart, args)
       case 'deleteDeadRuns':
         return store.run(operations.bulk.deleteDeadRunsPart, args)
+      case 'retryFailureCallbacks':
+        return store.run(operations.bulk.retryCallbacksPart, args)
       case 'resumeRuns':
         return this.#revive('resume', args)
       case 'restartRuns':
@@ -194,7 +240,16 @@ export class BulkActions {
 }
 
 function isPossible(kind: Kind, run: RunRow): boolean {
-  return kind === 'cancelRuns' ? run.state === 'RUN_STARTED' : run.dlq_id !== null
+  switch (kind) {
+    case 'cancelRuns':
+      return run.state === 'RUN_STARTED'
+    case 'retryFailureCallbacks':
+      return run.dlq_id !== null && run.failure_state === 'CALLBACK_FAIL'
+    case 'deleteDeadRuns':
+    case 'resumeRuns':
+    case 'restartRuns':
+      return run.dlq_id !== null
+  }
 }
 
 /** In every world a fence stands before the runs of some programs. */

@@ -169,6 +169,15 @@ export const mostCopies = read('model.mostCopies', function* (args: OfAccount): 
   return (yield* all(copies, args))[0]?.copies ?? 0
 })
 
+const plainSeqs = query<OfAccount, { seq: number }>(({ db, p }) =>
+  db.selectFrom('messages').select('seq').where('account_id', '=', p.accountId).where('kind', '=', 'http'),
+)
+
+/** The plain messages of an account in any state. */
+export const plainMessages = read('model.plainMessages', function* (args: OfAccount): Transaction<number[]> {
+  return (yield* all(plainSeqs, args)).map(({ seq }) => seq)
+})
+
 interface ChunkState {
   readonly action_seq: number
   readonly seqs: Uint8Array | null

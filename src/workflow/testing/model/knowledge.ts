@@ -20,6 +20,8 @@ export class Knowledge {
   /** By message: the times before which it must not be delivered. */
   readonly asleep = new Map<string, number>()
   readonly waits = new Map<string, KnownWait>()
+  /** Messages of waits that an event has ended: they are due from then on. */
+  readonly released = new Set<string>()
   /** By message: its next attempt, after one that has failed. */
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
   /** By `runs.seq`, then by message: how often deliveries have failed without failing their run. */
@@ -108,6 +110,7 @@ export class Knowledge {
     for (const messageId of [...before.accepted, ...before.waits]) {
       this.asleep.delete(messageId)
       this.waits.delete(messageId)
+      this.released.delete(messageId)
       this.retries.delete(messageId)
     }
   }

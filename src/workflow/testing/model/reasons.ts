@@ -13,6 +13,7 @@ export function checkReason(runId: string, reason: Because, known: Knowledge, pa
     case 'delayed':
       // Those of runs that were taken up again have begun anew.
       if (known.asleep.has(reason.messageId)) expect('the end', reason.until, known.asleep.get(reason.messageId))
+      if (known.released.has(reason.messageId)) expect('something that an event has ended', true, false)
       return
     case 'retry': {
       const next = known.retries.get(reason.messageId)

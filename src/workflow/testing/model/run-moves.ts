@@ -136,6 +136,7 @@ export class RunMoves {
     const [named] = random.chance(0.5) ? [random.pick(known.runIds)] : []
     const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(named && { runId: named }) }
     const notified = await store.run(operations.runs.notify, args)
+    for (const { wait } of notified.released) known.released.add(wait.message_id)
     drop({ seqs: notified.drop, comesBack: true })
     offer(notified.offers)
   }

@@ -299,5 +299,6 @@ export class World {
     this.#engine = this.#newEngine()
     this.#flow.forgetPeriod()
     await this.#engine.start()
+    await this.#moves.bulk.restart()
   }
 }
