@@ -71,6 +71,55 @@ async function isAccepted(apiKey: string): Promise<boolean> {
   return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization: `Basic ${basic}` } })).ok
 }
 
+it('copies also where the browser keeps its clipboard for pages of https', async () => {
+  const { page } = browser
+  await browser.open('/signing-keys', 'Signing keys')
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+  await page.getByRole('button', { name: 'Copy Current' }).click()
+  await page.getByRole('button', { name: 'Copied' }).waitFor()
+  await page.evaluate('delete navigator.clipboard')
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(homeport.credentials.currentSigningKey)
+})
+
+it('goes on when the browser believes that there is no internet', async () => {
+  const { page } = browser
+  await browser.open('/signing-keys', 'Signing keys')
+  await page.evaluate("dispatchEvent(new Event('offline'))")
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
+  await page.getByRole('cell', { name: 'default', exact: true }).waitFor()
+})
+
+it('says that the server does not answer, and from when what it shows is', async () => {
+  const { page } = browser
+  await browser.open('/', 'Home')
+  await page.getByRole('heading', { name: 'Health' }).waitFor()
+  await page.route('**/v2/**', (request) => request.fulfill({ status: 503, json: { error: 'Starting.' } }))
+  await page.getByRole('alert').getByText('The server does not answer').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.unroute('**/v2/**')
+  await page.getByRole('alert').waitFor({ state: 'detached' })
+})
+
+it('a search in a part of the log says so, and looks further only when it is told to', async () => {
+  const { page } = browser
+  const entry = { entity: 'e', actor: 'a', source: 's', ip: 'i', readable_format: 'r', notes: '', timestamp: 1 }
+  let asked = 0
+  await page.route('**/v2/auditlogs*', (request) => {
+    asked++
+    const json = Array.from({ length: 200 }, (_, i) => ({ ...entry, log_id: `${asked}-${i}`, action_string: 'Act' }))
+    return request.fulfill({ json })
+  })
+  await browser.open('/audit', 'Audit log')
+  await page.getByLabel('Search in the entries').fill('nothing has this')
+  await page.getByText('None so far').waitFor()
+  const before = asked
+  await page.getByText('The newest 200 entries looked at').waitFor()
+  await page.getByRole('button', { name: 'Look further' }).click()
+  await page.getByText('The newest 400 entries looked at').waitFor()
+  expect(asked).toBe(before + 1)
+  await page.unroute('**/v2/auditlogs*')
+})
+
 it('an address that nobody has leads to a page that says so', async () => {
   await browser.open('/nowhere', 'There is no such page')
 })
@@ -90,6 +139,18 @@ it('signing out ends the session, and the sign-in leads back to where one was', 
   await page.getByLabel('API key').first().fill(homeport.credentials.apiKey)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await heading(page, 'Audit log').waitFor()
+})
+
+it('a session that has ended leads to the sign-in also when something is changed', async () => {
+  const { page } = browser
+  await browser.open('/api-keys', 'API keys')
+  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByLabel('Name').fill('late')
+  await browser.context.clearCookies()
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  await heading(page, 'Sign in').waitFor()
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/api-keys')
+  await signInAt(page, homeport)
 })
 
 it('signing in to another server on the same host leaves the session here as it is', async () => {

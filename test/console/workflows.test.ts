@@ -204,6 +204,16 @@ it('the pages fit a phone', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
+it('the field for an event keeps the focus while one types with pauses', async () => {
+  const { page } = browser
+  await browser.open('/events', 'Events')
+  await page.getByLabel('Id of the event').pressSequentially('order')
+  await page.waitForURL(/event=order/)
+  await page.keyboard.type('-7/approved')
+  await page.waitForURL(/approved/)
+  expect(await page.getByLabel('Id of the event').inputValue()).toBe('order-7/approved')
+})
+
 it('nothing in the pages has failed or was refused by the browser', () => {
   expect(browser.complaints).toEqual([])
 })

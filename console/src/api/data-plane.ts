@@ -42,6 +42,11 @@ export class DataPlane {
     return lines.length === 0 ? [] : this.#post('/pipeline', lines)
   }
 
+  /** Sends commands in order. @throws CommandError with the first refusal; what came before it is done. */
+  async run(lines: readonly CommandLine[]): Promise<void> {
+    for (const reply of await this.sendAll(lines)) refused(reply)
+  }
+
   async #post(path: string, body: unknown): Promise<Reply[]> {
     const response = await fetch(`${this.#url}${path}`, {
       method: 'POST',

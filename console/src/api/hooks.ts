@@ -1,6 +1,7 @@
 /** The operations of the server as hooks: reading with a cache that is keyed by endpoint and arguments, and changing. */
 import { notifications } from '@mantine/notifications'
 import {
+  hashKey,
   type InfiniteData,
   type UseInfiniteQueryResult,
   type UseMutationResult,
@@ -10,6 +11,7 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query'
+import { useEffect, useRef } from 'react'
 import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 import { type ApiArgs, ApiError, api } from './client.js'
@@ -19,10 +21,8 @@ export const LIVE_MS = 3_000
 /** How often something that moves slowly is asked for again. */
 export const CALM_MS = 15_000
 
-/** What a reading hook may be told. */
-export interface ReadOptions {
-  /** Ask again after this many milliseconds, while the page is seen. */
-  readonly everyMs?: number | undefined
+/** When a reading hook asks. */
+interface ReadOptions {
   /** `false`: do not ask at all yet. */
   readonly enabled?: boolean
 }
@@ -31,30 +31,32 @@ export interface ReadOptions {
 export const keyOf = (endpoint: Pick<Endpoint, 'id'>, args: object): readonly unknown[] => [endpoint.id, args]
 
 /**
- * Reads an endpoint; the same call by two components is one request. `paced` says for answers that cost the server more
- * the larger they are after how many milliseconds to ask again; it has effect where that is later than `everyMs`.
+ * Reads an endpoint; the same call by two components is one request. `everyMs` says after how many milliseconds to ask
+ * again, while the page is seen; it may depend on the answer. `undefined`: not again.
  */
 export function useApi<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
   endpoint: Endpoint<Params, Query, Body, Answer>,
   args: ApiArgs<Params, Query, Body>,
-  { everyMs, enabled = true, paced }: ReadOptions & { readonly paced?: (answer: Static<Answer>) => number } = {},
+  {
+    everyMs,
+    enabled = true,
+  }: ReadOptions & { readonly everyMs?: number | ((answer: Static<Answer>) => number | undefined) | undefined } = {},
 ): UseQueryResult<Static<Answer>, Error> {
   return useQuery<Static<Answer>, Error>({
     queryKey: keyOf(endpoint, args),
     queryFn: ({ signal }) => api(endpoint, args, signal),
     enabled,
-    ...(everyMs === undefined
-      ? {}
-      : {
-          refetchInterval: ({ state: { data } }) =>
-            data === undefined || paced === undefined ? everyMs : Math.max(everyMs, paced(data)),
-        }),
+    refetchInterval: ({ state: { data } }) => {
+      if (typeof everyMs !== 'function') return everyMs ?? false
+      return (data === undefined ? LIVE_MS : everyMs(data)) ?? false
+    },
   })
 }
 
 /**
- * Reads a list page by page. `data.pages` holds the answers so far; `fetchNextPage` asks for the next one.
- * Refreshing asks for all pages that are there again, so give `everyMs` only where people look at the beginning.
+ * Reads a list page by page. `data.pages` holds the answers so far; `fetchNextPage` asks for the next one. Refreshing
+ * asks for all pages that are there again, so it happens after `everyMs` for each of them: a reader who has come far
+ * costs the server no more than one who looks at the beginning.
  */
 export function useApiPages<
   Params extends TSchema,
@@ -65,6 +67,7 @@ export function useApiPages<
   endpoint: Endpoint<Params, Query, Body, Answer>,
   args: ApiArgs<Params, Query, Body>,
   options: ReadOptions & {
+    readonly everyMs?: number | undefined
     /** What the query of the next page has besides; `undefined` when this was the last page. */
     readonly next: (page: Static<Answer>) => Record<string, unknown> | undefined
   },
@@ -83,17 +86,24 @@ export function useApiPages<
     initialPageParam: {},
     getNextPageParam: next,
     enabled,
-    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    // Another filter of the same list: the rows stay until the new ones are there.
+    placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
+    refetchInterval: ({ state: { data } }) => (everyMs ?? 0) * Math.max(1, data?.pages.length ?? 0) || false,
   })
+}
+
+function isOfSameParams(before: unknown, { params }: { readonly params?: unknown }): boolean {
+  if (typeof before !== 'object' || before === null) return false
+  return hashKey(['params' in before ? before.params : undefined]) === hashKey([params])
 }
 
 /** What a changing hook may be told. */
 export interface ChangeOptions<Answer> {
-  /** What is to be read again afterwards: every call of these endpoints. */
+  /** What is to be read again afterwards, also after a refusal, which may tell of a change: every call of these. */
   readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
   /** What to tell when it is done; absent: nothing. */
   readonly done?: string | ((answer: Answer) => string)
-  /** `inline`: the page itself shows a refusal (`error` of the result), so no notification does. */
+  /** `inline`: the page shows a refusal itself (`error` of the result); a notification does once it is left. */
   readonly errors?: 'notify' | 'inline'
   readonly onDone?: (answer: Answer) => void
 }
@@ -117,18 +127,35 @@ export function useTask<Args, Answer>(
   { refreshes = [], done, errors = 'notify', onDone }: ChangeOptions<Answer> = {},
 ): UseMutationResult<Answer, Error, Args> {
   const queries = useQueryClient()
+  const isLeft = useIsLeft()
   return useMutation<Answer, Error, Args>({
     mutationFn: work,
-    onSuccess: async (answer) => {
+    onSuccess: (answer) => {
       const message = typeof done === 'function' ? done(answer) : done
       if (message !== undefined) notifications.show({ message, color: 'green' })
       onDone?.(answer)
-      await Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
     },
     onError: (error) => {
-      if (errors === 'notify') tellError(error)
+      if (errors === 'notify' || isLeft()) tellError(error)
+    },
+    onSettled: (_answer, refusal) => {
+      const read = Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
+      // A refusal is shown at once: what could not be changed may well not be readable either.
+      return refusal === null ? read : undefined
     },
   })
+}
+
+/** Whether the component is no longer on the page. */
+function useIsLeft(): () => boolean {
+  const isHere = useRef(false)
+  useEffect(() => {
+    isHere.current = true
+    return () => {
+      isHere.current = false
+    }
+  }, [])
+  return () => !isHere.current
 }
 
 /** Shows a refusal until it is closed: its text says what to do, and takes time to read. */

@@ -1,5 +1,5 @@
 /** Who is signed in, and what this server offers. Both stay the same while the page is open, until somebody signs out. */
-import { QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
+import { MutationCache, QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import {
   type ConsoleSession,
   type ConsoleSettings,
@@ -18,19 +18,24 @@ export function whenSignedOut(callback: () => void): void {
   onSignedOut.add(callback)
 }
 
+function noticeEnd(error: Error): void {
+  if (isGone(error)) for (const callback of onSignedOut) callback()
+}
+
 /** The cache of everything that was read. Refusals are not tried again: they would be refused again. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
+      // The server may be this computer, or in a network that leads nowhere: what the browser thinks of the internet says
+      // nothing about it.
+      networkMode: 'always',
       retry: (failures, error) => failures < 2 && error instanceof ApiError && [0, 503].includes(error.status),
     },
+    mutations: { networkMode: 'always' },
   },
-  queryCache: new QueryCache({
-    onError: (error) => {
-      if (isGone(error)) for (const callback of onSignedOut) callback()
-    },
-  }),
+  queryCache: new QueryCache({ onError: noticeEnd }),
+  mutationCache: new MutationCache({ onError: noticeEnd }),
 })
 
 /** Who is signed in; `null` when nobody is. */

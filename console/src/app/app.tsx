@@ -11,8 +11,11 @@ import { cssVariablesResolver, theme } from './theme.js'
 const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
 
 // A session that has ended leads to the sign-in, and from there back to where the person was. The page is loaded anew, so
-// that nothing stays in memory of what the person saw.
-whenSignedOut(() => window.location.assign(`/sign-in?next=${encodeURIComponent(router.latestLocation.href)}`))
+// that nothing stays in memory of what the person saw. At the sign-in it is the key that was refused.
+whenSignedOut(() => {
+  const { pathname, href } = router.latestLocation
+  if (pathname !== '/sign-in') window.location.assign(`/sign-in?next=${encodeURIComponent(href)}`)
+})
 
 /** The console: its look, its cache, its pages. */
 export function App() {

@@ -21,7 +21,7 @@ import {
 } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { Suspense, useEffect } from 'react'
+import { Suspense, useEffect, useRef } from 'react'
 import { endConsoleSession } from '../../../src/contract/console.js'
 import { useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
@@ -30,6 +30,7 @@ import { Brand } from './brand.js'
 import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
 import classes from './shell.module.css'
 import { showShortcuts, useCharacters } from './shortcuts.js'
+import { Silence } from './silence.js'
 
 /** Header, navigation and the page between them. */
 export function Shell() {
@@ -84,6 +85,7 @@ export function Shell() {
           </Suspense>
         </Box>
       </AppShell.Main>
+      <Silence />
     </AppShell>
   )
 }
@@ -145,11 +147,17 @@ function HeaderTools() {
 function AccountMenu() {
   const session = useSession()
   const signOut = useChange(endConsoleSession, { onDone: () => window.location.assign('/sign-in') })
+  const button = useRef<HTMLButtonElement>(null)
+  const showKeys = () => {
+    // The dialog gives the focus back to what has it now, and the menu is gone by then.
+    button.current?.focus()
+    showShortcuts()
+  }
   const role = session.role === undefined ? 'your own account' : `${session.role} of a team`
   return (
     <Menu position="bottom-end" width={250} withArrow>
       <Menu.Target>
-        <ActionIcon size="lg" radius="xl" aria-label="Account" color="harbour" variant="light">
+        <ActionIcon ref={button} size="lg" radius="xl" aria-label="Account" color="harbour" variant="light">
           <IconUser size={18} stroke={1.6} />
         </ActionIcon>
       </Menu.Target>
@@ -164,7 +172,7 @@ function AccountMenu() {
           </Text>
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item leftSection={<IconKeyboard size={16} />} onClick={showShortcuts}>
+        <Menu.Item leftSection={<IconKeyboard size={16} />} onClick={showKeys}>
           Keyboard shortcuts
         </Menu.Item>
         <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate({})}>

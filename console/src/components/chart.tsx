@@ -10,6 +10,7 @@ export interface Series {
   readonly points: readonly { readonly x: string; readonly y: number }[]
 }
 
+const NO_BREAK = '\u00a0'
 const COLORS = ['harbour.6', 'orange.6', 'grape.5'] as const
 const dashed = (index: number): string => (COLORS[index] ?? 'gray.6').replace('.', '-')
 
@@ -54,11 +55,16 @@ export function SeriesChart({
           series={series.map(({ name }, index) => ({ name, color: COLORS[index] ?? 'gray.6' }))}
           valueFormatter={show}
           withDots={byDay}
-          curveType="monotone"
+          // Between two days there is nothing that a curve could tell.
+          curveType={byDay ? 'linear' : 'monotone'}
           strokeWidth={2}
           gridAxis="x"
           tickLine="none"
-          yAxisProps={{ width: 62, tickCount: 3 }}
+          yAxisProps={{
+            width: 72,
+            tickCount: 3,
+            tickFormatter: (value: number) => show(value).replaceAll(' ', NO_BREAK),
+          }}
           xAxisProps={{ minTickGap: 40 }}
           lineChartProps={{ accessibilityLayer: false }}
           lineProps={{ isAnimationActive: false }}

@@ -1,6 +1,9 @@
-import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { modals } from '@mantine/modals'
 import { type ReactNode, useState } from 'react'
+import type { Endpoint } from '../../../src/contract/endpoint.js'
+import { useTask } from '../api/hooks.js'
+import { Refusal } from './states.js'
 
 /** What is asked before something is done that cannot be undone. */
 export interface Question {
@@ -13,6 +16,8 @@ export interface Question {
   readonly typed?: string
   /** Does it. The dialog stays open while it works, and shows why when it fails. */
   readonly onConfirm: () => Promise<unknown>
+  /** What is to be read again afterwards: every call of these endpoints. */
+  readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
 }
 
 /** Asks before something destructive is done. */
@@ -24,26 +29,15 @@ export function confirm(question: Question): void {
 }
 
 function ConfirmBody({ question, onClose }: { question: Question; onClose: () => void }) {
-  const { text, action, typed, onConfirm } = question
+  const { text, action, typed, onConfirm, refreshes = [] } = question
   const [word, setWord] = useState('')
-  const [state, setState] = useState<{ kind: 'asking' } | { kind: 'working' } | { kind: 'failed'; error: Error }>({
-    kind: 'asking',
-  })
+  const task = useTask(onConfirm, { refreshes, errors: 'inline', onDone: onClose })
   const isReady = typed === undefined || word.trim() === typed
-  const run = async () => {
-    setState({ kind: 'working' })
-    try {
-      await onConfirm()
-      onClose()
-    } catch (error) {
-      setState({ kind: 'failed', error: error instanceof Error ? error : new Error(String(error)) })
-    }
-  }
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (isReady) void run()
+        if (isReady) task.mutate()
       }}
     >
       <Stack gap="md">
@@ -63,16 +57,12 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
             data-autofocus
           />
         )}
-        {state.kind === 'failed' ? (
-          <Alert color="red" role="alert">
-            {state.error.message}
-          </Alert>
-        ) : null}
+        <Refusal error={task.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={onClose} data-autofocus={typed === undefined || undefined}>
             Keep it as it is
           </Button>
-          <Button type="submit" color="red.9" disabled={!isReady} loading={state.kind === 'working'}>
+          <Button type="submit" color="red.9" disabled={!isReady} loading={task.isPending}>
             {action}
           </Button>
         </Group>

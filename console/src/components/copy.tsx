@@ -2,40 +2,53 @@ import IconCheck from 'icon:check'
 import IconCopy from 'icon:copy'
 import IconEye from 'icon:eye'
 import IconEyeOff from 'icon:eye-off'
-import { ActionIcon, Box, Button, Code, CopyButton, Group, Stack, Text, Tooltip } from '@mantine/core'
+import { ActionIcon, Box, Button, Code, Group, Stack, Text, Tooltip } from '@mantine/core'
+import { useTimeout } from '@mantine/hooks'
 import { type ReactNode, useState } from 'react'
+import { useTask } from '../api/hooks.js'
+import { copyText } from '../lib/clipboard.js'
 import classes from './copy.module.css'
+
+const COPIED_MS = 1_500
+
+/** Copies a text; `isCopied` for a moment. */
+function useCopy(value: string): { readonly isCopied: boolean; readonly copy: () => void } {
+  const [isCopied, setCopied] = useState(false)
+  const { start } = useTimeout(() => setCopied(false), COPIED_MS)
+  const { mutate } = useTask(() => copyText(value), {
+    onDone: () => {
+      setCopied(true)
+      start()
+    },
+  })
+  return { isCopied, copy: () => mutate() }
+}
 
 /** Copies a text; says so for a moment. */
 export function Copy({ value, what }: { value: string; what: string }) {
+  const { isCopied, copy } = useCopy(value)
+  const label = isCopied ? 'Copied' : `Copy ${what}`
   return (
-    <CopyButton value={value} timeout={1_500}>
-      {({ copied, copy }) => (
-        <Tooltip label={copied ? 'Copied' : `Copy ${what}`}>
-          <ActionIcon size="md" onClick={copy} aria-label={copied ? 'Copied' : `Copy ${what}`}>
-            {copied ? <IconCheck size={15} color="var(--hp-ok)" /> : <IconCopy size={15} />}
-          </ActionIcon>
-        </Tooltip>
-      )}
-    </CopyButton>
+    <Tooltip label={label}>
+      <ActionIcon size="md" onClick={copy} aria-label={label}>
+        {isCopied ? <IconCheck size={15} color="var(--hp-ok)" /> : <IconCopy size={15} />}
+      </ActionIcon>
+    </Tooltip>
   )
 }
 
 /** The same as a button with a word on it. */
 export function CopyTextButton({ value, label = 'Copy' }: { value: string; label?: string }) {
+  const { isCopied, copy } = useCopy(value)
   return (
-    <CopyButton value={value} timeout={1_500}>
-      {({ copied, copy }) => (
-        <Button
-          size="compact-xs"
-          variant="default"
-          onClick={copy}
-          leftSection={copied ? <IconCheck size={13} /> : <IconCopy size={13} />}
-        >
-          {copied ? 'Copied' : label}
-        </Button>
-      )}
-    </CopyButton>
+    <Button
+      size="compact-xs"
+      variant="default"
+      onClick={copy}
+      leftSection={isCopied ? <IconCheck size={13} /> : <IconCopy size={13} />}
+    >
+      {isCopied ? 'Copied' : label}
+    </Button>
   )
 }
 

@@ -31,7 +31,7 @@ export interface DataTableProps<Row> {
   readonly label: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
-  readonly rowKey: (row: Row) => string
+  readonly rowKey: (row: Row, index: number) => string
   /** Where a click on a row leads; the row also needs a link or button for the keyboard. */
   readonly onOpen?: ((row: Row) => void) | undefined
   readonly isSelected?: (row: Row) => boolean
@@ -89,9 +89,10 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         </Table.Thead>
         <Table.Tbody>
           <Spacer height={seen.before} />
-          {rows.slice(seen.first, seen.last + 1).map((row, offset) => (
-            <Line key={props.rowKey(row)} row={row} index={seen.first + offset} table={props} measure={seen.measure} />
-          ))}
+          {rows.slice(seen.first, seen.last + 1).map((row, offset) => {
+            const index = seen.first + offset
+            return <Line key={props.rowKey(row, index)} row={row} index={index} table={props} measure={seen.measure} />
+          })}
           <Spacer height={seen.after} />
         </Table.Tbody>
       </Table>

@@ -18,7 +18,7 @@ export const barField = (widthPx: number): { className: string; style: CSSProper
   style: { '--field-width': `${widthPx}px` } as CSSProperties,
 })
 
-/** The field that looks through rows that are all there already. */
+/** The field that searches what the page lists. */
 export function SearchBox({
   label,
   value,

@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Modal, type ModalProps, Stack } from '@mantine/core'
+import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core'
 import type { UseMutationResult } from '@tanstack/react-query'
 import type { FormEventHandler, ReactNode } from 'react'
+import { Refusal } from './states.js'
 
 /** A dialog with a form: the fields, the refusal of the server if there is one, and the two buttons. */
 export function FormDialog({
@@ -23,6 +24,8 @@ export function FormDialog({
   isReady?: boolean
 } & Pick<ModalProps, 'opened' | 'onClose' | 'title' | 'size'>) {
   const close = () => {
+    // What is under way is waited for: nobody would see what became of it.
+    if (task.isPending) return
     task.reset()
     modal.onClose()
   }
@@ -31,15 +34,11 @@ export function FormDialog({
       <form onSubmit={onSubmit} noValidate>
         <Stack gap="md">
           {children}
-          {task.error ? (
-            <Alert color="red" role="alert">
-              {task.error.message}
-            </Alert>
-          ) : null}
+          <Refusal error={task.error} />
           <Group justify="space-between" gap="sm">
             <div>{note}</div>
             <Group gap="xs" ml="auto">
-              <Button variant="default" onClick={close}>
+              <Button variant="default" onClick={close} disabled={task.isPending}>
                 Cancel
               </Button>
               <Button type="submit" loading={task.isPending} disabled={!isReady}>

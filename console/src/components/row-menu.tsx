@@ -1,30 +1,65 @@
 import IconDots from 'icon:dots'
 import { ActionIcon, Menu } from '@mantine/core'
+import { useRef } from 'react'
 
 /** Something that can be done with a row. */
 export interface RowAction {
   readonly label: string
   readonly onClick: () => void
   readonly isDangerous?: boolean
+  readonly isDisabled?: boolean
+}
+
+/** A file that belongs to a row. */
+export interface RowFile {
+  readonly label: string
+  readonly href: string
+  /** The name that it is saved by. */
+  readonly download: string
+  readonly isDisabled?: boolean
 }
 
 /** What can be done with a row of a table, behind one button. */
-export function RowMenu({ of, actions }: { of: string; actions: readonly RowAction[] }) {
+export function RowMenu({ of, actions }: { of: string; actions: readonly (RowAction | RowFile)[] }) {
+  const button = useRef<HTMLButtonElement>(null)
   if (actions.length === 0) return null
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>
-        <ActionIcon aria-label={`Actions for ${of}`}>
+        <ActionIcon ref={button} aria-label={`Actions for ${of}`}>
           <IconDots size={16} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {actions.map(({ label, onClick, isDangerous = false }) => (
-          <Menu.Item key={label} onClick={onClick} {...(isDangerous ? { c: 'var(--mantine-color-error)' } : {})}>
-            {label}
-          </Menu.Item>
+        {actions.map((action) => (
+          <Line key={action.label} action={action} onLeave={() => button.current?.focus()} />
         ))}
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+/** `onLeave`: a dialog that a line opens gives the focus back to what had it, and the line is gone by then. */
+function Line({ action, onLeave }: { action: RowAction | RowFile; onLeave: () => void }) {
+  const { label, isDisabled = false } = action
+  if ('href' in action) {
+    const { href, download } = action
+    return (
+      <Menu.Item component="a" href={href} download={download} disabled={isDisabled}>
+        {label}
+      </Menu.Item>
+    )
+  }
+  return (
+    <Menu.Item
+      disabled={isDisabled}
+      onClick={() => {
+        onLeave()
+        action.onClick()
+      }}
+      {...(action.isDangerous === true ? { c: 'var(--mantine-color-error)' } : {})}
+    >
+      {label}
+    </Menu.Item>
   )
 }

@@ -54,6 +54,15 @@ export function ErrorState({ error, onRetry }: { error: Error; onRetry?: (() => 
   )
 }
 
+/** Why a change was refused, beside the button that asked for it. */
+export function Refusal({ error }: { error: Error | null }) {
+  return error === null ? null : (
+    <Alert color="red" role="alert">
+      {error.message}
+    </Alert>
+  )
+}
+
 /** What an empty view says: what would be here, and what to do first. */
 export interface EmptyStateProps {
   readonly title: string

@@ -16,7 +16,7 @@ import {
 } from '../../../../src/contract/accounts.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { useCanWrite, useSession } from '../../api/session.js'
 import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -119,10 +119,8 @@ function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefi
       title: `Delete the key ${apiKey.name}`,
       text: 'Programs that use it are refused from that moment on, and so are sessions of this console that were opened with it.',
       action: 'Delete the key',
-      onConfirm: async () => {
-        await api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } })
-        await queries.invalidateQueries({ queryKey: [listApiKeys.id] })
-      },
+      onConfirm: () => api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } }),
+      refreshes: [listApiKeys],
     })
   return <CellDanger verb="Delete" of={apiKey.name} onClick={ask} />
 }

@@ -12,7 +12,7 @@ import { PagedTable } from '../../components/paged-table.js'
 import { PayloadView } from '../../components/payload.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { dateTime } from '../../lib/format.js'
+import { counted, dateTime } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
 
 const PAGE = 200
@@ -47,6 +47,9 @@ export function AuditPage() {
           columns={columns}
           pages={log}
           rows={log.data && shown}
+          looked={
+            search.trim() === '' ? undefined : `The newest ${counted(entries.length, 'entry', 'entries')} looked at`
+          }
           rowKey={(entry) => entry.log_id}
           onOpen={setOpen}
           empty={

@@ -19,7 +19,7 @@ import {
 } from '../../../../src/contract/accounts.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite, useSession } from '../../api/session.js'
+import { useCanWrite, useSession } from '../../api/session.js'
 import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -135,10 +135,8 @@ function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean 
       title: isSelf ? `Leave ${team_name}` : `Remove ${member_email} from ${team_name}`,
       text: `All keys of the team that belong to ${member_email} end at once.`,
       action: isSelf ? 'Leave the team' : 'Remove the member',
-      onConfirm: async () => {
-        await api(removeTeamMember, { body: { team_id, member_email } })
-        await queries.invalidateQueries({ queryKey: [isSelf ? listTeams.id : listTeamMembers.id] })
-      },
+      onConfirm: () => api(removeTeamMember, { body: { team_id, member_email } }),
+      refreshes: [isSelf ? listTeams : listTeamMembers],
     })
   return <CellDanger verb={verb} of={member_email} onClick={ask} />
 }
@@ -150,10 +148,8 @@ function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
       text: 'Its keys end at once. A team that still has databases is not deleted.',
       action: 'Delete the team',
       typed: team_name,
-      onConfirm: async () => {
-        await api(deleteTeam, { params: { id: team_id } })
-        await queries.invalidateQueries({ queryKey: [listTeams.id] })
-      },
+      onConfirm: () => api(deleteTeam, { params: { id: team_id } }),
+      refreshes: [listTeams],
     })
   return (
     <Button size="compact-sm" variant="default" c="var(--mantine-color-error)" onClick={ask}>

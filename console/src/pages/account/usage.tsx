@@ -11,9 +11,12 @@ import { EmptyState, Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { bytes, dollars, percent, short, whole } from '../../lib/format.js'
 
+/** Of ten thousand databases this is asked for every 20 seconds: the answer is as long as there are databases. */
+const MS_A_ROW = 2
+
 /** What all databases have used this month, and what that costs. */
 export function UsagePage() {
-  const usage = useApi(getUsage, {}, { everyMs: CALM_MS })
+  const usage = useApi(getUsage, {}, { everyMs: (rows) => Math.max(CALM_MS, rows.length * MS_A_ROW) })
   return (
     <Page
       title="Usage and cost"

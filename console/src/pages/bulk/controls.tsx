@@ -2,8 +2,7 @@ import IconPlayerPause from 'icon:player-pause'
 import IconPlayerPlay from 'icon:player-play'
 import IconPlayerStop from 'icon:player-stop'
 import { Button, Group, NumberInput } from '@mantine/core'
-import { useState } from 'react'
-import { getBulkAction, listBulkOutcomes } from '../../../../src/contract/bulk.js'
+import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../../../src/contract/bulk.js'
 import {
   abortBulkAction,
   changeBulkAction,
@@ -13,14 +12,15 @@ import {
 } from '../../../../src/contract/bulk-control.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
+import { useDraft } from '../../components/use-draft.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
 import { type Action, isOver } from './words.js'
 
-const READS = [getBulkAction, listBulkOutcomes]
+const READS = [getBulkAction, listBulkActions, listBulkOutcomes]
 
 /** Pausing, going on and aborting. */
 export function Controls({ action }: { action: Action }) {
@@ -61,16 +61,14 @@ const askAbort = ({ actionId, matched, done }: Action) =>
     title: 'Abort this action',
     text: `What is done stays done. The other ${whole(matched - done)} are skipped for ever; its fence is lifted.`,
     action: 'Abort the action',
-    onConfirm: async () => {
-      await api(abortBulkAction, { params: { actionId }, body: undefined })
-      for (const { id } of READS) await queries.invalidateQueries({ queryKey: [id] })
-    },
+    onConfirm: () => api(abortBulkAction, { params: { actionId }, body: undefined }),
+    refreshes: READS,
   })
 
 /** How fast it may go, which can be changed while it goes. */
 export function Rate({ action }: { action: Action }) {
   const canWrite = useCanWrite()
-  const [typed, setTyped] = useState<number | ''>(action.ratePerSecond ?? '')
+  const { value: typed, set: setTyped, forget } = useDraft<number | ''>(action.ratePerSecond ?? '')
   const change = useChange(changeBulkAction, { refreshes: READS, done: 'The rate is changed.' })
   const text = action.ratePerSecond === undefined ? 'no limit' : `${counted(action.ratePerSecond, 'item')} a second`
   if (!canWrite || isOver(action)) return <Fact name="Rate">{text}</Fact>
@@ -95,7 +93,7 @@ export function Rate({ action }: { action: Action }) {
           variant="default"
           disabled={typed === (action.ratePerSecond ?? '')}
           loading={change.isPending}
-          onClick={() => change.mutate(args)}
+          onClick={() => change.mutate(args, { onSuccess: forget })}
         >
           Change the rate
         </Button>

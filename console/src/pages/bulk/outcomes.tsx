@@ -14,7 +14,7 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { type Action, countsOf, isOver, OUTCOME_WORDS, type OutcomeName } from './words.js'
 
-type Row = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][number] & { readonly index: number }
+type Row = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][number]
 
 const PAGE = 200
 
@@ -31,10 +31,7 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
       next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }),
     },
   )
-  const rows = useMemo(
-    () => pages.data?.pages.flatMap(({ outcomes }) => outcomes).map((row, index): Row => ({ ...row, index })),
-    [pages.data],
-  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ outcomes }) => outcomes), [pages.data])
   return (
     <Panel flush title="Outcomes" actions={<Which action={action} outcome={outcome} />}>
       <PagedTable
@@ -42,7 +39,7 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
         columns={COLUMNS}
         pages={pages}
         rows={rows}
-        rowKey={({ index }) => String(index)}
+        rowKey={(_, index) => String(index)}
         maxHeight="60dvh"
         empty={
           outcome === undefined ? (

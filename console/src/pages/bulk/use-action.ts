@@ -15,10 +15,13 @@ export function useAction(actionId: string): UseQueryResult<Action, Error> {
 /** Takes what the server tells into the cache; answers how to stop. */
 function follow(actionId: string): () => void {
   const args = { params: { actionId } }
+  const queryKey = keyOf(getBulkAction, args)
   const source = new EventSource(urlOf(getBulkAction, args))
   const take = ({ data }: MessageEvent<string>) => {
+    // An answer that is on its way is older than this.
+    void queries.cancelQueries({ queryKey })
     // The server checks what it streams against the schema of this endpoint in its tests.
-    queries.setQueryData(keyOf(getBulkAction, args), JSON.parse(data) as Action)
+    queries.setQueryData(queryKey, JSON.parse(data) as Action)
   }
   source.addEventListener('progress', take)
   source.addEventListener('end', (event) => {

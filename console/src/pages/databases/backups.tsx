@@ -1,7 +1,6 @@
 import IconArchive from 'icon:archive'
-import IconDots from 'icon:dots'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Group, Menu, Stack, Switch, TextInput } from '@mantine/core'
+import { Badge, Button, Group, Stack, Switch, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import {
@@ -17,11 +16,12 @@ import {
 import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases.js'
 import { api, urlOf } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Panel } from '../../components/page.js'
+import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status, type Tone } from '../../components/status.js'
 import { When } from '../../components/when.js'
@@ -159,53 +159,35 @@ interface BackupMenuProps {
 
 function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
   const params = { id: database.database_id, backup_id: backup.backup_id }
-  const refresh = () => queries.invalidateQueries({ queryKey: [listBackups.id] })
   const restore = () =>
     confirm({
       title: `Restore ${backup.name} into ${database.database_name}`,
       text: `All data of the database is replaced by the ${counted(backup.key_count, 'key')} of this backup. A backup of the present data is made first.`,
       action: 'Replace the data',
       typed: database.database_name,
-      onConfirm: () =>
-        api(restoreBackup, { params: { id: params.id }, body: { backup_id: params.backup_id } }).then(refresh),
+      onConfirm: () => api(restoreBackup, { params: { id: params.id }, body: { backup_id: params.backup_id } }),
+      refreshes: [listBackups],
     })
   const remove = () =>
     confirm({
       title: `Delete the backup ${backup.name}`,
       text: 'Its file is deleted. There is no way back.',
       action: 'Delete the backup',
-      onConfirm: () => api(deleteBackup, { params }).then(refresh),
+      onConfirm: () => api(deleteBackup, { params }),
+      refreshes: [listBackups],
     })
-  const isComplete = backup.state === 'completed'
-  return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Button size="compact-xs" variant="subtle" color="gray" aria-label={`Actions for ${backup.name}`}>
-          <IconDots size={16} />
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item
-          component="a"
-          href={urlOf(downloadBackup, { params })}
-          download={`${backup.name}.rdb`}
-          disabled={!isComplete}
-        >
-          Download
-        </Menu.Item>
-        {canWrite ? (
-          <>
-            <Menu.Item onClick={restore} disabled={!isComplete}>
-              Restore
-            </Menu.Item>
-            <Menu.Item onClick={remove} c="var(--mantine-color-error)">
-              Delete
-            </Menu.Item>
-          </>
-        ) : null}
-      </Menu.Dropdown>
-    </Menu>
-  )
+  const isDisabled = backup.state !== 'completed'
+  const file = {
+    label: 'Download',
+    href: urlOf(downloadBackup, { params }),
+    download: `${backup.name}.rdb`,
+    isDisabled,
+  }
+  const changes = [
+    { label: 'Restore', onClick: restore, isDisabled },
+    { label: 'Delete', onClick: remove, isDangerous: true },
+  ]
+  return <RowMenu of={backup.name} actions={[file, ...(canWrite ? changes : [])]} />
 }
 
 function MakeBackup({ database, isOpen, onClose }: { database: DatabaseRecord; isOpen: boolean; onClose: () => void }) {

@@ -11,8 +11,8 @@ import {
 } from '@mantine/core'
 import { type UseFormReturnType, useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
-import type { OfferedPlan } from '../../../../src/contract/console.js'
-import { createDatabase, listDatabases } from '../../../../src/contract/databases.js'
+import { listDatabaseSummaries, type OfferedPlan } from '../../../../src/contract/console.js'
+import { createDatabase } from '../../../../src/contract/databases.js'
 import { type Platform, type Region, regionsOf } from '../../../../src/contract/regions.js'
 import { useChange } from '../../api/hooks.js'
 import { useSession, useSettings } from '../../api/session.js'
@@ -43,7 +43,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
   const { plans } = useSettings()
   const form = useCreateForm()
   const create = useChange(createDatabase, {
-    refreshes: [listDatabases],
+    refreshes: [listDatabaseSummaries],
     errors: 'inline',
     done: ({ database_name }) => `The database ${database_name} serves.`,
     onDone: ({ database_id }) => {

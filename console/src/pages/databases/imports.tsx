@@ -4,7 +4,6 @@ import { getImport, importFile, importFromUrl } from '../../../../src/contract/b
 import type { DatabaseRecord } from '../../../../src/contract/databases.js'
 import { ApiError, api } from '../../api/client.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
-import { queries } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { Panel } from '../../components/page.js'
@@ -65,6 +64,7 @@ const replaceQuestion = ({ database_name }: DatabaseRecord, onConfirm: () => Pro
     action: 'Replace the data',
     typed: database_name,
     onConfirm,
+    refreshes: [getImport],
   })
 
 function FromServer({ database }: { database: DatabaseRecord }) {
@@ -72,7 +72,6 @@ function FromServer({ database }: { database: DatabaseRecord }) {
   const run = async () => {
     await api(importFromUrl, { params: { id: database.database_id }, body: { url: url.trim() } })
     setUrl('')
-    await queries.invalidateQueries({ queryKey: [getImport.id] })
   }
   return (
     <Group align="flex-end" gap="xs" flex="1 1 300px">
@@ -100,7 +99,6 @@ function FromFile({ database }: { database: DatabaseRecord }) {
   const run = async () => {
     await api(importFile, { params: { id: database.database_id }, body: file ?? undefined })
     setFile(null)
-    await queries.invalidateQueries({ queryKey: [getImport.id] })
   }
   return (
     <Group align="flex-end" gap="xs" flex="1 1 300px">

@@ -2,31 +2,45 @@ import IconDatabase from 'icon:database'
 import IconDatabasePlus from 'icon:database-plus'
 import IconSearch from 'icon:search'
 import { Button } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { type DatabaseRecord, listDatabases } from '../../../../src/contract/databases.js'
-import { getDatabaseStats } from '../../../../src/contract/databases-stats.js'
-import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'
+import { useMemo } from 'react'
+import {
+  type DatabaseSummaries,
+  type DatabaseSummary,
+  listDatabaseSummaries,
+} from '../../../../src/contract/console.js'
+import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
 import { SearchBox } from '../../components/filter-bar.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { bytes, short } from '../../lib/format.js'
+import { bytes, counted, short } from '../../lib/format.js'
+import { given } from '../../lib/search.js'
 import { CreateDatabase } from './create.js'
 import { paymentTitle, stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases')
+const TYPING_MS = 300
 
 /** All databases of the account. */
 export function DatabasesPage() {
-  const { create, search = '' } = route.useSearch()
+  const { create, search } = route.useSearch()
   const navigate = useNavigate()
   const canWrite = useCanWrite()
-  const databases = useApi(listDatabases, { query: { credentials: 'hide' } }, { everyMs: LIVE_MS, paced: paceOf })
-  const kept = search === '' ? {} : { search }
+  const [searched] = useDebouncedValue(search, TYPING_MS)
+  const pages = useApiPages(
+    listDatabaseSummaries,
+    { query: given({ search: searched }) },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ databases }) => databases), [pages.data])
+  const kept = given({ search })
   const open = (isOpen: boolean) =>
     void navigate({ to: '/databases', search: isOpen ? { ...kept, create: true } : kept })
   // In the address, so that it is there again for those who come back from a database.
@@ -46,41 +60,39 @@ export function DatabasesPage() {
       <Panel
         flush
         title="All databases"
-        actions={<SearchBox label="Search by name" value={search} onChange={setSearch} />}
+        about={countOf(pages.data?.pages[0], searched)}
+        actions={<SearchBox label="Search by name or id" value={search ?? ''} onChange={setSearch} />}
       >
-        <Loaded query={databases} loading={<LoadingLines />}>
-          {(rows) => (
-            <DataTable
-              label="Databases"
-              columns={COLUMNS}
-              rows={rows.filter(({ database_name }) =>
-                database_name.toLowerCase().includes(search.trim().toLowerCase()),
-              )}
-              rowKey={({ database_id }) => database_id}
-              onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
-              empty={
-                rows.length === 0 ? (
-                  <EmptyState title="There is no database yet" icon={IconDatabase} action={button}>
-                    Creating one takes about a second. Connect with any Redis client, or over HTTP.
-                  </EmptyState>
-                ) : (
-                  <EmptyState title="No database has this in its name" icon={IconSearch} />
-                )
-              }
-            />
-          )}
-        </Loaded>
+        <PagedTable
+          label="Databases"
+          columns={COLUMNS}
+          pages={pages}
+          rows={rows}
+          rowKey={({ database_id }) => database_id}
+          onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
+          empty={
+            search === undefined ? (
+              <EmptyState title="There is no database yet" icon={IconDatabase} action={button}>
+                Creating one takes about a second. Connect with any Redis client, or over HTTP.
+              </EmptyState>
+            ) : (
+              <EmptyState title="No database has this in its name" icon={IconSearch} />
+            )
+          }
+        />
       </Panel>
       <CreateDatabase isOpen={create === true && canWrite} onClose={() => open(false)} />
     </Page>
   )
 }
 
-/** The server puts a list together at some five thousand records a second, and has other things to do. */
-const MS_A_RECORD = 2
-const paceOf = (rows: readonly DatabaseRecord[]): number => rows.length * MS_A_RECORD
+/** How many there are, where the rows that are seen do not tell. */
+function countOf(page: DatabaseSummaries | undefined, search: string | undefined): string | undefined {
+  if (page?.cursor === undefined) return undefined
+  return `${counted(page.matched, 'database')}${search === undefined ? '' : ' with this in the name'}`
+}
 
-const COLUMNS: readonly Column<DatabaseRecord>[] = [
+const COLUMNS: readonly Column<DatabaseSummary>[] = [
   { key: 'name', title: 'Name', render: (database) => <Name database={database} /> },
   { key: 'state', title: 'State', width: '140px', render: (database) => <State database={database} /> },
   {
@@ -91,14 +103,21 @@ const COLUMNS: readonly Column<DatabaseRecord>[] = [
     render: (database) => <Regions database={database} />,
   },
   { key: 'plan', title: 'Plan', width: '140px', from: 'md', render: paymentTitle },
-  { key: 'size', title: 'Data', width: '100px', align: 'right', from: 'sm', render: (row) => <Size database={row} /> },
   {
-    key: 'rate',
-    title: 'Commands/s',
-    width: '120px',
+    key: 'size',
+    title: 'Data',
+    width: '100px',
+    align: 'right',
+    from: 'sm',
+    render: ({ storage_bytes }) => bytes(storage_bytes),
+  },
+  {
+    key: 'requests',
+    title: 'Requests this month',
+    width: '170px',
     align: 'right',
     from: 'md',
-    render: (row) => <Rate database={row} />,
+    render: ({ requests }) => short(requests),
   },
   {
     key: 'created',
@@ -109,7 +128,7 @@ const COLUMNS: readonly Column<DatabaseRecord>[] = [
   },
 ]
 
-function Name({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
+function Name({ database: { database_id, database_name } }: { database: DatabaseSummary }) {
   return (
     <TextLink to="/databases/$id" params={{ id: database_id }} fw={550}>
       {database_name}
@@ -117,25 +136,11 @@ function Name({ database: { database_id, database_name } }: { database: Database
   )
 }
 
-function State({ database }: { database: DatabaseRecord }) {
+function State({ database }: { database: DatabaseSummary }) {
   const { tone, text } = stateOf(database)
   return <Status tone={tone}>{text}</Status>
 }
 
-/** Asked for by the rows that are seen, so that a thousand databases are not a thousand requests. */
-const useStats = ({ database_id }: DatabaseRecord) =>
-  useApi(getDatabaseStats, { params: { id: database_id } }, { everyMs: CALM_MS }).data
-
-function Size({ database }: { database: DatabaseRecord }) {
-  const stats = useStats(database)
-  return stats ? bytes(stats.current_storage) : '…'
-}
-
-function Rate({ database }: { database: DatabaseRecord }) {
-  const stats = useStats(database)
-  return stats ? short(stats.throughput.at(-1)?.y ?? 0) : '…'
-}
-
-function Regions({ database: { primary_region, read_regions } }: { database: DatabaseRecord }) {
+function Regions({ database: { primary_region, read_regions } }: { database: DatabaseSummary }) {
   return `${primary_region}${read_regions.length === 0 ? '' : ` + ${read_regions.length} read`}`
 }

@@ -1,9 +1,10 @@
 import { Button, Group, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { getDatabase, listDatabases } from '../../../../src/contract/databases.js'
+import { listDatabaseSummaries } from '../../../../src/contract/console.js'
+import { getDatabase } from '../../../../src/contract/databases.js'
 
 /** What is read anew after a database was changed. */
-export const DATABASE_READS = [getDatabase, listDatabases]
+export const DATABASE_READS = [getDatabase, listDatabaseSummaries]
 
 /** One thing that can be changed: what it is at the left, how at the right. */
 export function Setting({ title, about, children }: { title: string; about: ReactNode; children: ReactNode }) {

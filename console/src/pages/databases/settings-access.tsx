@@ -1,9 +1,9 @@
 import { MultiSelect, Textarea } from '@mantine/core'
-import { useState } from 'react'
 import type { DatabaseRecord } from '../../../../src/contract/databases.js'
 import { MOST_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../src/contract/databases-changes.js'
 import { REGIONS } from '../../../../src/contract/regions.js'
 import { useChange } from '../../api/hooks.js'
+import { useDraft } from '../../components/use-draft.js'
 import { readRegionsFor } from './create-form.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
 import { placeOf } from './words.js'
@@ -14,10 +14,10 @@ export function RegionsSetting({
 }: {
   database: DatabaseRecord
 }) {
-  const [chosen, setChosen] = useState(read_regions)
+  const chosen = useDraft(read_regions)
   const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'Every region of the list replicates.' })
   const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region })
-  const isChanged = [...chosen].sort().join() !== [...read_regions].sort().join()
+  const isChanged = [...chosen.value].sort().join() !== [...read_regions].sort().join()
   return (
     <Setting
       title="Read regions"
@@ -26,17 +26,22 @@ export function RegionsSetting({
       <SaveForm
         isChanged={isChanged}
         isPending={change.isPending}
-        onSave={() => change.mutate({ params: { id: database_id }, body: { read_regions: chosen } })}
+        onSave={() =>
+          change.mutate(
+            { params: { id: database_id }, body: { read_regions: chosen.value } },
+            { onSuccess: chosen.forget },
+          )
+        }
       >
         <MultiSelect
           aria-label="Read regions"
           size="sm"
           searchable
           disabled={choices.length === 0}
-          placeholder={chosen.length === 0 ? 'None' : ''}
+          placeholder={chosen.value.length === 0 ? 'None' : ''}
           data={choices.map((region) => ({ value: region, label: `${region} · ${placeOf(region)}` }))}
-          value={chosen}
-          onChange={setChosen}
+          value={chosen.value}
+          onChange={chosen.set}
         />
       </SaveForm>
     </Setting>
@@ -51,9 +56,9 @@ const linesOf = (text: string): string[] =>
 
 /** Who may connect to a database. */
 export function AllowListSetting({ database: { database_id, allowed_ip_ranges } }: { database: DatabaseRecord }) {
-  const [text, setText] = useState(allowed_ip_ranges.join('\n'))
+  const text = useDraft(allowed_ip_ranges.join('\n'))
   const change = useChange(updateAllowList, { refreshes: DATABASE_READS, done: 'The allow list is changed.' })
-  const lines = linesOf(text)
+  const lines = linesOf(text.value)
   const problem = lines.length > MOST_ALLOWED_IPS ? `At most ${MOST_ALLOWED_IPS}, found ${lines.length}` : null
   return (
     <Setting
@@ -63,7 +68,9 @@ export function AllowListSetting({ database: { database_id, allowed_ip_ranges } 
       <SaveForm
         isChanged={problem === null && lines.join() !== allowed_ip_ranges.join()}
         isPending={change.isPending}
-        onSave={() => change.mutate({ params: { id: database_id }, body: { allowed_ips: lines } })}
+        onSave={() =>
+          change.mutate({ params: { id: database_id }, body: { allowed_ips: lines } }, { onSuccess: text.forget })
+        }
       >
         <Textarea
           aria-label="Allow list"
@@ -71,8 +78,8 @@ export function AllowListSetting({ database: { database_id, allowed_ip_ranges } 
           minRows={2}
           maxRows={8}
           placeholder="Everybody"
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
+          value={text.value}
+          onChange={(event) => text.set(event.currentTarget.value)}
           error={problem}
         />
       </SaveForm>

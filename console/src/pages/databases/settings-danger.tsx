@@ -6,12 +6,9 @@ import { type DatabaseRecord, deleteDatabase } from '../../../../src/contract/da
 import { moveToTeam, resetPassword } from '../../../../src/contract/databases-changes.js'
 import { api } from '../../api/client.js'
 import { useApi } from '../../api/hooks.js'
-import { queries } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Panel } from '../../components/page.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
-
-const refresh = () => Promise.all(DATABASE_READS.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
 
 /** What breaks something for somebody; everything here asks first. */
 export function DangerZone({ database }: { database: DatabaseRecord }) {
@@ -32,7 +29,8 @@ function ResetPassword({ database: { database_id, database_name } }: { database:
       title: `Reset the credentials of ${database_name}`,
       text: 'The password and both tokens are made anew. The old ones are dead at once, and every connection that was opened with them is closed.',
       action: 'Reset the credentials',
-      onConfirm: () => api(resetPassword, { params: { id: database_id } }).then(refresh),
+      onConfirm: () => api(resetPassword, { params: { id: database_id } }),
+      refreshes: DATABASE_READS,
     })
   return (
     <Setting title="Credentials" about="Makes a new password and both REST tokens anew.">
@@ -57,8 +55,8 @@ function MoveToTeam({ database: { database_id, database_name } }: { database: Da
       onConfirm: async () => {
         await api(moveToTeam, { body: { team_id: team.team_id, database_id } })
         await navigate({ to: '/databases' })
-        await refresh()
       },
+      refreshes: DATABASE_READS,
     })
   if (teams.data?.length === 0) return null
   return (
@@ -87,8 +85,8 @@ function Delete({ database: { database_id, database_name } }: { database: Databa
       onConfirm: async () => {
         await api(deleteDatabase, { params: { id: database_id } })
         await navigate({ to: '/databases' })
-        await refresh()
       },
+      refreshes: DATABASE_READS,
     })
   return (
     <Setting title="Delete" about="Ends its connections and processes and deletes its files.">

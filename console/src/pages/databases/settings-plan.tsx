@@ -1,5 +1,4 @@
 import { NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core'
-import { useState } from 'react'
 import type { DatabaseRecord } from '../../../../src/contract/databases.js'
 import {
   changePlan,
@@ -13,11 +12,11 @@ import {
   renameDatabase,
   updateBudget,
 } from '../../../../src/contract/databases-changes.js'
-import type { PlanName } from '../../../../src/contract/plans.js'
 import { api } from '../../api/client.js'
 import { useChange, useTask } from '../../api/hooks.js'
-import { queries, useSettings } from '../../api/session.js'
+import { useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
+import { useDraft } from '../../components/use-draft.js'
 import { BUDGET_FIELD, CREATE_RULES } from './create-form.js'
 import { priceText } from './price.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
@@ -25,20 +24,22 @@ import { planOf, planTitle } from './words.js'
 
 /** The name of a database. */
 export function NameSetting({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
-  const [name, setName] = useState(database_name)
+  const name = useDraft(database_name)
   const rename = useChange(renameDatabase, { refreshes: DATABASE_READS, done: 'The name is changed.' })
-  const problem = CREATE_RULES.name(name)
+  const problem = CREATE_RULES.name(name.value)
   return (
     <Setting title="Name" about="Host, port and credentials stay as they are.">
       <SaveForm
-        isChanged={problem === null && name.trim() !== database_name}
+        isChanged={problem === null && name.value.trim() !== database_name}
         isPending={rename.isPending}
-        onSave={() => rename.mutate({ params: { id: database_id }, body: { name: name.trim() } })}
+        onSave={() =>
+          rename.mutate({ params: { id: database_id }, body: { name: name.value.trim() } }, { onSuccess: name.forget })
+        }
       >
         <TextInput
           aria-label="Name"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
+          value={name.value}
+          onChange={(event) => name.set(event.currentTarget.value)}
           error={problem}
         />
       </SaveForm>
@@ -50,7 +51,7 @@ export function NameSetting({ database: { database_id, database_name } }: { data
 export function PlanSetting({ database }: { database: DatabaseRecord }) {
   const { plans } = useSettings()
   const present = planOf(database, plans)
-  const [chosen, setChosen] = useState<PlanName | undefined>(present?.plan)
+  const { value: chosen, set: setChosen, forget } = useDraft(present?.plan)
   const change = useChange(changePlan, { refreshes: DATABASE_READS, done: 'The plan is changed.' })
   const offered = plans.find(({ plan }) => plan === chosen)
   return (
@@ -61,7 +62,10 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
       <SaveForm
         isChanged={chosen !== undefined && chosen !== present?.plan}
         isPending={change.isPending}
-        onSave={() => chosen && change.mutate({ params: { id: database.database_id }, body: { plan_name: chosen } })}
+        onSave={() =>
+          chosen &&
+          change.mutate({ params: { id: database.database_id }, body: { plan_name: chosen } }, { onSuccess: forget })
+        }
         action="Change"
       >
         <Select
@@ -79,7 +83,7 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
 
 /** The monthly budget of a database. */
 export function BudgetSetting({ database: { database_id, budget } }: { database: DatabaseRecord }) {
-  const [value, setValue] = useState<number | ''>(budget === 0 ? '' : budget)
+  const { value, set: setValue, forget } = useDraft<number | ''>(budget === 0 ? '' : budget)
   const change = useChange(updateBudget, { refreshes: DATABASE_READS, done: 'The budget is changed.' })
   const problem = CREATE_RULES.budget(value)
   const wanted = value === '' ? 0 : value
@@ -91,7 +95,7 @@ export function BudgetSetting({ database: { database_id, budget } }: { database:
       <SaveForm
         isChanged={problem === null && wanted !== budget}
         isPending={change.isPending}
-        onSave={() => change.mutate({ params: { id: database_id }, body: { budget: wanted } })}
+        onSave={() => change.mutate({ params: { id: database_id }, body: { budget: wanted } }, { onSuccess: forget })}
       >
         <NumberInput
           aria-label="Monthly budget"
@@ -159,10 +163,8 @@ function TlsSwitch({ database: { tls, database_id, database_name } }: { database
       title: `Enable TLS for ${database_name}`,
       text: 'Connections in clear are closed, and clients have to connect with rediss:// from then on. TLS cannot be switched off again.',
       action: 'Enable TLS',
-      onConfirm: async () => {
-        await api(enableTls, { params: { id: database_id } })
-        await Promise.all(DATABASE_READS.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
-      },
+      onConfirm: () => api(enableTls, { params: { id: database_id } }),
+      refreshes: DATABASE_READS,
     })
   return (
     <Switch

@@ -23,7 +23,7 @@ const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
 export const planTitle = (plan: PlanName): string => PLAN_TITLES[plan]
 
 /** What the record tells of the plan: it names the kind of payment and the sizes, not the plan. */
-export function paymentTitle({ type, db_disk_threshold }: DatabaseRecord): string {
+export function paymentTitle({ type, db_disk_threshold }: Pick<DatabaseRecord, 'type' | 'db_disk_threshold'>): string {
   switch (type) {
     case 'free':
       return 'Free'
@@ -46,7 +46,10 @@ const CHANGES: Readonly<Record<Exclude<DatabaseRecord['modifying_state'], ''>, s
 }
 
 /** The state of a database, in a word or two. */
-export function stateOf({ state, modifying_state }: DatabaseRecord): { tone: Tone; text: string } {
+export function stateOf({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): {
+  tone: Tone
+  text: string
+} {
   if (modifying_state !== '') return { tone: 'busy', text: CHANGES[modifying_state] }
   switch (state) {
     case 'active':

@@ -7,18 +7,17 @@ import { deleteDeadLetter, listDeadLetters, retryDeadLetter } from '../../../../
 import type { DeadLetter } from '../../../../src/contract/queue-fields.js'
 import { api } from '../../api/client.js'
 import { CALM_MS, useApiPages, useChange } from '../../api/hooks.js'
-import { queries } from '../../api/session.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { FilterGroup } from '../../components/filter-bar.js'
+import { FilterField } from '../../components/filter-field.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { dateTime, withoutScheme } from '../../lib/format.js'
 import { given, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
-import { FilterField } from './filters.js'
 import { LetterPayloads } from './letter-payloads.js'
 import { answerOf, failedAtMs } from './letters.js'
 import { LETTERS_PAGE, LettersPage } from './letters-page.js'
@@ -117,9 +116,9 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
       action: 'Delete the dead letter',
       onConfirm: async () => {
         await api(deleteDeadLetter, args)
-        await queries.invalidateQueries({ queryKey: [listDeadLetters.id] })
         onClose()
       },
+      refreshes: [listDeadLetters],
     })
   return (
     <Stack gap="md">

@@ -10,13 +10,13 @@ import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { LimitBar } from '../../components/figure.js'
+import { FilterField } from '../../components/filter-field.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { duration, whole } from '../../lib/format.js'
-import { FilterField } from './filters.js'
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
 

@@ -12,7 +12,7 @@ import {
 } from '../../../../src/contract/queue-groups.js'
 import { api } from '../../api/client.js'
 import { CALM_MS, useApi, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -28,8 +28,6 @@ type Endpoint = UrlGroup['endpoints'][number]
 
 /** Which group gets an endpoint: one that there is, or a new one. */
 type Adding = { readonly kind: 'new' } | { readonly kind: 'to'; readonly name: string }
-
-const forget = () => queries.invalidateQueries({ queryKey: [listUrlGroups.id] })
 
 /** Groups of endpoints that get the same messages. */
 export function UrlGroupsPage() {
@@ -82,10 +80,8 @@ function GroupPanel({ group, canWrite, onAdd }: { group: UrlGroup; canWrite: boo
       text: 'Publishing to it is refused from then on. Messages that were published are delivered all the same.',
       action: 'Delete the URL group',
       typed: name,
-      onConfirm: async () => {
-        await api(deleteUrlGroup, { params: { name } })
-        await forget()
-      },
+      onConfirm: () => api(deleteUrlGroup, { params: { name } }),
+      refreshes: [listUrlGroups],
     })
   return (
     <Panel
@@ -146,10 +142,8 @@ function RemoveEndpoint({ group: { name, endpoints }, endpoint: { url } }: { gro
       title: 'Remove an endpoint',
       text: `${url} gets no further messages of ${name}.${endpoints.length === 1 ? ' It is the last one: the group goes with it.' : ''}`,
       action: 'Remove the endpoint',
-      onConfirm: async () => {
-        await api(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: [{ url }] } })
-        await forget()
-      },
+      onConfirm: () => api(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: [{ url }] } }),
+      refreshes: [listUrlGroups],
     })
   return <CellDanger verb="Remove" of={url} onClick={ask} />
 }

@@ -6,7 +6,7 @@ import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/qu
 import type { Message } from '../../../../src/contract/queue-fields.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { Page, Panel } from '../../components/page.js'
@@ -65,10 +65,8 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
       title: 'Cancel this message',
       text: 'It is not sent any more. A request in flight is aborted, and its outcome ignored.',
       action: 'Cancel the message',
-      onConfirm: async () => {
-        await api(cancelMessage, { params: { messageId: id } })
-        await queries.invalidateQueries({ queryKey: [listLogs.id] })
-      },
+      onConfirm: () => api(cancelMessage, { params: { messageId: id } }),
+      refreshes: [listLogs],
     })
   if (standingOf(latest.state) === 'failed') {
     return (

@@ -9,14 +9,14 @@ import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { barField, FilterGroup } from '../../components/filter-bar.js'
+import { FilterField } from '../../components/filter-field.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { withoutScheme } from '../../lib/format.js'
-import { FilterField } from './filters.js'
+import { counted, withoutScheme } from '../../lib/format.js'
 import { PublishForm } from './publish.js'
 import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
 import { messagesOf, standingOf, type Told, wordsOf } from './story.js'
@@ -38,7 +38,7 @@ export function MessagesPage() {
   const navigate = useNavigate()
   const canWrite = useCanWrite()
   const { publish: isPublishing, ...filters } = search
-  const log = useMessages(filters)
+  const { log, rows } = useMessages(filters)
   const show = (next: MessageSearch) => void navigate({ to: '/messages', search: next })
   const button = canWrite ? (
     <Button leftSection={<IconSend size={16} />} onClick={() => show({ ...filters, publish: true })}>
@@ -52,7 +52,7 @@ export function MessagesPage() {
       about="A message is an HTTP request that the server delivers for you: signed, retried when it fails, and never lost."
       actions={
         <>
-          {canWrite && log.rows?.length !== 0 && canBeCanceled(filters) ? <CancelLink filters={filters} /> : null}
+          {canWrite && rows?.length !== 0 && canBeCanceled(filters) ? <CancelLink filters={filters} /> : null}
           {button}
         </>
       }
@@ -62,7 +62,12 @@ export function MessagesPage() {
           label="Messages"
           columns={COLUMNS}
           pages={log}
-          rows={log.rows}
+          rows={rows}
+          looked={
+            filters.standing &&
+            log.data &&
+            `The newest ${counted(entriesOf(log.data), 'entry', 'entries')} of the log looked at`
+          }
           rowKey={({ messageId }) => messageId}
           onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
           empty={
@@ -94,6 +99,9 @@ function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<Mes
   )
 }
 
+const entriesOf = ({ pages }: { pages: readonly { logs: readonly unknown[] }[] }): number =>
+  pages.reduce((sum, { logs }) => sum + logs.length, 0)
+
 function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
   const log = useApiPages(
     listLogs,
@@ -105,7 +113,7 @@ function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
     const told = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
     return told?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
   }, [log.data, standing])
-  return { ...log, rows }
+  return { log, rows }
 }
 
 function Filters({

@@ -14,7 +14,7 @@ import {
 } from '../../../../src/contract/queue-queues.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -125,10 +125,8 @@ function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; 
           : `${counted(lag, 'message')} of it that are not finished are canceled with it.`,
       action: 'Delete the queue',
       ...(lag > 0 && { typed: name }),
-      onConfirm: async () => {
-        await api(deleteQueue, args)
-        await queries.invalidateQueries({ queryKey: [listQueues.id] })
-      },
+      onConfirm: () => api(deleteQueue, args),
+      refreshes: [listQueues],
     })
   return (
     <RowMenu

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/contract/queue-schedules.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -133,10 +133,8 @@ function ScheduleActions({ schedule: { scheduleId, isPaused } }: { schedule: Sch
       title: 'Delete the schedule',
       text: `${scheduleId} does not fire again. Messages that it has published are delivered.`,
       action: 'Delete the schedule',
-      onConfirm: async () => {
-        await api(deleteSchedule, args)
-        await queries.invalidateQueries({ queryKey: [listSchedules.id] })
-      },
+      onConfirm: () => api(deleteSchedule, args),
+      refreshes: [listSchedules],
     })
   return (
     <RowMenu

@@ -6,7 +6,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { getSigningKeys, rotateSigningKeys } from '../../../../src/contract/queue.js'
 import { api } from '../../api/client.js'
 import { useApi } from '../../api/hooks.js'
-import { queries, useCanWrite, useSettings } from '../../api/session.js'
+import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { CodeBlock, Fact, Term } from '../../components/copy.js'
 import { Page, Panel } from '../../components/page.js'
@@ -17,10 +17,8 @@ const ask = () =>
     title: 'Rotate the signing keys',
     text: 'The next key becomes the current one at once, and a new next key is made. Receivers that know both keys notice nothing; give them the new next key afterwards.',
     action: 'Rotate the keys',
-    onConfirm: async () => {
-      await api(rotateSigningKeys, {})
-      await queries.invalidateQueries({ queryKey: [getSigningKeys.id] })
-    },
+    onConfirm: () => api(rotateSigningKeys, {}),
+    refreshes: [getSigningKeys],
   })
 
 /** The keys that deliveries are signed with. */

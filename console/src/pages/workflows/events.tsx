@@ -9,11 +9,11 @@ import { listWaiters } from '../../../../src/contract/workflow-events.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
+import { FilterField } from '../../components/filter-field.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { FilterField } from '../queue/filters.js'
 import { NotifyForm } from './notify.js'
 
 type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
@@ -43,7 +43,6 @@ export function EventsPage() {
         title={event === undefined ? 'Who waits' : `Who waits for “${event}”`}
         actions={
           <FilterField
-            key={event}
             label="Id of the event"
             isSearch
             value={event}
@@ -74,7 +73,7 @@ function Waiters({ event }: { event: string }) {
           label="Who waits"
           columns={COLUMNS}
           rows={rows}
-          rowKey={(waiter) => `${runOf(waiter)} ${waiter.deadline} ${rows.indexOf(waiter)}`}
+          rowKey={(_, index) => String(index)}
           empty={
             <EmptyState title="Nobody waits for this event" icon={IconBellOff}>
               An event that is sent now reaches nobody. From the page of a run it can be sent to that run alone, which

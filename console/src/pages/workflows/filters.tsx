@@ -12,6 +12,11 @@ export function localText(atMs: number): string {
   return new Date(local).toISOString().slice(0, 19)
 }
 
+function momentOf(text: string): number | undefined {
+  const atMs = Date.parse(text)
+  return Number.isNaN(atMs) ? undefined : atMs
+}
+
 /** A field for a moment. `value` is Unix milliseconds. */
 export function MomentField({
   label,
@@ -24,7 +29,9 @@ export function MomentField({
   onChange: (value: number | undefined) => void
   size?: 'xs' | 'sm'
 }) {
-  const [typed, setTyped] = useState(value === undefined ? '' : localText(value))
+  const [typed, setTyped] = useState('')
+  // What is typed counts for as long as it means the value: the button that goes back changes that, too.
+  const shown = momentOf(typed) === value ? typed : value === undefined ? '' : localText(value)
   return (
     <TextInput
       type="datetime-local"
@@ -34,11 +41,10 @@ export function MomentField({
         : { 'aria-label': label, leftSection: <Text size="xs">{label}</Text>, leftSectionWidth: 44 })}
       size={size}
       {...(size === 'sm' ? { w: '100%' } : barField(235))}
-      value={typed}
+      value={shown}
       onChange={(event) => {
         setTyped(event.currentTarget.value)
-        const atMs = Date.parse(event.currentTarget.value)
-        onChange(Number.isNaN(atMs) ? undefined : atMs)
+        onChange(momentOf(event.currentTarget.value))
       }}
     />
   )

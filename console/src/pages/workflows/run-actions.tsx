@@ -14,7 +14,7 @@ import {
 } from '../../../../src/contract/workflow-dead-letters.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
-import { queries, useCanWrite } from '../../api/session.js'
+import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { Panel } from '../../components/page.js'
@@ -42,10 +42,8 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
       title: 'Cancel this run',
       text: 'It ends for ever: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
       action: 'Cancel the run',
-      onConfirm: async () => {
-        await api(endRun, { params: { workflowRunId } })
-        await queries.invalidateQueries({ queryKey: [listRuns.id] })
-      },
+      onConfirm: () => api(endRun, { params: { workflowRunId } }),
+      refreshes: [listRuns],
     })
   return (
     <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
@@ -99,9 +97,9 @@ const askDelete = (dlqId: string, onDeleted: (() => void) | undefined) =>
     action: 'Delete the dead letter',
     onConfirm: async () => {
       await api(deleteDeadRun, { params: { dlqId } })
-      for (const { id } of LISTS) await queries.invalidateQueries({ queryKey: [id] })
       onDeleted?.()
     },
+    refreshes: LISTS,
   })
 
 /** What failed, and how the call of the failure function stands. */

@@ -1,6 +1,6 @@
 import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { listRuns } from '../../../../src/contract/workflow.js'
 import { useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -26,15 +26,12 @@ const WATCH_MS = 1_000
 /** One run: where it stands and why, its steps in time, and what went in and came out. */
 export function RunPage() {
   const { id } = route.useParams()
-  const [isLive, setLive] = useState(true)
   const log = useApi(
     listRuns,
     { query: { workflowRunId: [id], count: 1, groupBy: 'workflowRunId' } },
-    { everyMs: isLive ? WATCH_MS : undefined },
+    { everyMs: ({ runs: [run] }) => (run === undefined || isMoving(run) ? WATCH_MS : undefined) },
   )
   const run = log.data?.runs[0]
-  const moves = run === undefined || isMoving(run)
-  if (moves !== isLive) setLive(moves)
   return (
     <Page
       title={id}

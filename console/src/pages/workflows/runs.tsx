@@ -7,13 +7,14 @@ import { useMemo, useState } from 'react'
 import { listRuns } from '../../../../src/contract/workflow.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
-import { counted, duration } from '../../lib/format.js'
+import { counted, duration, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { RunFilters } from './run-filters.js'
 import { type RunSearch, runQueryOf } from './search.js'
@@ -22,8 +23,6 @@ import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs')
 const PAGE = 50
-/** Beyond this many pages the reader looks at the past, which does not change. */
-const MOST_LIVE_PAGES = 4
 
 /** All runs that are kept, the newest first. */
 export function RunsPage() {
@@ -83,37 +82,25 @@ function CancelLink({ filters, children }: { filters: RunSearch; children: strin
 
 function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }) {
   const navigate = useNavigate()
-  const [depth, setDepth] = useState(1)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const pages = useApiPages(
     listRuns,
     { query: { ...runQueryOf(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
-    {
-      everyMs: depth <= MOST_LIVE_PAGES ? LIVE_MS : undefined,
-      next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }),
-    },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   const rows = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
   const columns = useColumns(chosen, setChosen)
-  const more = () => {
-    setDepth(depth + 1)
-    void pages.fetchNextPage()
-  }
-  if (pages.isError && rows === undefined) {
-    return <ErrorState error={pages.error} onRetry={() => void pages.refetch()} />
-  }
-  if (rows === undefined) return <LoadingLines />
   return (
     <>
       {chosen.size > 0 ? <Chosen ids={chosen} filters={filters} onClear={() => setChosen(new Set())} /> : null}
-      <DataTable
+      <PagedTable
         label="Runs"
         columns={columns}
+        pages={pages}
         rows={rows}
         rowKey={({ workflowRunId }) => workflowRunId}
         isSelected={({ workflowRunId }) => chosen.has(workflowRunId)}
         onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
-        onEnd={pages.hasNextPage && !pages.isFetching ? more : undefined}
         empty={
           Object.keys(filters).length > 0 ? (
             <EmptyState title="No run is like this" icon={IconSearch}>
@@ -194,7 +181,7 @@ const COLUMNS: readonly Column<Run>[] = [
       </TextLink>
     ),
   },
-  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl.replace(/^https?:\/\//, '') },
+  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
   { key: 'label', title: 'Labels', width: '105px', from: 'lg', render: ({ labels }) => labels?.join(', ') ?? '' },
   { key: 'now', title: 'Why it waits', width: '165px', from: 'md', render: (run) => whyOf(run) },
   { key: 'lasted', title: 'Took', width: '95px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },

@@ -1,7 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useDebouncedCallback } from '@mantine/hooks'
 import { useEffect, useRef, useState } from 'react'
-import { barField } from '../../components/filter-bar.js'
+import { barField } from './filter-bar.js'
 
 const TYPING_MS = 400
 

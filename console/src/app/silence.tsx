@@ -1,0 +1,35 @@
+import { Affix, Paper } from '@mantine/core'
+import { useSyncExternalStore } from 'react'
+import { ApiError } from '../api/client.js'
+import { queries } from '../api/session.js'
+import { Status } from '../components/status.js'
+import { dateTime } from '../lib/format.js'
+
+const isSilence = (error: unknown): boolean => error instanceof ApiError && [0, 503].includes(error.status)
+
+/** From when the oldest is of what stands on the page and could not be read again; `undefined` while all is well. */
+function staleSince(): number | undefined {
+  const stale = queries
+    .getQueryCache()
+    .getAll()
+    .filter((query) => query.isActive() && query.state.data !== undefined && isSilence(query.state.error))
+  return stale.length === 0 ? undefined : Math.min(...stale.map(({ state }) => state.dataUpdatedAt))
+}
+
+const subscribe = (listener: () => void): (() => void) => queries.getQueryCache().subscribe(listener)
+
+/** Says that the server does not answer: what was read stays on the page, and would pass for the present. */
+export function Silence() {
+  const sinceMs = useSyncExternalStore(subscribe, staleSince)
+  if (sinceMs === undefined) return null
+  return (
+    <Affix position={{ bottom: 16, left: 16, right: 16 }} style={{ pointerEvents: 'none' }}>
+      <Paper withBorder shadow="md" p="sm" maw={480} mx="auto" role="alert">
+        <Status tone="bad">The server does not answer</Status>
+        <div style={{ fontSize: 'var(--mantine-font-size-sm)' }}>
+          What you see is from {dateTime(sinceMs)}. It is asked again until it answers.
+        </div>
+      </Paper>
+    </Affix>
+  )
+}

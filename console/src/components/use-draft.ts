@@ -1,0 +1,23 @@
+import { useState } from 'react'
+
+/** A value of the server in a field. */
+export interface Draft<Value> {
+  /** What was typed; without that, what the server says. */
+  readonly value: Value
+  readonly set: (value: Value) => void
+  /** Takes what was typed away, such as after it was saved. */
+  readonly forget: () => void
+}
+
+/**
+ * What somebody types over a value that the server goes on telling. Until then the field follows the server: a value
+ * that it had long ago would undo what others have changed meanwhile.
+ */
+export function useDraft<Value>(present: Value): Draft<Value> {
+  const [typed, setTyped] = useState<{ readonly value: Value } | undefined>()
+  return {
+    value: typed === undefined ? present : typed.value,
+    set: (value) => setTyped({ value }),
+    forget: () => setTyped(undefined),
+  }
+}
