@@ -146,6 +146,20 @@ describe('the data browser', () => {
     expect(await command(COUNTS[type] ?? '', `a:${type}`)).toBe(1)
   })
 
+  it('removes nothing from a list that has changed since it was read', async () => {
+    const { page } = browser
+    await command('RPUSH', 'moved', 'a', 'b')
+    await browser.open(`${place}?tab=data`, 'shop')
+    await page.getByLabel('Pattern').fill('moved')
+    await page.getByRole('button', { name: 'moved', exact: true }).click()
+    await page.getByRole('button', { name: 'Remove 0' }).click()
+    await command('LPUSH', 'moved', 'new')
+    await page.getByRole('button', { name: 'Remove the element' }).click()
+    await page.getByRole('alert').getByText('the list has changed').waitFor()
+    expect(await command('LRANGE', 'moved', '0', '-1')).toEqual(['new', 'a', 'b'])
+    await command('DEL', 'moved')
+  })
+
   it('shows bytes that are no text as bytes', async () => {
     const { page } = browser
     await command('SETBIT', 'bits', '0', '1').catch(() => undefined)
@@ -289,6 +303,11 @@ describe('the page of a database', () => {
       await page.getByRole('menuitem', { name }).click()
       await page.getByRole('dialog').getByRole('button', { name }).click()
     }
+    await page.getByRole('button', { name: 'Actions for reporting' }).press('Enter')
+    await page.getByRole('menuitem', { name: 'Delete the user' }).press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('button[aria-label="Actions for reporting"]:focus').waitFor()
     await act('Make a new password')
     const fresh = (await page.getByLabel('REST token').textContent()) ?? ''
     await page.getByRole('button', { name: 'I have copied them' }).click()
@@ -334,6 +353,19 @@ describe('the page of a database', () => {
     await page.getByRole('button', { name: 'Replace the data' }).click()
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     expect(await command('GET', 'greeting')).toBe('hello')
+  })
+
+  it('settings follow what others change, until something is typed over it', async () => {
+    const { page } = browser
+    await browser.open(`${place}?tab=settings`, 'shop')
+    const budget = page.getByLabel('Monthly budget')
+    await budget.waitFor()
+    const change = (to: number) =>
+      homeport.api('PATCH', `/v2/redis/update-budget/${place.split('/').at(-1)}`, { budget: to })
+    await change(7)
+    await waitFor(async () => (await budget.inputValue()) === '$7', { what: 'the budget', deadlineMs: DEADLINE_MS })
+    expect(await page.getByRole('button', { name: 'Save' }).nth(1).isDisabled()).toBe(true)
+    await change(0)
   })
 
   it('changes settings, and deletes only after the name was typed', async () => {

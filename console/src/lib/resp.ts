@@ -118,6 +118,16 @@ function printList(items: readonly Reply[], indent: string): string {
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true })
+
+/** Bytes as the text that they are; `undefined` where they are none. */
+export function strictText(bytes: Uint8Array): string | undefined {
+  try {
+    return strict.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '"': '\\"', '\\': '\\\\' }
 
 /** Bytes in quotes; what cannot be shown is escaped. */
@@ -127,14 +137,12 @@ export function quoted(bytes: Uint8Array): string {
 
 /** Bytes on one line; what cannot be shown is escaped. */
 export function escaped(bytes: Uint8Array): string {
-  try {
-    return strict
-      .decode(bytes)
-      .replace(/[\n\r\t"\\]/g, (character) => ESCAPES[character] ?? character)
-      .replace(/[\u0000-\u001f\u007f]/g, (character) => hexOf(character.charCodeAt(0)))
-  } catch {
+  const text = strictText(bytes)
+  if (text === undefined)
     return [...bytes].map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : hexOf(byte))).join('')
-  }
+  return text
+    .replace(/[\n\r\t"\\]/g, (character) => ESCAPES[character] ?? character)
+    .replace(/[\u0000-\u001f\u007f]/g, (character) => hexOf(character.charCodeAt(0)))
 }
 
 const hexOf = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`

@@ -3,7 +3,7 @@
  * changed and removed. Plain data and functions; `value-elements.tsx` draws all of them.
  */
 import type { CommandLine } from '../../../api/data-plane.js'
-import { itemsOf, pairsOf, type Reply, textOf } from '../../../lib/resp.js'
+import { escaped, itemsOf, pairsOf, type Reply, textOf } from '../../../lib/resp.js'
 import type { KeyType } from './keys.js'
 
 /** A part of an element. */
@@ -41,8 +41,8 @@ export interface Collection {
   readonly read: (reply: Reply, from: string) => ElementPage
   /** `values` holds a text for each part that is not given. */
   readonly add: (key: string, values: readonly string[]) => CommandLine[]
-  /** Absent: an element is never changed, only added and removed. */
-  readonly change?: (key: string, id: string, values: readonly string[]) => CommandLine[]
+  /** Absent: an element is never changed, only added and removed. `before` is what it was when it was read. */
+  readonly change?: (key: string, id: string, values: readonly string[], before: readonly string[]) => CommandLine[]
   readonly remove: (key: string, id: string, values: readonly string[]) => CommandLine[]
 }
 
@@ -52,6 +52,9 @@ const PAGE = 200
 const encoder = new TextEncoder()
 const bytesOf = (reply: Reply | undefined): Uint8Array<ArrayBuffer> =>
   reply?.kind === 'bulk' ? reply.bytes : encoder.encode(textOf(reply))
+
+/** What tells an element from the others: its text, or its bytes where they are none. */
+const idOf = (reply: Reply | undefined): string => escaped(bytesOf(reply))
 
 /** Pages of HSCAN and its kind: a cursor and a flat list. */
 function readScan(reply: Reply, elementsOf: (list: Reply | undefined) => Element[]): ElementPage {
@@ -73,15 +76,29 @@ const hash: Collection = {
   page: (key, from) => ['HSCAN', key, from || '0', 'COUNT', PAGE],
   read: (reply) =>
     readScan(reply, (list) =>
-      pairsOf(list).map(([field, value]) => ({ id: textOf(field), cells: [bytesOf(field), bytesOf(value)] })),
+      pairsOf(list).map(([field, value]) => ({ id: idOf(field), cells: [bytesOf(field), bytesOf(value)] })),
     ),
   add: (key, [field = '', value = '']) => [['HSET', key, field, value]],
-  change: (key, id, [, value = '']) => [['HSET', key, id, value]],
-  remove: (key, id) => [['HDEL', key, id]],
+  change: (key, _id, [field = '', value = '']) => [['HSET', key, field, value]],
+  remove: (key, _id, [field = '']) => [['HDEL', key, field]],
 }
 
-/** Stands in the place of an element that is about to be removed: lists remove by value, not by place. */
-const REMOVED = () => `homeport-removed-${crypto.randomUUID()}`
+/**
+ * Elements of a list are known by their place, which is another's as soon as somebody pushes or pops. So a list is
+ * changed only where it still has at that place what was seen there.
+ */
+const ONLY_THIS = `if redis.call('LINDEX', KEYS[1], ARGV[1]) ~= ARGV[2] then
+  return redis.error_reply('ERR the list has changed since it was read. Read it again')
+end
+redis.call('LSET', KEYS[1], ARGV[1], ARGV[3])`
+const CHANGE_PLACE = `${ONLY_THIS}
+return 1`
+/** Lists remove by value, not by place. */
+const REMOVE_PLACE = `${ONLY_THIS}
+return redis.call('LREM', KEYS[1], 1, ARGV[3])`
+
+/** A text that nobody else has in a list. */
+const mark = (): string => `homeport-removed-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`
 
 const list: Collection = {
   parts: [
@@ -100,14 +117,8 @@ const list: Collection = {
     return { elements, next: nextOffset(from, items.length) }
   },
   add: (key, [value = '']) => [['RPUSH', key, value]],
-  change: (key, id, [, value = '']) => [['LSET', key, id, value]],
-  remove: (key, id) => {
-    const mark = REMOVED()
-    return [
-      ['LSET', key, id, mark],
-      ['LREM', key, 1, mark],
-    ]
-  },
+  change: (key, id, [, value = ''], [, before = '']) => [['EVAL', CHANGE_PLACE, 1, key, id, before, value]],
+  remove: (key, id, [, before = '']) => [['EVAL', REMOVE_PLACE, 1, key, id, before, mark()]],
 }
 
 const set: Collection = {
@@ -115,9 +126,9 @@ const set: Collection = {
   count: (key) => ['SCARD', key],
   page: (key, from) => ['SSCAN', key, from || '0', 'COUNT', PAGE],
   read: (reply) =>
-    readScan(reply, (items) => itemsOf(items).map((member) => ({ id: textOf(member), cells: [bytesOf(member)] }))),
+    readScan(reply, (items) => itemsOf(items).map((member) => ({ id: idOf(member), cells: [bytesOf(member)] }))),
   add: (key, [member = '']) => [['SADD', key, member]],
-  remove: (key, id) => [['SREM', key, id]],
+  remove: (key, _id, [member = '']) => [['SREM', key, member]],
 }
 
 const zset: Collection = {
@@ -129,12 +140,12 @@ const zset: Collection = {
   page: (key, from) => ['ZRANGE', key, from || '0', Number(from || '0') + PAGE - 1, 'WITHSCORES'],
   read: (reply, from) => {
     const pairs = pairsOf(reply)
-    const elements = pairs.map(([member, score]) => ({ id: textOf(member), cells: [bytesOf(score), bytesOf(member)] }))
+    const elements = pairs.map(([member, score]) => ({ id: idOf(member), cells: [bytesOf(score), bytesOf(member)] }))
     return { elements, next: nextOffset(from, pairs.length) }
   },
   add: (key, [score = '', member = '']) => [['ZADD', key, score, member]],
-  change: (key, id, [score = '']) => [['ZADD', key, score, id]],
-  remove: (key, id) => [['ZREM', key, id]],
+  change: (key, _id, [score = '', member = '']) => [['ZADD', key, score, member]],
+  remove: (key, _id, [, member = '']) => [['ZREM', key, member]],
 }
 
 /** The fields of a stream entry on lines of `name=value`. */

@@ -1,9 +1,10 @@
-import { Alert, Button, Group, List, Modal, Progress, Stack, Text, TextInput } from '@mantine/core'
-import { useState } from 'react'
+import { Button, Group, List, Modal, Progress, Stack, Text, TextInput } from '@mantine/core'
+import { useEffect, useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
+import { Refusal } from '../../../components/states.js'
 import { counted, whole } from '../../../lib/format.js'
-import { collectKeys, deleteKeys, MOST_COLLECTED } from './prefix.js'
+import { type Collected, collectKeys, deleteKeys, MOST_COLLECTED } from './prefix.js'
 import { refreshData } from './reads.js'
 
 interface DeletePrefixProps {
@@ -13,65 +14,90 @@ interface DeletePrefixProps {
 }
 
 /** Deletes all keys that begin alike: first counts them, then deletes exactly those. */
-export function DeletePrefix({ plane, isOpen, onClose }: DeletePrefixProps) {
-  const [prefix, setPrefix] = useState('')
-  const [looked, setLooked] = useState(0)
-  const find = useTask(() => collectKeys(plane, prefix, setLooked), { errors: 'inline' })
-  const close = () => {
-    find.reset()
-    setPrefix('')
-    onClose()
-  }
+export function DeletePrefix({ isOpen, onClose, ...rest }: DeletePrefixProps) {
   return (
-    <Modal opened={isOpen} onClose={close} title="Delete keys by prefix">
-      <Stack gap="md">
-        <form
-          onSubmit={(event) => {
-            event.preventDefault()
-            if (prefix !== '') find.mutate()
-          }}
-        >
-          <Group align="flex-end" gap="xs" wrap="nowrap">
-            <TextInput
-              label="Keys that begin with"
-              placeholder="session:"
-              flex={1}
-              data-autofocus
-              value={prefix}
-              onChange={(event) => {
-                setPrefix(event.currentTarget.value)
-                find.reset()
-              }}
-            />
-            <Button type="submit" variant="default" disabled={prefix === ''} loading={find.isPending}>
-              Count them
-            </Button>
-          </Group>
-        </form>
-        {find.isPending ? <Text size="sm">About {whole(looked)} keys looked at. Nothing is deleted yet.</Text> : null}
-        {find.error ? <Alert color="red">{find.error.message}</Alert> : null}
-        {find.data ? <Found plane={plane} keys={find.data} onClose={close} /> : null}
-      </Stack>
+    <Modal opened={isOpen} onClose={onClose} title="Delete keys by prefix">
+      <Search {...rest} onClose={onClose} />
     </Modal>
   )
 }
 
-function Found({ plane, keys, onClose }: { plane: DataPlane; keys: readonly string[]; onClose: () => void }) {
+/** Ends with the component that asks for it: what runs on unseen could not be stopped any more. */
+function useEnd(): AbortSignal {
+  const [end, setEnd] = useState(() => new AbortController())
+  useEffect(() => {
+    // A component that is shown again begins anew.
+    if (end.signal.aborted) setEnd(new AbortController())
+    return () => end.abort()
+  }, [end])
+  return end.signal
+}
+
+function Search({ plane, onClose }: Omit<DeletePrefixProps, 'isOpen'>) {
+  const end = useEnd()
+  const [prefix, setPrefix] = useState('')
+  const [looked, setLooked] = useState(0)
+  const find = useTask(() => collectKeys(plane, prefix, setLooked, end), { errors: 'inline' })
+  return (
+    <Stack gap="md">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (prefix !== '') find.mutate()
+        }}
+      >
+        <Group align="flex-end" gap="xs" wrap="nowrap">
+          <TextInput
+            label="Keys that begin with"
+            placeholder="session:"
+            flex={1}
+            data-autofocus
+            value={prefix}
+            onChange={(event) => {
+              setPrefix(event.currentTarget.value)
+              find.reset()
+            }}
+          />
+          <Button type="submit" variant="default" disabled={prefix === ''} loading={find.isPending}>
+            Count them
+          </Button>
+        </Group>
+      </form>
+      {find.isPending ? <Text size="sm">About {whole(looked)} keys looked at. Nothing is deleted yet.</Text> : null}
+      <Refusal error={find.error} />
+      {find.data ? <Found plane={plane} found={find.data} onClose={onClose} /> : null}
+    </Stack>
+  )
+}
+
+interface FoundProps {
+  readonly plane: DataPlane
+  readonly found: Collected
+  readonly onClose: () => void
+}
+
+function Found({ plane, found: { keys, unnamed }, onClose }: FoundProps) {
+  const end = useEnd()
   const [typed, setTyped] = useState('')
   const [deleted, setDeleted] = useState(0)
-  const remove = useTask(() => deleteKeys(plane, keys, setDeleted), {
+  const remove = useTask(() => deleteKeys(plane, keys, setDeleted, end), {
     done: (count) => `${counted(count, 'key')} deleted.`,
     onDone: () => {
-      onClose()
+      if (!end.aborted) onClose()
       void refreshData(plane)
     },
   })
-  if (keys.length === 0) return <Text size="sm">No key begins like this. Nothing was deleted.</Text>
+  const kept =
+    unnamed === 0
+      ? ''
+      : ` ${counted(unnamed, 'more has a name', 'more have names')} of bytes that are no text, and stay.`
+  if (keys.length === 0) return <Text size="sm">No key begins like this. Nothing was deleted.{kept}</Text>
   return (
     <Stack gap="md">
       <Text size="sm">
         {counted(keys.length, 'key begins', 'keys begin')} like this
         {keys.length === MOST_COLLECTED ? '; these are the first, and there may be more' : ''}. Nothing is deleted yet.
+        {kept}
       </Text>
       <List size="sm" ff="monospace">
         {keys.slice(0, 5).map((key) => (

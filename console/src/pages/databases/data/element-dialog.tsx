@@ -1,6 +1,6 @@
 import { Modal, Stack, Text, Textarea } from '@mantine/core'
 import { useEffect, useState } from 'react'
-import type { DataPlane } from '../../../api/data-plane.js'
+import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { PayloadView } from '../../../components/payload.js'
@@ -37,21 +37,13 @@ function Edited({ plane, name, collection, task, onClose }: ElementDialogProps &
   useEffect(() => {
     setValues(task?.kind === 'change' ? (textsOf(task.element) ?? []) : [])
   }, [task])
-  const save = useTask(
-    async () => {
-      const lines =
-        task?.kind === 'change' ? collection.change?.(name, task.element.id, values) : collection.add(name, values)
-      const refused = (await plane.sendAll(lines ?? [])).find((reply) => reply.kind === 'error')
-      if (refused?.kind === 'error') throw new Error(refused.text)
+  const save = useTask(() => plane.run(linesOf(name, collection, task, values)), {
+    errors: 'inline',
+    onDone: () => {
+      onClose()
+      void refreshData(plane)
     },
-    {
-      errors: 'inline',
-      onDone: () => {
-        onClose()
-        void refreshData(plane)
-      },
-    },
-  )
+  })
   const set = (index: number, value: string) =>
     setValues(parts.map((_, i) => (i === index ? value : (values[i] ?? ''))))
   return (
@@ -77,6 +69,17 @@ function Edited({ plane, name, collection, task, onClose }: ElementDialogProps &
       ))}
     </FormDialog>
   )
+}
+
+/** The commands that do what the dialog is for. */
+function linesOf(
+  name: string,
+  { add, change }: Collection,
+  task: ElementTask | undefined,
+  values: readonly string[],
+): readonly CommandLine[] {
+  if (task?.kind !== 'change') return add(name, values)
+  return change?.(name, task.element.id, values, textsOf(task.element) ?? []) ?? []
 }
 
 interface PartInputProps {

@@ -3,12 +3,24 @@ import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
+import { useNow } from '../../../components/when.js'
 import { duration } from '../../../lib/format.js'
 import { refreshData } from './reads.js'
 
 /** When a key expires, and how that is changed. */
-export function Expiry({ plane, name, ttlMs }: { plane: DataPlane; name: string; ttlMs: number | undefined }) {
+export function Expiry({
+  plane,
+  name,
+  expiresAtMs,
+}: {
+  plane: DataPlane
+  name: string
+  /** Unix milliseconds; `undefined`: never. */
+  expiresAtMs: number | undefined
+}) {
   const [isOpen, { toggle, close }] = useDisclosure()
+  const now = useNow()
+  const ttlMs = expiresAtMs === undefined ? undefined : Math.max(0, expiresAtMs - now)
   const text = ttlMs === undefined ? 'does not expire' : `expires in ${duration(ttlMs)}`
   if (!plane.canWrite) return <Badge variant="default">{text}</Badge>
   return (

@@ -1,6 +1,6 @@
 /** Looking for keys: round after round of SCAN, with an honest count of how much was looked at. */
 import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
-import { escaped, itemsOf, textOf } from '../../../lib/resp.js'
+import { escaped, itemsOf, strictText, textOf } from '../../../lib/resp.js'
 
 /** Types of keys that can be looked for. */
 export const KEY_TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream'] as const
@@ -41,13 +41,19 @@ const ENOUGH_FOUND = 200
 /** or has looked at this many: nothing should run for minutes because somebody mistyped a pattern. */
 const ENOUGH_LOOKED = 50_000
 
-/** Looks for keys from a cursor on until enough is found or looked at. */
-export async function scanKeys(plane: DataPlane, search: KeySearch, from: string): Promise<ScanPage> {
+/** Looks for keys from a cursor on until enough is found or looked at, or nobody wants to know any more. */
+export async function scanKeys(
+  plane: DataPlane,
+  search: KeySearch,
+  from: string,
+  signal: AbortSignal,
+): Promise<ScanPage> {
   const found: { shown: string; name: string | undefined }[] = []
   let cursor = from
   let looked = 0
   do {
     const reply = await plane.send(...scanLine(cursor, search))
+    signal.throwIfAborted()
     const [next, keys] = itemsOf(reply)
     cursor = textOf(next)
     looked += AT_A_TIME
@@ -63,15 +69,7 @@ function scanLine(cursor: string, { pattern, type }: KeySearch): CommandLine {
   return ['SCAN', cursor, ...match, 'COUNT', AT_A_TIME, ...(type === undefined ? [] : ['TYPE', type])]
 }
 
-const strict = new TextDecoder('utf-8', { fatal: true })
-
-function keyOf(bytes: Uint8Array): { shown: string; name: string | undefined } {
-  try {
-    return { name: strict.decode(bytes), shown: escaped(bytes) }
-  } catch {
-    return { name: undefined, shown: escaped(bytes) }
-  }
-}
+const keyOf = (bytes: Uint8Array) => ({ name: strictText(bytes), shown: escaped(bytes) })
 
 async function typesOf(plane: DataPlane, keys: readonly { name: string | undefined }[]): Promise<string[]> {
   const lines = keys.map(({ name }): CommandLine => (name === undefined ? ['PING'] : ['TYPE', name]))

@@ -86,6 +86,5 @@ export function NewKey({ plane, isOpen, onClose, onMade }: NewKeyProps) {
 async function makeKey(plane: DataPlane, name: string, lines: readonly CommandLine[]): Promise<void> {
   if (textOf(await plane.send('EXISTS', name)) === '1')
     throw new Error('There is a key with this name already. Choose another name.')
-  const refused = (await plane.sendAll(lines)).find((reply) => reply.kind === 'error')
-  if (refused?.kind === 'error') throw new Error(refused.text)
+  await plane.run(lines)
 }

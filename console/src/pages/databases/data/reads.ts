@@ -1,6 +1,7 @@
 /** Reading the data of a database with a cache. Keys begin with `data` and the database, so one call refreshes all. */
 import { type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { DataPlane } from '../../../api/data-plane.js'
+import { CALM_MS } from '../../../api/hooks.js'
 import { queries } from '../../../api/session.js'
 import { type Reply, textOf } from '../../../lib/resp.js'
 import type { Collection, ElementPage } from './collections.js'
@@ -14,7 +15,7 @@ export const refreshData = (plane: DataPlane): Promise<void> =>
 export function useKeys(plane: DataPlane, search: KeySearch) {
   return useInfiniteQuery<ScanPage, Error, { pages: ScanPage[] }, readonly unknown[], string>({
     queryKey: ['data', plane.databaseId, 'keys', search],
-    queryFn: ({ pageParam }) => scanKeys(plane, search, pageParam),
+    queryFn: ({ pageParam, signal }) => scanKeys(plane, search, pageParam, signal),
     initialPageParam: '0',
     getNextPageParam: ({ cursor }) => cursor,
     staleTime: Number.POSITIVE_INFINITY,
@@ -34,8 +35,8 @@ export function useKeyCount(plane: DataPlane): number {
 export interface KeyFacts {
   /** `none` when there is no such key any more. */
   readonly type: string
-  /** Milliseconds until it expires; `undefined`: never. */
-  readonly ttlMs: number | undefined
+  /** When it expires, Unix milliseconds; `undefined`: never. */
+  readonly expiresAtMs: number | undefined
   /** Bytes in memory, about. */
   readonly memoryBytes: number
 }
@@ -44,6 +45,7 @@ export interface KeyFacts {
 export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyFacts, Error> {
   return useQuery({
     queryKey: ['data', plane.databaseId, 'facts', name],
+    refetchInterval: CALM_MS,
     queryFn: async () => {
       const [type, ttl, memory] = await plane.sendAll([
         ['TYPE', name],
@@ -51,7 +53,8 @@ export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyF
         ['MEMORY', 'USAGE', name],
       ])
       const ttlMs = Number(textOf(ttl))
-      return { type: textOf(type), ttlMs: ttlMs < 0 ? undefined : ttlMs, memoryBytes: Number(textOf(memory)) }
+      const expiresAtMs = ttlMs < 0 ? undefined : Date.now() + ttlMs
+      return { type: textOf(type), expiresAtMs, memoryBytes: Number(textOf(memory)) }
     },
   })
 }

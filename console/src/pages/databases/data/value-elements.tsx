@@ -6,10 +6,11 @@ import { ActionIcon, Button, Group, Text } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { confirm } from '../../../components/confirm.js'
-import { type Column, DataTable } from '../../../components/data-table.js'
-import { EmptyState, ErrorState, LoadingLines } from '../../../components/states.js'
+import type { Column } from '../../../components/data-table.js'
+import { PagedTable } from '../../../components/paged-table.js'
+import { EmptyState } from '../../../components/states.js'
 import { whole } from '../../../lib/format.js'
-import { escaped } from '../../../lib/resp.js'
+import { escaped, strictText } from '../../../lib/resp.js'
 import type { Collection, Element } from './collections.js'
 import { ElementDialog, type ElementTask } from './element-dialog.js'
 import { refreshData, useElementCount, useElements } from './reads.js'
@@ -26,10 +27,11 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
   const [task, setTask] = useState<ElementTask | undefined>()
   const elements = useElements(plane, name, type, collection)
   const count = useElementCount(plane, name, type, collection)
-  const rows = useMemo(() => elements.data?.pages.flatMap((page) => page.elements) ?? [], [elements.data])
+  const rows = useMemo(
+    () => uniqueElements(elements.data?.pages.flatMap((page) => page.elements) ?? []),
+    [elements.data],
+  )
   const columns = useMemo(() => columnsFor({ plane, name, type, collection }, setTask), [plane, name, type, collection])
-  if (elements.isPending) return <LoadingLines />
-  if (elements.isError) return <ErrorState error={elements.error} onRetry={() => void elements.refetch()} />
   return (
     <div>
       <Group justify="space-between" mb="xs">
@@ -47,13 +49,13 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
           </Button>
         ) : null}
       </Group>
-      <DataTable
+      <PagedTable
         label={`Elements of ${name}`}
         columns={columns}
-        rows={rows}
+        pages={elements}
+        rows={elements.data && rows}
         rowKey={({ id }) => id}
         maxHeight="calc(100dvh - 420px)"
-        onEnd={elements.hasNextPage && !elements.isFetchingNextPage ? () => void elements.fetchNextPage() : undefined}
         empty={<EmptyState title="No element" />}
       />
       <ElementDialog plane={plane} name={name} collection={collection} task={task} onClose={() => setTask(undefined)} />
@@ -61,16 +63,16 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
   )
 }
 
-const strict = new TextDecoder('utf-8', { fatal: true })
-
 /** The parts of an element as texts; `undefined` when one of them is not text, so that it cannot be written back. */
 export function textsOf({ cells }: Element): string[] | undefined {
-  try {
-    return cells.map((cell) => strict.decode(cell))
-  } catch {
-    return undefined
-  }
+  const texts = cells.map(strictText).filter((text) => text !== undefined)
+  return texts.length === cells.length ? texts : undefined
 }
+
+/** HSCAN and SSCAN may find an element twice. */
+const uniqueElements = (elements: readonly Element[]): readonly Element[] => [
+  ...new Map(elements.map((element) => [element.id, element])).values(),
+]
 
 /** Longer cells are cut; the dialog shows all of them. */
 const MOST_SHOWN = 200
@@ -119,7 +121,7 @@ function Actions({ plane, name, collection, element, onTask }: ActionsProps) {
       text: 'There is no way back.',
       action: 'Remove the element',
       onConfirm: async () => {
-        await plane.sendAll(collection.remove(name, element.id, values ?? []))
+        await plane.run(collection.remove(name, element.id, values ?? []))
         await refreshData(plane)
       },
     })

@@ -68,7 +68,7 @@ function Open({ plane, name, facts, onGone }: OpenProps) {
         <Badge color="gray" variant="default">
           {bytes(facts.memoryBytes)} in memory
         </Badge>
-        <Expiry plane={plane} name={name} ttlMs={facts.ttlMs} />
+        <Expiry plane={plane} name={name} expiresAtMs={facts.expiresAtMs} />
         {plane.canWrite ? (
           <Button
             size="compact-xs"
