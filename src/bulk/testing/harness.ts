@@ -44,16 +44,18 @@ const authenticatorWithout = (revoked: ReadonlySet<string>): Authenticator => ({
         },
 })
 
+/** Writes down what it is told to drop. */
+const queueThatNotes = (dropped: number[]) => ({
+  drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
+  offer: () => undefined,
+  refuseForbidden: () => undefined,
+})
+
 /** Starts the room over a store; it is stopped after the suite at the latest. */
 export async function startBulk(store: Store, clock: Clock = systemClock): Promise<BulkUnderTest> {
   const dropped: number[] = []
   const revoked = new Set<string>()
-  const queue = {
-    drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
-    offer: () => undefined,
-    refuseForbidden: () => undefined,
-  }
-  const bulk = createBulk({ store, queue, clock, logger: silentLogger, ...ROOMY })
+  const bulk = createBulk({ store, queue: queueThatNotes(dropped), clock, logger: silentLogger, ...ROOMY })
   const server = new HttpServer({
     service: 'queue',
     host: '127.0.0.1',
