@@ -61,6 +61,17 @@ const refTo = (column: string | Expression<string>): Expression<unknown> =>
 /** One text of the list that `someText` goes through. */
 const ITEM = sql.ref<string>('item.value')
 
+/**
+ * Numbers that stand in a query become part of its text. As a parameter, a number such as that of `limit(1)` has SQLite
+ * plan the statement anew whenever it is run, to see whether it is small.
+ */
+class LiteralNumbers extends SqliteQueryCompiler {
+  protected override appendValue(value: unknown): void {
+    if (typeof value === 'number') this.appendImmediateValue(value)
+    else super.appendValue(value)
+  }
+}
+
 /** SQLite runs write transactions one after the other, so nothing needs a row lock. Lists travel as JSON texts. */
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
@@ -69,7 +80,7 @@ export const sqliteDialect: Dialect = {
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => new DummyDriver(),
       createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
+      createQueryCompiler: () => new LiteralNumbers(),
     },
   }),
   types: { serial: 'INTEGER PRIMARY KEY AUTOINCREMENT', integer: 'INTEGER', text: 'TEXT', bytes: 'BLOB' },
