@@ -53,7 +53,8 @@ const parameterNames: object = new Proxy({}, { get: (_target, name) => new Param
  * on a value is two queries.
  *
  * A value that never changes and that an index is limited to (`WHERE state = 'pending'`) is best written with `sql.lit`:
- * as a parameter, SQLite plans the statement anew whenever it is bound, to see whether the index fits.
+ * as a parameter, SQLite plans the statement anew whenever it is bound, to see whether the index fits. Numbers are always
+ * written into the text there.
  */
 export function query<Params extends object, Row = unknown>(
   build: (building: Building<Params>) => Compilable<Row>,
