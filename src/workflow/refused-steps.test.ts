@@ -7,7 +7,7 @@ describe('a step that cannot be accepted', () => {
   const { host } = suite
 
   const wrong: Readonly<Record<string, RegExp>> = {
-    '/body': /0\.body.*must be a string/,
+    '/body': /\[0]\.body.*must be a string/,
     '/delay': /send a duration such as/,
     '/timeout': /send a duration of at most/,
   }
