@@ -16,7 +16,7 @@ export interface PartLimits {
  * on a connection of its own; it is as long as to make the way there and back a trifle.
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], PartLimits>> = {
-  sqlite: { aimMs: 3, smallest: 300, largest: 2_000, ahead: 6 },
+  sqlite: { aimMs: 5, smallest: 600, largest: 2_000, ahead: 6 },
   postgres: { aimMs: 80, smallest: 300, largest: 2_000, ahead: 2 },
 }
 
