@@ -19,7 +19,7 @@ const SHORTEST_LIFE_MS = 300
 const LONGEST_LIFE_MS = 2_000
 const DEADLINE_MS = 60_000 + CYCLES * 3_000
 const DOOMED = 25
-const KINDS = ['resumeRuns', 'deleteDeadRuns', 'restartRuns']
+const KINDS = ['resumeRuns', 'deleteDeadRuns', 'restartRuns', 'retryFailureCallbacks']
 
 const ledger = new Ledger()
 let account = ''
@@ -33,25 +33,28 @@ afterAll(() =>
   ),
 )
 
+/** Starts an action over all dead runs. */
+async function act(homeport: RunningHomeport, world: World, kind: string): Promise<void> {
+  const selector = { workflowUrl: [`${world.url}/fragile`] }
+  const { status } = await homeport.queue('POST', '/v2/workflows/bulkActions', { kind, selector })
+  if (status !== 202) throw new Error(`${kind} was answered ${status}`)
+}
+
 /** Triggers runs that die, and starts actions over dead runs, until the server is gone. */
 async function takeUp(homeport: RunningHomeport, world: World): Promise<void> {
   const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken, retry: false })
-  const act = async (kind: string): Promise<void> => {
-    const selector = { workflowUrl: [`${world.url}/fragile`] }
-    const { status } = await homeport.queue('POST', '/v2/workflows/bulkActions', { kind, selector })
-    if (status !== 202) throw new Error(`${kind} was answered ${status}`)
-  }
   try {
     for (;;) {
       const runs = Array.from({ length: DOOMED }, () => ({
         url: `${world.url}/fragile`,
         body: `p${++made}`,
         retries: 3,
+        failureUrl: `${world.url}/told`,
       }))
       await client.trigger(runs)
       // Those that come first get the most.
       const first = (made / DOOMED) % KINDS.length
-      await Promise.all([...KINDS.slice(first), ...KINDS.slice(0, first)].map(act))
+      await Promise.all([...KINDS.slice(first), ...KINDS.slice(0, first)].map((kind) => act(homeport, world, kind)))
     }
   } catch {
     // The server is gone.
@@ -100,11 +103,23 @@ it(
       await Promise.all([load.stopped(), takingUp])
       homeport = await startHomeport(homeport.place)
     }
-    const isOver = async () => (await actionsOf(homeport)).every(({ state }) => state === 'finished')
-    await waitFor(isOver, { what: 'every action to be finished', deadlineMs: DEADLINE_MS, everyMs: 100 })
     const { place } = homeport
-    const isCalm = () => countRuns(place, '/fragile').started === 0
-    await waitFor(isCalm, { what: 'every fragile run to end', deadlineMs: DEADLINE_MS, everyMs: 100 })
+    const isOver = async () => (await actionsOf(homeport)).every(({ state }) => state === 'finished')
+    const isCalm = () => {
+      const { started, calling } = countRuns(place, '/fragile')
+      return started + calling === 0
+    }
+    const rest = async () => {
+      await waitFor(isOver, { what: 'every action to be finished', deadlineMs: DEADLINE_MS, everyMs: 100 })
+      const what = 'every fragile run to end and every failure function to be called'
+      await waitFor(isCalm, { what, deadlineMs: DEADLINE_MS, everyMs: 100 })
+    }
+    await rest()
+    // On a busy machine the lives may have been too short for anything but dying.
+    for (const kind of ['retryFailureCallbacks', 'resumeRuns']) {
+      await act(homeport, world, kind)
+      await rest()
+    }
     await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
 
     const actions = await actionsOf(homeport)
@@ -113,10 +128,12 @@ it(
     const resumed = done(actions, 'resumeRuns', 'resumed')
     const restarted = done(actions, 'restartRuns', 'restarted')
     const deleted = done(actions, 'deleteDeadRuns', 'deleted')
+    const retried = done(actions, 'retryFailureCallbacks', 'retried')
     const { failed, dead, succeeded } = countRuns(place, '/fragile')
-    account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted`
+    account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted, ${retried} told again`
     expect(failed - dead).toBe(resumed + restarted + deleted)
     expect(succeeded).toBe(resumed + restarted)
+    expect(ledger.told).toBeGreaterThanOrEqual(failed + retried)
     const ended = [...ledger.lives.values()].map((life) => life.ended.size)
     expect(Math.max(...ended)).toBeLessThanOrEqual(1)
     expect(sum(ended)).toBe(succeeded)

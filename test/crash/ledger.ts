@@ -15,6 +15,8 @@ export class Ledger {
   readonly actions = new Map<string, readonly string[]>()
   /** By payload: the first run that had it, which dies, and the runs that took its place and have come to their end. */
   readonly lives = new Map<string, { readonly doomed: string; readonly ended: Set<string> }>()
+  /** How often a failure function was called; each call fails for good. */
+  told = 0
   /** Deliveries of sealed runs. Must stay empty. */
   readonly broken: string[] = []
 

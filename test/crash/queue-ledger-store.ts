@@ -37,19 +37,24 @@ export function storedMessages(place: DataPlace): StoredMessage[] {
   )
 }
 
-/** How many runs of a workflow there are, by state; `dead`: failed ones that can still be taken up. */
+/**
+ * How many runs of a workflow there are, by state; `dead`: failed ones that can still be taken up; `calling`: those whose
+ * failure function is being called.
+ */
 export interface RunCounts {
   readonly started: number
   readonly failed: number
   readonly dead: number
   readonly succeeded: number
+  readonly calling: number
 }
 
 /** Counts the runs of the workflow at a path. */
 export function countRuns(place: DataPlace, path: string): RunCounts {
   const of = (state: string): string => `coalesce(sum(state = '${state}'), 0)`
   const sql = `SELECT ${of('RUN_STARTED')} AS started, ${of('RUN_FAILED')} AS failed,
-    count(dlq_id) AS dead, ${of('RUN_SUCCESS')} AS succeeded FROM runs WHERE path = ?`
+    count(dlq_id) AS dead, ${of('RUN_SUCCESS')} AS succeeded,
+    coalesce(sum(failure_state = 'CALLBACK_INPROGRESS'), 0) AS calling FROM runs WHERE path = ?`
   return withStore(place, 'read', (db) => db.prepare(sql).get(path) as RunCounts)
 }
 

@@ -14,7 +14,8 @@ export interface ServerAccess {
 
 /**
  * The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, one that goes on for long at
- * `/long`, and one at `/fragile` whose first run with a payload dies, and later ones come to their end.
+ * `/long`, one at `/fragile` whose first run with a payload dies, and later ones come to their end, and at `/told` a
+ * failure function that always fails.
  */
 export interface World {
   readonly url: string
@@ -69,7 +70,7 @@ export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<
     const path = incoming.url ?? '/'
     note(ledger, path, incoming, outgoing)
     const request = await toRequest(incoming)
-    const response = (await handlers.get(path)?.(request)) ?? new Response('seen')
+    const response = path === '/told' ? notNow(ledger) : ((await handlers.get(path)?.(request)) ?? new Response('seen'))
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
     outgoing.end(Buffer.from(await response.arrayBuffer()))
   }
@@ -77,6 +78,12 @@ export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return { url, settled: () => roundTrips(url), close: () => close(server) }
+}
+
+/** An answer after which nobody tries again by himself. */
+function notNow(ledger: Ledger): Response {
+  ledger.told++
+  return new Response('not now', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } })
 }
 
 function note(ledger: Ledger, path: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
