@@ -20,9 +20,9 @@ type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
 
 /**
  * The progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over. The
- * stream ends after that, when the reader goes or may not read any more, and when the server stops. Each event holds the whole action, so a reader
- * that comes again misses nothing. An `EventSource` comes again after every end; who has seen the `end` gets 204, after
- * which it stays away.
+ * stream ends after that, when the reader goes or may not read any more, and when the server stops. Each event holds the
+ * whole action, so a reader that comes again misses nothing. An `EventSource` comes again after every end; who has seen
+ * the `end` gets 204, after which it stays away.
  */
 export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader): Reply {
   if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, NOTHING)
