@@ -236,7 +236,6 @@ class StoredDatabases implements Databases {
   }
 }
 
-/** How many databases are read and rendered in one go: some milliseconds of work. */
 const placeOf = (row: DatabaseRow | undefined): operations.databases.ListPlace | undefined =>
   row && { created_at: row.created_at, database_id: row.database_id }
 
