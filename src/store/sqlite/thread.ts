@@ -32,7 +32,7 @@ const settings = workerData as ThreadSettings
 /** So long operations of the background share a transaction while nobody else comes. */
 const LONGEST_TURN_MS = 8
 /** A commit that takes so long costs others as much as an operation of the background. */
-const SLOW_COMMIT_MS = 2
+const SLOW_COMMIT_MS = 4
 let engine: SqliteEngine | undefined
 
 /** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
