@@ -89,6 +89,11 @@ export class Creation {
     return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
   }
 
+  /** Whether a database is being made just now. */
+  isUnderWay(databaseId: string): boolean {
+    return this.#underWay.has(databaseId)
+  }
+
   /** The database of an earlier request with the same key, waited for when it is still being made. */
   async #made(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const underWay = this.#underWay.get(databaseId)

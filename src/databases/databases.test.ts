@@ -235,7 +235,7 @@ describe('a deletion', () => {
     expect(enginesOf(at, database_id)).toHaveLength(2)
     const { accountId } = at.owner
     expect(at.databases.summaries(accountId, {}).databases.map((found) => found.database_id)).toEqual([database_id])
-    expect(at.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0 })
+    expect(at.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
     const answers = await Promise.all([1, 2].map(() => at.api('DELETE', `/v2/redis/database/${database_id}`, sent)))
     expect(answers).toEqual([
       { status: 200, body: 'OK' },

@@ -19,7 +19,7 @@ import type { DatabasesOptions } from './parts.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
 import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
-import { type Known, summariesOf, tallyOf } from './summaries.js'
+import { type Known, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
 
@@ -171,11 +171,11 @@ class StoredDatabases implements Databases {
   }
 
   tally(accountId: string): DatabaseTally {
-    return tallyOf(this.#known(accountId), this.#recordSettings)
+    return tallyOf(this.#known(accountId), this.#summarySettings)
   }
 
   summaries(accountId: string, query: SummariesQuery): DatabaseSummaries {
-    return summariesOf(this.#known(accountId), query, { ...this.#recordSettings, nowMs: this.usage.nowMs })
+    return summariesOf(this.#known(accountId), query, this.#summarySettings)
   }
 
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
@@ -205,6 +205,11 @@ class StoredDatabases implements Databases {
     if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
     this.#sleep.wake(databaseId)
     return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
+  }
+
+  get #summarySettings(): SummarySettings {
+    const isBeingMade = (databaseId: string): boolean => this.#creation.isUnderWay(databaseId)
+    return { ...this.#recordSettings, isBeingMade, nowMs: this.usage.nowMs }
   }
 
   /** What is served, and what is on its way out. */

@@ -12,7 +12,7 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
   ...some,
 })
 
-const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', nowMs: 5 }
+const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', isBeingMade: () => true, nowMs: 5 }
 const shelf: Known[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
 
 it('what databases do is counted, and what sleeps, is suspended and is being changed told apart', () => {

@@ -20,17 +20,29 @@ export interface SummarySettings {
   readonly plans: PlanTable
   /** Whether the engines of a database run or are about to. */
   readonly isAwake: (databaseId: string) => boolean
+  /** Whether a database is being made: what memory has of it dates from the beginning of that. */
+  readonly isBeingMade: (databaseId: string) => boolean
   readonly nowMs: number
 }
 
 /** Counts databases by what they do. */
-export function tallyOf(known: readonly Known[], settings: Pick<SummarySettings, 'isAwake'>): DatabaseTally {
+export function tallyOf(
+  known: readonly Known[],
+  settings: Pick<SummarySettings, 'isAwake' | 'isBeingMade'>,
+): DatabaseTally {
   const tally = { active: 0, passive: 0, suspended: 0, modifying: 0 }
   for (const { row } of known) {
     tally[stateOf(row, settings)]++
-    if (row.modifying_state !== '') tally.modifying++
+    if (modifyingStateOf(row, settings) !== '') tally.modifying++
   }
   return tally
+}
+
+function modifyingStateOf(
+  { database_id, modifying_state }: DatabaseRow,
+  { isBeingMade }: Pick<SummarySettings, 'isBeingMade'>,
+): DatabaseRow['modifying_state'] {
+  return modifying_state === 'creating' && !isBeingMade(database_id) ? '' : modifying_state
 }
 
 /** A page of databases, oldest first. */
@@ -76,7 +88,7 @@ function summaryOf(known: Known, settings: SummarySettings): DatabaseSummary {
     database_id: row.database_id,
     database_name: row.name,
     state: stateOf(row, settings),
-    modifying_state: row.modifying_state,
+    modifying_state: modifyingStateOf(row, settings),
     type: paymentType(row),
     db_disk_threshold: planOf(row, settings.plans).db_disk_threshold,
     primary_region: primaryRegionOf(row),
