@@ -33,7 +33,7 @@ import { createGateway, openServerCertificate, type ServerCertificate } from './
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store } from './store/index.js'
-import { createLogger, type Logger } from './telemetry/index.js'
+import { createLogger, type Logger, Problems } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
 
 /** The whole server as one thing. */
@@ -58,6 +58,7 @@ export interface AppSurroundings {
  */
 export async function createApp(config: Config, surroundings: AppSurroundings): Promise<App> {
   const logger = createLogger({ level: config.logLevel })
+  const problems = new Problems(systemClock, logger)
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
   const tls = await openServerCertificate(certificateOptions(config, logger))
@@ -66,7 +67,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
     dataDir: config.dataDir,
     onFailure: surroundings.onFailure,
   })
-  const composed = compose({ config, logger, engine, plans, tls, store, held: new HeldMemory() })
+  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: new HeldMemory() })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -127,6 +128,8 @@ class Server implements App {
 interface Foundations {
   readonly config: Config
   readonly logger: Logger
+  /** What needs a person. */
+  readonly problems: Problems
   readonly engine: Awaited<ReturnType<typeof probeEngine>>
   readonly plans: Awaited<ReturnType<typeof loadPlans>>
   readonly tls: ServerCertificate
@@ -261,7 +264,7 @@ function managementListener(
 }
 
 function listenerSettings(
-  { config, logger, held: memory }: Foundations,
+  { config, logger, problems, held: memory }: Foundations,
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
@@ -271,6 +274,7 @@ function listenerSettings(
     trustedProxies: config.trustedProxies,
     authenticator: accounts,
     memory,
+    problems,
     version: VERSION,
     onInternalError: (error: unknown, reference: string) =>
       logger.error({ error, reference, service }, 'a request failed'),

@@ -25,6 +25,7 @@ import type { Databases } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'
 import { operations, type Store } from './store/index.js'
+import type { Problem, Problems } from './telemetry/index.js'
 
 /** What the answers for the console are made of. */
 export interface ConsoleParts {
@@ -36,6 +37,7 @@ export interface ConsoleParts {
   readonly certificate: string
   readonly databases: Pick<Databases, 'directory' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
+  readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -88,11 +90,24 @@ async function overview(parts: ConsoleParts, accountId: string): Promise<Overvie
     tls: { by_default: config.redisTlsByDefault, certificate_expires_at: expiryOf(parts.certificate) },
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
+    problems: parts.problems.visibleTo(accountId).map(renderProblem),
     databases: parts.databases.tally(accountId),
     messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
     runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
     bulk_actions: { unfinished: counts.unfinishedActions },
   }
+}
+
+function renderProblem({
+  kind,
+  subject,
+  severity,
+  title,
+  advice,
+  sinceMs,
+  count,
+}: Problem): Overview['problems'][number] {
+  return { kind, subject, severity, title, advice, since: Math.floor(sinceMs / 1000), count }
 }
 
 const expiryOf = (certificate: string): number =>

@@ -145,6 +145,17 @@ const DatabaseTallySchema = Type.Object({
 export type DatabaseTally = Static<typeof DatabaseTallySchema>
 
 /** How the server and what the account has are doing. */
+const ProblemSchema = Type.Object({
+  kind: text('What it is about, one word for programs.'),
+  subject: text('What it concerns: a database id, a table, a file.'),
+  severity: Type.Enum(['warning', 'error'], { description: '`error`: data is lost or refused.' }),
+  title: text('What is wrong and what was found.'),
+  advice: text('What to do.'),
+  since: Type.Integer({ description: 'When it was first seen, Unix seconds.' }),
+  count: count('How often it was seen since the server started.'),
+})
+
+/** How everything is doing. */
 export const OverviewSchema = Type.Object({
   version: text('Version of Homeport.'),
   started_at: Type.Integer({ description: 'When the server started, Unix seconds.' }),
@@ -163,6 +174,7 @@ export const OverviewSchema = Type.Object({
       description: 'When the certificate of the Redis ports ends, Unix seconds.',
     }),
   }),
+  problems: Type.Array(ProblemSchema, { description: 'What only a person can put right, the oldest first.' }),
   disk: Type.Object({
     free_bytes: count('Free space where the data directory is.'),
     total_bytes: count('Size of that file system.'),

@@ -59,6 +59,8 @@ export interface HttpSettings {
   readonly trustedProxies?: readonly string[]
   /** The pages of the console. */
   readonly site?: Site | undefined
+  /** How many problems need a person, for `/health`. Omitted: none. */
+  readonly problems?: { readonly count: number }
   readonly version: string
   /** Where users reach it, for OpenAPI. */
   readonly publicUrl: string
@@ -179,13 +181,14 @@ export class HttpServer implements Service {
   }
 
   #mountPages(): void {
-    const { service, version, publicUrl, routes } = this.#settings
+    const { service, version, publicUrl, routes, problems } = this.#settings
     const endpoints = routes.map((route) => route.endpoint)
     const description = openApi({ service, version, publicUrl, endpoints })
     const page = docsPage({ service, version, publicUrl, endpoints })
     this.#app.get('/health', (_request, response) => {
       const serving = this.#phase === 'serving'
-      return send(response, serving ? 200 : 503, { status: serving ? 'ok' : this.#phase, service, version })
+      const status = serving ? 'ok' : this.#phase
+      return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
     this.#app.get('/openapi.json', (_request, response) => send(response, 200, description))
     this.#app.get('/docs', (_request, response) => response.type('text/html; charset=utf-8').send(page))

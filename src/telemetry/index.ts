@@ -9,6 +9,8 @@
  * net below the rule, not the rule: secrets are not handed to the logger in the first place. Of an error only its kind,
  * words, code and stack are written, and those of its causes.
  *
+ * `Problems` keeps what only a person can put right: a damaged page, files that nobody knows, an engine that hangs.
+ *
  * `renderMetrics` writes metrics the way Prometheus reads them; the rooms that have figures are asked for them when it
  * is scraped.
  *
@@ -28,3 +30,4 @@ export {
 export { LatencyHistogram, percentileOfSteps } from './latency-histogram.js'
 export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
 export { METRICS_CONTENT_TYPE, type Metric, type MetricValue, processMetrics, renderMetrics } from './metrics.js'
+export { type Problem, type ProblemKind, type ProblemReport, Problems } from './problems.js'

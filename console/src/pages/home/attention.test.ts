@@ -10,6 +10,7 @@ const fine: Overview = {
   engine: { kind: 'valkey', version: '8.0.0', problems: [] },
   store: { kind: 'sqlite', durability: 'full' },
   tls: { by_default: false, certificate_expires_at: NOW / 1000 + 300 * DAY_S },
+  problems: [],
   disk: { free_bytes: 50, total_bytes: 100 },
   memory: { resident_bytes: 1 },
   databases: { active: 1, passive: 0, suspended: 0, modifying: 0 },
@@ -42,6 +43,14 @@ it.each<[Partial<Overview>, string]>([
   ],
 ])('%j', (some, title) => {
   expect(titles(some)).toEqual([title])
+})
+
+it('what the server has found is shown with what to do', () => {
+  const found = { kind: 'store_damaged', subject: 'messages', since: 1, count: 3 }
+  const problems = [{ ...found, severity: 'error' as const, title: 'A table is damaged.', advice: 'Restore a backup.' }]
+  expect(concernsOf({ ...fine, problems }, NOW)).toEqual([
+    { key: 'store_damaged messages', tone: 'bad', title: 'A table is damaged.', advice: 'Restore a backup.' },
+  ])
 })
 
 it('the worst comes first', () => {

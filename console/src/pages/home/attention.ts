@@ -20,9 +20,17 @@ const CERTIFICATE_SOON_MS = 14 * 86_400_000
 /** Everything that needs attention. */
 export function concernsOf(overview: Overview, nowMs: number): Concern[] {
   const concerns = [...engine(overview), ...disk(overview), ...databases(overview), ...failures(overview)]
-  const all = [...concerns, ...certificate(overview, nowMs)]
+  const all = [...problems(overview), ...concerns, ...certificate(overview, nowMs)]
   return all.sort((one, other) => Number(one.tone === 'warn') - Number(other.tone === 'warn'))
 }
+
+const problems = ({ problems }: Overview): Concern[] =>
+  problems.map(({ kind, subject, severity, title, advice }) => ({
+    key: `${kind} ${subject}`,
+    tone: severity === 'error' ? 'bad' : 'warn',
+    title,
+    advice,
+  }))
 
 const engine = ({ engine: { problems } }: Overview): Concern[] =>
   problems.map((problem) => ({
