@@ -75,6 +75,21 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(letters).toMatchObject([{ messageId, responseStatus: 500, responseBody: 'no', body: 'x' }])
   })
 
+  it('counts no attempt on a kept connection that the destination has just closed', async () => {
+    const log = async (messageId: string) =>
+      (await scene.client.logs({ filter: { messageId } })).logs.map(({ state }) => state)
+    const publishOnce = async () => {
+      const { messageId } = await scene.client.publish({ url: scene.sink.url, body: 'x', retries: 0 })
+      await waitFor(async () => /^(DELIVERED|FAILED)$/.test((await log(messageId))[0] ?? ''), { what: 'the end' })
+      return log(messageId)
+    }
+    const usual = await publishOnce()
+    scene.sink.answer = () => (scene.sink.received.length === 2 ? { hangsUp: true } : {})
+    expect(await publishOnce()).toEqual(usual)
+    expect(scene.sink.received.map((got) => got.headers['upstash-retried'])).toEqual(['0', '0', '0'])
+    expect(new Set(scene.sink.received.slice(1).map((got) => got.headers['upstash-message-id'])).size).toBe(1)
+  })
+
   it('does not retry when the destination forbids it', async () => {
     scene.sink.answer = () => ({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } })
     const { messageId } = await scene.client.publish({ url: scene.sink.url, body: 'x', retries: 5, retryDelay: '1' })

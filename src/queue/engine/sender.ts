@@ -1,8 +1,9 @@
-import { Agent, type Dispatcher } from 'undici'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from '../../base/index.js'
 import { toHeaderMap } from '../headers.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
+import { Order, reusableConnections } from './connection.js'
 
 /** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -41,23 +42,32 @@ interface Address {
   readonly path: string
 }
 
-/** Sends requests over kept-alive connections. Follows no redirect: a 3xx is an answer like any other. */
+/**
+ * Sends requests over kept-alive connections. Follows no redirect: a 3xx is an answer like any other.
+ *
+ * A destination may close a kept-alive connection at the very moment at which the next request is on its way. Such a
+ * request fails although nobody has looked at it, so it is sent once more at once on a new connection, as part of the
+ * same attempt.
+ */
 export class Sender {
   readonly #agent: Agent
+  /** Makes a connection for each request, and never keeps one. */
+  readonly #freshAgent: Agent
   readonly #settings: SenderSettings
   readonly #gate: TargetGate
 
   constructor(settings: SenderSettings) {
     this.#settings = settings
     this.#gate = new TargetGate(settings.targets ?? 'everything')
-    this.#agent = new Agent({
-      connections: settings.connectionsPerHost,
-      pipelining: 1,
+    const common = {
       // One deadline covers the whole attempt; a destination may think for as long as that allows.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#gate.lookup },
-    })
+      connect: buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: this.#gate.lookup }),
+    }
+    const [connections, factory] = [settings.connectionsPerHost, reusableConnections(common.connect)]
+    this.#agent = new Agent({ ...common, connections, pipelining: 1, factory })
+    this.#freshAgent = new Agent({ ...common, pipelining: 0 })
   }
 
   /** Where a URL leads, judged by the gate as it stands. */
@@ -75,16 +85,8 @@ export class Sender {
     const attempt = new Attempt(request, this.#settings)
     try {
       const { origin, path } = this.#addressOf(request.url)
-      this.#agent.dispatch(
-        {
-          origin,
-          path,
-          method: request.method,
-          headers: request.headers,
-          body: request.body ?? null,
-        },
-        attempt,
-      )
+      const order = new Order(origin, path, request)
+      attempt.begin(this.#agent, order, this.#freshAgent)
     } catch (error) {
       attempt.fail(error)
     }
@@ -93,7 +95,7 @@ export class Sender {
 
   /** Closes all connections; requests under way fail. */
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    await Promise.all([this.#agent.destroy(), this.#freshAgent.destroy()])
   }
 }
 
@@ -118,6 +120,9 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
   #reject: (error: unknown) => void = () => undefined
   #controller: Dispatcher.DispatchController | undefined
+  #order: Order | undefined
+  /** Where the request goes when the connection that it was on turns out to be closed; taken at the first use. */
+  #freshAgent: Dispatcher | undefined
   #status = 0
   #headers: HeaderMap = {}
   #receivedBytes = 0
@@ -137,6 +142,13 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     })
   }
 
+  /** Sends the request, and once more through `freshAgent` if it never reached the destination. */
+  begin(agent: Dispatcher, order: Order, freshAgent: Dispatcher): void {
+    this.#order = order
+    this.#freshAgent = freshAgent
+    agent.dispatch(order, this)
+  }
+
   abort(): void {
     this.#end(undefined)
     this.#controller?.abort(new Error('aborted'))
@@ -150,6 +162,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#order?.connection?.beginRequest()
     if (this.#over) controller.abort(new Error('over before it began'))
   }
 
@@ -174,7 +187,17 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.fail(error)
+    if (!this.#isSentAgain(error)) this.fail(error)
+  }
+
+  #isSentAgain(error: Error): boolean {
+    const [order, agent] = [this.#order, this.#freshAgent]
+    if (this.#over || !agent || !order?.connection?.wasClosedWhileKept(error, this.#controller !== undefined))
+      return false
+    this.#freshAgent = undefined
+    order.connection = undefined
+    agent.dispatch(order, this)
+    return true
   }
 
   #unanswered(error: string, isRefused = false): void {

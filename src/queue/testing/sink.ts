@@ -17,6 +17,8 @@ export interface SinkAnswer {
   readonly body?: string
   /** Never answers; the connection stays open. */
   readonly silent?: true
+  /** Closes the connection in place of an answer. */
+  readonly hangsUp?: true
 }
 
 /** A destination for tests: remembers what it got and answers as it is told. */
@@ -62,6 +64,7 @@ export async function startSink(): Promise<Sink> {
     })
     const answer = sink.answer(received)
     if (answer.silent) return
+    if (answer.hangsUp) return void request.socket.resetAndDestroy()
     response.writeHead(answer.status ?? 200, answer.headers ?? {})
     response.end(answer.body ?? '')
   }

@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { afterEach, expect, it } from 'vitest'
+import { systemClock } from '../../base/index.js'
+import { Sender } from './sender.js'
+
+/** What a destination does with a request: answers it, or says nothing more on this connection. */
+type Move = 'answer' | 'close' | 'reset' | 'half an answer'
+
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const MOVES: Record<Move, (socket: Socket) => void> = {
+  answer: (socket) => void socket.write(ANSWER),
+  close: (socket) => void socket.end(),
+  reset: (socket) => void socket.resetAndDestroy(),
+  'half an answer': (socket) => void socket.end('HTTP/1.1 2'),
+}
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+})
+
+/** A destination that keeps connections and does with the n-th request of all what the n-th move says. */
+async function startDestination(moves: readonly Move[]) {
+  const seen: string[] = []
+  let connections = 0
+  const server = createServer((socket) => {
+    const number = ++connections
+    socket.on('error', () => undefined)
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      const head = text.indexOf('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
+      if (head < 0 || text.length < head + 4 + length) return
+      seen.push(`${number}:${text.slice(head + 4)}`)
+      text = ''
+      MOVES[moves[seen.length - 1] ?? 'answer'](socket)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cleanups.push(() => server.close())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen }
+}
+
+async function sendAll(moves: readonly Move[], bodies: readonly string[]) {
+  const { url, seen } = await startDestination(moves)
+  const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
+  cleanups.unshift(() => sender.close())
+  const kinds: string[] = []
+  for (const text of bodies) {
+    const request = { url, method: 'POST', headers: [], body: Buffer.from(text), timeoutMs: 10_000 }
+    const outcome = await sender.send(request).outcome
+    kinds.push(outcome?.kind ?? 'aborted')
+  }
+  return { kinds, seen }
+}
+
+it.each<Move>(['close', 'reset'])(
+  'sends once more on a new connection when a kept one ends with a %s',
+  async (move) => {
+    expect(await sendAll(['answer', move], ['a', 'b', 'c'])).toEqual({
+      kinds: ['answered', 'answered', 'answered'],
+      seen: ['1:a', '1:b', '2:b', '3:c'],
+    })
+  },
+)
+
+it('sends no third time', async () => {
+  const { kinds, seen } = await sendAll(['answer', 'reset', 'reset'], ['a', 'b'])
+  expect([kinds, seen]).toEqual([
+    ['answered', 'unanswered'],
+    ['1:a', '1:b', '2:b'],
+  ])
+})
+
+it.each<Move>(['close', 'reset'])('sends no second time when a new connection ends with a %s', async (move) => {
+  const { kinds, seen } = await sendAll([move], ['a'])
+  expect([kinds, seen]).toEqual([['unanswered'], ['1:a']])
+})
+
+it('sends no second time once a byte of an answer has come', async () => {
+  const { kinds, seen } = await sendAll(['answer', 'half an answer'], ['a', 'b'])
+  expect([kinds, seen]).toEqual([
+    ['answered', 'unanswered'],
+    ['1:a', '1:b'],
+  ])
+})
+
+it('sends no second time what was aborted', async () => {
+  const { url, seen } = await startDestination(['answer'])
+  const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
+  cleanups.unshift(() => sender.close())
+  const request = { url, method: 'POST', headers: [], body: Buffer.from('a'), timeoutMs: 10_000 }
+  await sender.send(request).outcome
+  const second = sender.send(request)
+  second.abort()
+  expect(await second.outcome).toBeUndefined()
+  expect((await sender.send(request).outcome)?.kind).toBe('answered')
+  expect(seen.length).toBeLessThanOrEqual(3)
+})
