@@ -17,6 +17,7 @@
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `tryParseJson` and `isObject` read what others wrote.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
+ * - `ReplyStream` reads the replies of a Redis server that is not trusted.
  * - `TurnoverMap` holds what comes and goes all the time, without burdening the collector of garbage.
  * - `TargetGate` decides which addresses may be contacted on behalf of a user.
  *
@@ -37,6 +38,7 @@ export { nearest } from './nearest.js'
 export { neverCollected } from './never-collected.js'
 export { onceOver } from './once-over.js'
 export { othersFirst } from './others-first.js'
+export { type Reply, ReplyError, type ReplyLimits, ReplyRefused, ReplyStream, type TakePiece } from './reply-stream.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
 export { TurnoverMap } from './turnover-map.js'

@@ -1,50 +1,190 @@
-import { createServer } from 'node:net'
-import { expect, test } from 'vitest'
-import { atCleanup, freePort } from '../../../test/support/index.js'
-import { systemClock, TargetGate } from '../../base/index.js'
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { type Clock, systemClock, TargetGate } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import { probeEngine } from '../../fleet/index.js'
-import { startBareEngine } from '../testing/bare-engine.js'
-import { connectToEngine, connectToSource, copyAll } from './copy.js'
+import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
+import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
+import { COPY_LIMITS, type CopyLimits } from './copy-limits.js'
+import type { Peer } from './peer.js'
 import { parseSource } from './source.js'
+import { type Answer, bulk, page, startForeignServer } from './testing/foreign-server.js'
 
+const MIB = 2 ** 20
 /** A string `v`, then a version that no engine has reached, then no checksum, which is not looked at. */
 const FROM_THE_FUTURE = Buffer.from('000176ffff0000000000000000', 'hex')
 
-const bulk = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')])
+let engine: BareEngine
+let stop: AbortController
+beforeAll(async () => {
+  engine = await startBareEngine((await probeEngine()).binary, ['--requirepass', 'p'])
+})
+afterAll(() => engine.kill())
+beforeEach(() => {
+  stop = new AbortController()
+})
 
-/** A server with one key, as an engine of years to come would show it. */
-async function startFutureServer(): Promise<string> {
-  const replies = new Map([
-    ['PING', Buffer.from('+PONG\r\n')],
-    ['SCAN', Buffer.from('*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n')],
-    ['DUMP', bulk(FROM_THE_FUTURE)],
-    ['PTTL', Buffer.from(':-1\r\n')],
-  ])
-  const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.on('data', (chunk) => {
-      for (const [name] of chunk
-        .toString()
-        .toUpperCase()
-        .matchAll(/PING|SCAN|DUMP|PTTL/g)) {
-        socket.write(replies.get(name) ?? '')
-      }
-    })
-  })
-  const port = await freePort()
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  atCleanup(() => void server.close())
-  return `redis://127.0.0.1:${port}`
+interface Attempt {
+  readonly clock?: Clock
+  readonly limits?: Partial<CopyLimits>
+  readonly maxMemoryBytes?: number
 }
 
-test('a copy of a newer engine fails with that as its reason', async () => {
-  const engine = await startBareEngine((await probeEngine()).binary, ['--requirepass', 'p'])
-  const source = await connectToSource(parseSource(await startFutureServer()), new TargetGate('everything'))
-  const target = await connectToEngine(engine.socketPath, 'p')
-  const copy = { source, target, clock: systemClock, signal: new AbortController().signal, onCopied: () => {} }
-  const failure = await copyAll(copy).catch((error: unknown) => error)
-  for (const client of [source, target]) client.disconnect()
-  await engine.kill()
-  expect(failure).toMatchObject({ code: 'import_failed' })
-  expect(String(failure)).toContain('the source is a newer engine than is installed here')
+/** Copies all of a server that answers as given, and tells how that ended. */
+async function copyOf(answers: Readonly<Record<string, Answer>>, attempt: Attempt = {}) {
+  const { clock = systemClock, limits, maxMemoryBytes = 64 * MIB } = attempt
+  const server = await startForeignServer(answers)
+  const patience = { clock, signal: stop.signal }
+  const opened: Peer[] = []
+  const copied = { keys: 0, bytes: 0 }
+  const ended = (async () => {
+    try {
+      const source = await connectToSource(parseSource(server.url), new TargetGate('everything'), patience)
+      opened.push(source)
+      const target = await connectToEngine(engine.socketPath, 'p', patience)
+      opened.push(target)
+      await target.ask('FLUSHALL')
+      const keysTotal = await countKeys(source)
+      const onCopied = (keys: number, bytes: number): void => {
+        copied.keys += keys
+        copied.bytes += bytes
+      }
+      const copy = { source, target, clock, signal: stop.signal, maxMemoryBytes, onCopied }
+      await copyAll(copy, { ...COPY_LIMITS, ...limits })
+      return { keysTotal, found: await target.ask('DBSIZE') }
+    } catch (error) {
+      return String(error)
+    } finally {
+      for (const peer of opened) peer.close()
+    }
+  })()
+  return { ended, server, copied }
+}
+
+/** A value with the checksum that makes an engine look at it: CRC-64 with the polynomial of Jones, reflected. */
+function signed(bytes: Buffer): Buffer {
+  let crc = 0n
+  for (const byte of bytes) {
+    crc ^= BigInt(byte)
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1n ? (crc >> 1n) ^ 0x95ac9329ac4bc9b5n : crc >> 1n
+  }
+  const sum = Buffer.alloc(8)
+  sum.writeBigUInt64LE(crc)
+  return Buffer.concat([bytes, sum])
+}
+
+const hangUp = (socket: Socket, last = ''): undefined => {
+  socket.end(last)
+}
+
+const dumpOf = async (value: string): Promise<Buffer> => {
+  const peer = await connectToEngine(engine.socketPath, 'p', { clock: systemClock, signal: stop.signal })
+  await peer.ask('SET', 'dumped', value)
+  const dump = await peer.ask('DUMP', 'dumped')
+  peer.close()
+  return dump as Buffer
+}
+
+describe('a copy', () => {
+  it('of a newer engine fails with that as its reason', async () => {
+    const { ended } = await copyOf({ DUMP: () => bulk(FROM_THE_FUTURE) })
+    expect(await ended).toContain('the source is a newer engine than is installed here')
+  })
+
+  it('passes values on, keeps expiry, and leaves out what is gone', async () => {
+    const dump = await dumpOf('x'.repeat(3 * MIB))
+    const { ended, copied } = await copyOf({
+      SCAN: () => page('0', ['a', 'gone', 'short', 'late']),
+      PTTL: ([, key]) => ({ gone: ':-2\r\n', short: ':3600000\r\n', late: ':-2\r\n' })[key ?? ''] ?? ':-1\r\n',
+      DUMP: ([, key]) => (key === 'gone' ? '$-1\r\n' : bulk(dump)),
+    })
+    expect(await ended).toEqual({ keysTotal: 1, found: 2 })
+    expect(copied).toEqual({ keys: 2, bytes: 6 + 2 * dump.length })
+  })
+
+  it('takes a damaged value for what it is, and the engine lives', async () => {
+    const dump = await dumpOf('v')
+    const otherType = Buffer.concat([Buffer.from([14]), dump.subarray(1, -8)])
+    for (const [bytes, reason] of [
+      [signed(otherType), /Bad data format/],
+      [Buffer.concat([dump.subarray(0, -1), Buffer.from('x')]), /or has sent a damaged value/],
+    ] as const) {
+      const { ended } = await copyOf({ DUMP: () => bulk(bytes) })
+      expect(await ended).toMatch(reason)
+    }
+    expect(await dumpOf('still here')).toBeInstanceOf(Buffer)
+  })
+
+  it.each<[string, Record<string, Answer>, RegExp]>([
+    ['nests arrays', { SCAN: () => '*1\r\n'.repeat(2_000_000) }, /nested more than 4 deep/],
+    ['announces huge arrays', { SCAN: () => '*30000000\r\n'.repeat(60) }, /30000000 elements, where at most 50000/],
+    ['announces 2^32 - 1 elements', { SCAN: () => '*4294967295\r\n' }, /4294967295 elements/],
+    ['announces a value of 4 GB', { DUMP: () => '$4294967296\r\n' }, /4294967296 bytes, where at most 536870912/],
+    ['answers PING with 4 GB', { PING: () => '$4294967296\r\n' }, /4294967296 bytes, where at most 16777216/],
+    ['answers DBSIZE with a negative number', { DBSIZE: () => ':-3\r\n' }, /does not answer DBSIZE/],
+    ['names keys that are numbers', { SCAN: () => '*2\r\n$1\r\n0\r\n*1\r\n:1\r\n' }, /does not answer SCAN/],
+    ['has a cursor that is none', { SCAN: () => page('0 COUNT', []) }, /does not answer SCAN/],
+    ['speaks HTTP', { PING: () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, /"HTTP\/1.1 400 Bad Req"/],
+    ['answers an error full of control characters', { SCAN: () => '-ERR \x1b[2Jno\x07\r\n' }, /ERR {1,2}\[2Jno/],
+    ['hangs up in a value', { DUMP: (_, socket) => hangUp(socket, '$100\r\nabc') }, /closed/],
+    ['hangs up at once', { PING: (_, socket) => hangUp(socket) }, /closed|ECONNRESET/],
+  ])('of a server that %s fails with that as its reason', async (_what, answers, reason) => {
+    const { ended } = await copyOf(answers)
+    expect(await ended).toMatch(reason)
+    expect(await ended).toContain('The data of the database is untouched.')
+  })
+
+  it.each<[string, Record<string, Answer>, Partial<CopyLimits>, RegExp]>([
+    ['without keys', { SCAN: () => page('7', []) }, { emptyPages: 500 }, /501 pages in a row had no key/],
+    ['of the same keys', { SCAN: () => page('7', ['k', 'k']) }, { spareKeys: 500 }, /named 510 keys .* has 1\./],
+    [
+      'of the same value',
+      { SCAN: () => page('7', ['k']), DUMP: () => bulk(Buffer.alloc(99)) },
+      { bytesPerByte: 0, spareBytes: 1000 },
+      /1\d\d\d bytes have come/,
+    ],
+    [
+      'of pages full of keys that are gone',
+      { SCAN: () => page('7', ['x'.repeat(MIB)]), DBSIZE: () => ':999999999999999\r\n' },
+      { spareBytes: MIB },
+      /bytes have come; the plan holds 1048576/,
+    ],
+  ])('of a scan without an end, %s, is given up', async (_what, answers, limits, reason) => {
+    const { ended } = await copyOf(answers, { limits, maxMemoryBytes: MIB })
+    expect(await ended).toMatch(reason)
+  })
+
+  it.each<[string, Record<string, Answer>]>([
+    ['PING', { PING: () => undefined }],
+    ['SCAN', { SCAN: () => '*2\r\n$1\r\n' }],
+    ['DUMP', { DUMP: () => '$500\r\nabc' }],
+  ])('of a server that hangs at %s is given up after a while', async (name, answers) => {
+    const clock = new ManualClock()
+    const { ended, server } = await copyOf(answers, { clock })
+    await waitFor(() => server.asked.has(name), { what: name })
+    const outcome = waitFor(
+      (): Promise<unknown> => {
+        clock.advance(COPY_LIMITS.replyMs)
+        return Promise.race([ended, new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)))])
+      },
+      { what: 'the end' },
+    )
+    expect(await outcome).toContain('no complete answer within 60 s')
+  })
+
+  it('of a server that hangs ends when the server stops', async () => {
+    const { ended, server } = await copyOf({ SCAN: () => undefined })
+    await waitFor(() => server.asked.has('SCAN'), { what: 'SCAN' })
+    stop.abort()
+    expect(await ended).toContain('starting')
+  })
+
+  it('shows no password that a server says back', async () => {
+    const server = await startForeignServer({ AUTH: ([, , password]) => `-ERR wrong password ${password}\r\n` })
+    const url = server.url.replace('redis://', 'redis://me:hunter2@')
+    const patience = { clock: systemClock, signal: stop.signal }
+    const failed = connectToSource(parseSource(url), new TargetGate('everything'), patience)
+    await expect(failed).rejects.toThrow('wrong password (password)')
+  })
 })

@@ -1,74 +1,57 @@
 /**
- * Copies all keys of one server to another in the engine's own serialised form. The only place of this room that
- * speaks to a server which is not ours.
+ * Copies all keys of one server to another in the engine's own serialised form. The only place of this module that
+ * speaks to a server which is not ours: it may claim and send anything, so everything that it does has a bound, see
+ * `copy-limits.ts`. Values go through in pieces, so a copy holds a page of key names and never a value.
  */
-import { Redis, type RedisOptions } from 'iovalkey'
-import { type Clock, codeOf, type TargetGate } from '../../base/index.js'
+import { type Clock, codeOf, type Reply, type TargetGate } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { COPY_LIMITS, type CopyLimits } from './copy-limits.js'
+import { argument, Peer, type PeerPatience } from './peer.js'
 import type { ImportSource } from './source.js'
 
 const KEYS_AT_A_TIME = 200
-const CONNECT_TIMEOUT_MS = 10_000
-const COMMAND_TIMEOUT_MS = 60_000
 
-/** What an engine says of a serialised value whose version it does not know; on its way nothing else can change it. */
+/** What an engine says of a serialised value whose version it does not know, or whose checksum is wrong. */
 const NEWER_SOURCE = /DUMP payload version/
+const NEWER_OR_DAMAGED = 'the source is a newer engine than is installed here, or has sent a damaged value'
 
 /** What a copy needs. */
 export interface Copy {
-  readonly source: Redis
-  readonly target: Redis
+  readonly source: Peer
+  readonly target: Peer
   readonly clock: Clock
   /** Aborted when nobody wants the copy any more. */
   readonly signal: AbortSignal
+  /** Size of the database that the copy is for. */
+  readonly maxMemoryBytes: number
   /** Called after each step with the numbers of keys and bytes copied since the last one. */
   readonly onCopied: (keys: number, bytes: number) => void
 }
 
-/** Connects to an engine of ours; rejects with `import_failed`. To be disconnected by the caller. */
-export function connectToEngine(path: string, password: string): Promise<Redis> {
-  return connect({ path, password }).catch(asUnreachable)
+/** Connects to an engine of ours; rejects with `import_failed`. To be closed by the caller. */
+export function connectToEngine(path: string, password: string, patience: PeerPatience): Promise<Peer> {
+  return Peer.connect({ where: { path }, password }, patience).catch(asUnreachable)
 }
 
 /**
  * Connects to a server that is not ours, at the first of its addresses that answers; rejects with `import_failed`, also
- * when one of them may not be contacted. To be disconnected by the caller.
+ * when one of them may not be contacted. To be closed by the caller.
  */
-export async function connectToSource({ host, login }: ImportSource, targets: TargetGate): Promise<Redis> {
+export async function connectToSource(
+  { host, port, ...login }: ImportSource,
+  targets: TargetGate,
+  patience: PeerPatience,
+): Promise<Peer> {
   let failure: unknown
-  for (const { address } of await targets.addressesOf(host).catch(asUnreachable)) {
+  const addresses = await targets.addressesOf(host).catch(asUnreachable)
+  for (const { address } of addresses.slice(0, COPY_LIMITS.addresses)) {
     try {
-      return await connect({ ...login, host: address })
+      return await Peer.connect({ ...login, where: { host: address, port } }, patience)
     } catch (error) {
       failure ??= error
     }
   }
   return asUnreachable(failure)
-}
-
-async function connect(options: RedisOptions): Promise<Redis> {
-  const server = new Redis({
-    ...options,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    retryStrategy: () => null,
-    maxRetriesPerRequest: 0,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-  })
-  // The first error tells why; the command that waits only learns that there is no connection.
-  let first: Error | undefined
-  server.on('error', (error) => {
-    first ??= error
-  })
-  try {
-    await server.connect()
-    await server.ping()
-    return server
-  } catch (cause) {
-    server.disconnect()
-    throw first ?? cause
-  }
 }
 
 function asUnreachable(cause: unknown): never {
@@ -79,61 +62,138 @@ function asUnreachable(cause: unknown): never {
   )
 }
 
+/** How many keys a server says that it has; rejects with `import_failed`. */
+export async function countKeys(source: Peer): Promise<number> {
+  const count = await source.ask('DBSIZE').catch(asFailed)
+  return typeof count === 'number' && count >= 0 ? count : asFailed(strange('DBSIZE'))
+}
+
 /** Copies every key that the source has from the beginning to the end; rejects with `import_failed`. */
-export async function copyAll(copy: Copy): Promise<void> {
+export async function copyAll(copy: Copy, limits: CopyLimits = COPY_LIMITS): Promise<void> {
+  const hours = limits.totalMs / 3_600_000
+  const timer = copy.clock.after(limits.totalMs, () => {
+    copy.source.close(new Error(`it took more than ${hours} hours; import an RDB file instead`))
+  })
   try {
-    let cursor = '0'
-    do {
-      copy.signal.throwIfAborted()
-      const [next, keys] = await scan(copy.source, cursor)
-      cursor = next
-      if (keys.length > 0) await copyKeys(copy, keys)
-    } while (cursor !== '0')
+    await copyPages(copy, limits)
   } catch (cause) {
     if (copy.signal.aborted) throw new HomeportError('starting', {}, { cause })
-    throw new HomeportError('import_failed', { reason: shortReason(cause) }, { cause })
+    asFailed(cause)
+  } finally {
+    timer.cancel()
   }
 }
 
-async function scan(source: Redis, cursor: string): Promise<[string, Buffer[]]> {
-  const answer = await source.callBuffer('SCAN', cursor, 'COUNT', `${KEYS_AT_A_TIME}`)
-  const [next, keys] = Array.isArray(answer) ? answer : []
-  if (!Buffer.isBuffer(next) || !Array.isArray(keys)) throw new Error('the source does not answer SCAN as it should')
-  return [next.toString(), keys.filter((key) => Buffer.isBuffer(key))]
+async function copyPages(copy: Copy, limits: CopyLimits): Promise<void> {
+  const { source } = copy
+  const most = { bytes: limits.bytesPerByte * copy.maxMemoryBytes + limits.spareBytes, keys: 0 }
+  let [cursor, keysRead, emptyPages] = ['0', 0, 0]
+  do {
+    copy.signal.throwIfAborted()
+    const [next, keys] = await scan(source, cursor)
+    cursor = next
+    emptyPages = keys.length > 0 ? 0 : emptyPages + 1
+    keysRead += keys.length
+    if (emptyPages > limits.emptyPages) throw endless(`${emptyPages} pages in a row had no key`)
+    if (source.readBytes > most.bytes)
+      throw endless(`${source.readBytes} bytes have come; the plan holds ${copy.maxMemoryBytes}`)
+    if (keysRead > most.keys) {
+      const present = await countKeys(source)
+      most.keys = limits.keysPerKey * present + limits.spareKeys
+      if (keysRead > most.keys) throw endless(`it has named ${keysRead} keys and says that it has ${present}`)
+    }
+    if (keys.length > 0) await copyKeys(copy, keys)
+  } while (cursor !== '0')
+}
+
+function endless(found: string): Error {
+  return new Error(`SCAN of the source does not come to an end: ${found}. Check the source, or import an RDB file`)
+}
+
+async function scan(source: Peer, cursor: string): Promise<readonly [string, readonly Buffer[]]> {
+  const answer = await source.ask('SCAN', cursor, 'COUNT', `${KEYS_AT_A_TIME}`)
+  const [next, keys] = isList(answer) ? answer : []
+  if (!Buffer.isBuffer(next) || !/^\d{1,20}$/.test(next.toString('latin1')) || !keys || !isList(keys))
+    throw strange('SCAN')
+  return [next.toString('latin1'), keys.map((key) => (Buffer.isBuffer(key) ? key : raise(strange('SCAN'))))]
 }
 
 /** A key that is gone between the look and the copy is left out; its expiry is kept as a point in time. */
-async function copyKeys({ source, target, clock, onCopied }: Copy, keys: readonly Buffer[]): Promise<void> {
-  const now = clock.now()
-  const reading = source.pipeline()
-  for (const key of keys) {
-    reading.callBuffer('DUMP', key)
-    reading.call('PTTL', key)
-  }
-  const found = results(await reading.exec())
-  const writing = target.pipeline()
+async function copyKeys(copy: Copy, keys: readonly Buffer[]): Promise<void> {
+  const { source, target } = copy
+  // Reading begins while the rest of the commands is still being written, so neither side waits for the other.
+  const asked = source.send(...keys.flatMap((key) => [['PTTL', key] as const, ['DUMP', key] as const]))
+  asked.catch(() => undefined)
   let [count, bytes] = [0, 0]
-  keys.forEach((key, index) => {
-    const [dump, ttlMs] = [found[2 * index], Number(found[2 * index + 1])]
-    if (!Buffer.isBuffer(dump) || ttlMs === -2) return
-    writing.call('RESTORE', key, `${ttlMs < 0 ? 0 : now + ttlMs}`, dump, 'REPLACE', 'ABSTTL')
+  for (const key of keys) {
+    const copied = await copyKey(copy, key)
+    if (copied === undefined) continue
     count++
-    bytes += key.length + dump.length
-  })
-  results(await writing.exec())
-  onCopied(count, bytes)
+    bytes += key.length + copied
+  }
+  await asked
+  for (let i = 0; i < count; i++) await target.reply()
+  copy.onCopied(count, bytes)
 }
 
-function results(answers: readonly [Error | null, unknown][] | null): unknown[] {
-  return (answers ?? []).map(([error, value]) => {
-    if (error) throw error
-    return value
-  })
+/** Passes one value on to the target, whose reply is read later. @returns its length; `undefined` if it is gone. */
+async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<number | undefined> {
+  const ttlMs = wholeNumber(await source.reply(), 'PTTL')
+  const isGone = ttlMs === -2
+  const expiresAt = ttlMs < 0 ? 0 : clock.now() + ttlMs
+  let length = 0
+  let begun: Promise<void> | undefined
+  const found = await source.value(
+    (bytes) => {
+      length = bytes
+      if (!isGone) begun = target.write(restoreUpToValue(key, expiresAt, bytes))
+    },
+    async (piece) => {
+      await begun
+      if (!isGone) await target.write(piece)
+    },
+  )
+  if (!found || isGone) return undefined
+  await begun
+  await target.write(RESTORE_AFTER_VALUE)
+  return length
+}
+
+/** `RESTORE key expiry <value> REPLACE ABSTTL` without the value and what follows it. */
+function restoreUpToValue(key: Buffer, expiresAt: number, bytes: number): Buffer {
+  const words = ['RESTORE', key, `${expiresAt}`].flatMap((word) => argument(Buffer.from(word)))
+  return Buffer.concat([Buffer.from('*6\r\n'), ...words, Buffer.from(`$${bytes}\r\n`)])
+}
+
+const RESTORE_AFTER_VALUE = Buffer.concat([
+  Buffer.from('\r\n'),
+  ...argument(Buffer.from('REPLACE')),
+  ...argument(Buffer.from('ABSTTL')),
+])
+
+const isList = (reply: Reply): reply is readonly Reply[] => Array.isArray(reply)
+
+function wholeNumber(reply: Reply, command: string): number {
+  return typeof reply === 'number' ? reply : raise(strange(command))
+}
+
+function strange(command: string): Error {
+  return new Error(`the source does not answer ${command} as a Redis server does`)
+}
+
+function raise(error: Error): never {
+  throw error
+}
+
+function asFailed(cause: unknown): never {
+  throw new HomeportError('import_failed', { reason: shortReason(cause) }, { cause })
 }
 
 /** The other server's error in one bounded line; a failed connection is named by its code, never by its URL. */
 function shortReason(cause: unknown): string {
+  if (cause instanceof HomeportError) return cause.message
   if (!(cause instanceof Error)) return 'unknown'
-  if (NEWER_SOURCE.test(cause.message)) return 'the source is a newer engine than is installed here'
-  return (codeOf(cause) || cause.message).replace(/\s+/g, ' ').slice(0, 200)
+  if (NEWER_SOURCE.test(cause.message)) return NEWER_OR_DAMAGED
+  const text = codeOf(cause) || cause.message
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 300)
 }

@@ -10,7 +10,7 @@ import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { engineSpecOf, planOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
-import { connectToEngine, connectToSource, copyAll } from './copy.js'
+import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
 import { type Making, reasonOf } from './making.js'
 import type { BackupParts } from './parts.js'
 import { refuse } from './refuse.js'
@@ -86,7 +86,10 @@ export class Importing {
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })
-    return { ended: this.#carryOut(outcome.database, backup, fill), record: await this.progress(caller, databaseId) }
+    const ended = this.#carryOut(outcome.database, backup, fill)
+    // It may fail before anybody waits for it.
+    ended.catch(() => undefined)
+    return { ended, record: await this.progress(caller, databaseId) }
   }
 
   async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
@@ -126,7 +129,11 @@ export class Importing {
       try {
         await fleet.ensure(spec)
         const [dock] = await fleet.endpoints(spec.databaseId)
-        await this.#copyInto(backup, dock?.socketPath ?? '', password, from)
+        await this.#copyInto(
+          backup,
+          { path: dock?.socketPath ?? '', password, maxMemoryBytes: spec.maxMemoryBytes },
+          from,
+        )
         await this.#note(backup, { state: 'checking' })
         const evidence = await fleet.takeSnapshot(spec.databaseId, await files.prepare(backup))
         return await this.#making.figures(backup, evidence)
@@ -136,20 +143,22 @@ export class Importing {
     })
   }
 
-  async #copyInto(backup: NewBackup, path: string, password: string, from: ImportSource): Promise<void> {
+  async #copyInto(backup: NewBackup, dock: Dock, from: ImportSource): Promise<void> {
     const { clock, stopping, targets } = this.#parts
-    const source = await connectToSource(from, targets)
+    const patience = { clock, signal: stopping }
+    const source = await connectToSource(from, targets, patience)
     try {
-      const target = await connectToEngine(path, password)
+      const target = await connectToEngine(dock.path, dock.password, patience)
       try {
-        await this.#note(backup, { keys_total: await source.dbsize() })
+        await this.#note(backup, { keys_total: await countKeys(source) })
         const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
-        await copyAll({ source, target, clock, signal: stopping, onCopied })
+        const { maxMemoryBytes } = dock
+        await copyAll({ source, target, clock, signal: stopping, maxMemoryBytes, onCopied })
       } finally {
-        target.disconnect()
+        target.close()
       }
     } finally {
-      source.disconnect()
+      source.close()
     }
   }
 
@@ -169,6 +178,13 @@ export class Importing {
     const { store } = this.#parts
     await untilDone(this.#parts, databaseId, () => store.run(operations.imports.note, { backupId, progress }))
   }
+}
+
+/** Where the imported keys go. */
+interface Dock {
+  readonly path: string
+  readonly password: string
+  readonly maxMemoryBytes: number
 }
 
 /** An engine that the imported keys go into, of the same size as the database's own. */

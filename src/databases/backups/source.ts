@@ -1,16 +1,15 @@
 import { isIP } from 'node:net'
-import type { RedisOptions } from 'iovalkey'
 import { HomeportError } from '../../contract/errors.js'
+import type { PeerAddress } from './peer.js'
 
 const DEFAULT_PORT = 6379
 const DATABASE = /^\/?(\d{0,4})$/
 
 /** A server that data is imported from: what its owner's URL says, and nothing else that a URL could say. */
-export interface ImportSource {
+export interface ImportSource extends Omit<PeerAddress, 'where'> {
   /** Name or address of the host, an IPv6 address without its brackets. */
   readonly host: string
-  /** Everything about the connection but the address that it goes to. */
-  readonly login: Pick<RedisOptions, 'port' | 'username' | 'password' | 'db' | 'tls'>
+  readonly port: number
   /** The URL as people may read it, without user and password. */
   readonly shown: string
 }
@@ -28,13 +27,11 @@ export function parseSource(text: string): ImportSource {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return {
     host,
-    login: {
-      port: url.port === '' ? DEFAULT_PORT : Number(url.port),
-      db: Number(database),
-      ...(url.username === '' ? {} : { username: decoded(url.username) }),
-      ...(url.password === '' ? {} : { password: decoded(url.password) }),
-      ...(url.protocol === 'rediss:' ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
-    },
+    port: url.port === '' ? DEFAULT_PORT : Number(url.port),
+    db: Number(database),
+    ...(url.username === '' ? {} : { username: decoded(url.username) }),
+    ...(url.password === '' ? {} : { password: decoded(url.password) }),
+    ...(url.protocol === 'rediss:' ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
     shown: `${url.protocol}//${url.host}${url.pathname}`,
   }
 }

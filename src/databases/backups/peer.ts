@@ -1,0 +1,187 @@
+/**
+ * A connection to a Redis server that is sent few commands and believed nothing: the source of an import, which
+ * anybody may have set up to do harm, and the engine that takes the copy.
+ */
+import { connect as connectPlain, type NetConnectOpts, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { type Clock, type Reply, ReplyError, ReplyStream, type TakePiece, type Timer } from '../../base/index.js'
+import { COPY_LIMITS } from './copy-limits.js'
+
+/** Where a peer is and how to log in; `servername` asks for TLS. */
+export interface PeerAddress {
+  readonly where: NetConnectOpts
+  readonly tls?: { readonly servername?: string }
+  readonly username?: string
+  readonly password?: string
+  readonly db?: number
+}
+
+/** How a connection to a peer is bounded in time. */
+export interface PeerPatience {
+  readonly clock: Clock
+  /** Destroys the connection when it is aborted. */
+  readonly signal: AbortSignal
+}
+
+/** What an engine without a password says to one who sends one. */
+const NEEDS_NO_PASSWORD = /without any password configured|no password is set/
+
+/** What is shorter is in every sentence. */
+const WORTH_HIDING_LENGTH = 4
+
+/** See the top of this file. */
+export class Peer {
+  readonly #socket: Socket
+  readonly #clock: Clock
+  readonly #replies: ReplyStream
+  readonly #password: string | undefined
+  readonly #stopListening: () => void
+
+  private constructor(socket: Socket, password: string | undefined, { clock, signal }: PeerPatience) {
+    this.#socket = socket
+    this.#password = password
+    this.#clock = clock
+    this.#replies = new ReplyStream(socket, COPY_LIMITS.reply)
+    socket.setNoDelay(true)
+    // Who reads or writes is told; without a listener the process would end.
+    socket.on('error', () => undefined)
+    const onAbort = (): void => void socket.destroy(new Error('the server is stopping'))
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#stopListening = () => signal.removeEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+  }
+
+  /** Connects and logs in; rejects with what went wrong. To be closed by the caller. */
+  static async connect(address: PeerAddress, patience: PeerPatience): Promise<Peer> {
+    const { where, tls } = address
+    const socket = tls ? connectTls({ ...where, ...tls }) : connectPlain(where)
+    const peer = new Peer(socket, address.password, patience)
+    try {
+      await peer.#opened(tls ? 'secureConnect' : 'connect')
+      await peer.#logIn(address)
+      return peer
+    } catch (error) {
+      peer.close()
+      throw error
+    }
+  }
+
+  /** Bytes of replies read so far. */
+  get readBytes(): number {
+    return this.#replies.readBytes
+  }
+
+  /** Sends a command and answers the reply, which is not an error. */
+  async ask(...words: readonly (string | Buffer)[]): Promise<Reply> {
+    await this.send(words)
+    return this.reply()
+  }
+
+  /** Sends commands without waiting for their replies. */
+  send(...commands: readonly (readonly (string | Buffer)[])[]): Promise<void> {
+    return this.write(Buffer.concat(commands.flatMap((words) => encoded(words))))
+  }
+
+  /** Writes bytes of commands; resolves when more may be written. */
+  async write(bytes: Buffer): Promise<void> {
+    if (this.#socket.destroyed) throw this.#socket.errored ?? new Error('the connection was closed')
+    if (this.#socket.write(bytes)) return
+    await this.#within(COPY_LIMITS.replyMs, drained(this.#socket))
+  }
+
+  /** The next reply; rejects when it is an error. */
+  async reply(): Promise<Reply> {
+    const reply = await this.#within(COPY_LIMITS.replyMs, this.#replies.reply())
+    if (reply instanceof ReplyError) throw this.#withoutPassword(reply)
+    return reply
+  }
+
+  /** The next reply, which is a value that is passed on as it comes; false when there is none. See `ReplyStream`. */
+  async value(onLength: (bytes: number) => void, take: TakePiece): Promise<boolean> {
+    let stalled = this.#deadline(COPY_LIMITS.replyMs)
+    const takeInTime: TakePiece = async (piece) => {
+      stalled.cancel()
+      await take(piece)
+      stalled = this.#deadline(COPY_LIMITS.replyMs)
+    }
+    try {
+      const found = await this.#within(COPY_LIMITS.valueMs, this.#replies.value(onLength, takeInTime))
+      if (found instanceof ReplyError) throw this.#withoutPassword(found)
+      return found
+    } finally {
+      stalled.cancel()
+    }
+  }
+
+  /** Closes the connection; whoever waits is told the reason. */
+  close(reason?: Error): void {
+    this.#stopListening()
+    this.#socket.destroy(reason)
+  }
+
+  async #logIn({ username, password, db }: PeerAddress): Promise<void> {
+    if (password !== undefined) {
+      const login = ['AUTH', ...(username === undefined ? [] : [username]), password]
+      await this.ask(...login).catch((error: unknown) => {
+        if (!(error instanceof ReplyError && NEEDS_NO_PASSWORD.test(error.message))) throw error
+      })
+    }
+    if (db) await this.ask('SELECT', `${db}`)
+    await this.ask('PING')
+  }
+
+  #opened(event: 'connect' | 'secureConnect'): Promise<void> {
+    const opened = new Promise<void>((resolve, reject) => {
+      this.#socket.once(event, () => resolve())
+      this.#socket.once('error', reject)
+      this.#socket.once('close', () => reject(new Error('the connection was closed')))
+    })
+    return this.#within(COPY_LIMITS.connectMs, opened)
+  }
+
+  /** A server may say back what it was sent, and its words are shown and logged. */
+  #withoutPassword(error: ReplyError): ReplyError {
+    if (!this.#password || this.#password.length < WORTH_HIDING_LENGTH) return error
+    return new ReplyError(error.message.replaceAll(this.#password, '(password)'))
+  }
+
+  /** What takes longer ends the connection, and with it whatever waits. */
+  async #within<Result>(ms: number, work: Promise<Result>): Promise<Result> {
+    const timer = this.#deadline(ms)
+    try {
+      return await work
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #deadline(ms: number): Timer {
+    return this.#clock.after(ms, () => {
+      this.#socket.destroy(new Error(`it gave no complete answer within ${ms / 1000} s`))
+    })
+  }
+}
+
+function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (act: () => void) => (): void => {
+      socket.off('drain', onDrain)
+      socket.off('close', onClose)
+      act()
+    }
+    const onDrain = settle(resolve)
+    const onClose = settle(() => reject(socket.errored ?? new Error('the connection was closed')))
+    socket.on('drain', onDrain)
+    socket.on('close', onClose)
+  })
+}
+
+/** A command as its bytes. */
+function encoded(words: readonly (string | Buffer)[]): Buffer[] {
+  return [Buffer.from(`*${words.length}\r\n`), ...words.flatMap((word) => argument(Buffer.from(word)))]
+}
+
+/** An argument of a command as its bytes. */
+export function argument(bytes: Buffer): Buffer[] {
+  return [Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')]
+}

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { atCleanup } from '../../../../test/support/index.js'
+
+/** Answers a command; says nothing with `undefined`. May also write to the socket itself. */
+export type Answer = (words: readonly string[], socket: Socket) => string | Buffer | undefined
+
+/** A server that seems to be Redis and answers as a test wants; the rest as a server without keys would. */
+export interface ForeignServer {
+  readonly url: string
+  /** Commands received so far, by name. */
+  readonly asked: Map<string, number>
+}
+
+const USUAL: Readonly<Record<string, string>> = {
+  PING: '+PONG\r\n',
+  AUTH: '+OK\r\n',
+  DBSIZE: ':1\r\n',
+  SCAN: '*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n',
+  PTTL: ':-1\r\n',
+  DUMP: '$-1\r\n',
+}
+
+/** A value as its bytes. */
+export function bulk(bytes: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')])
+}
+
+/** A page of a scan. */
+export function page(cursor: string, keys: readonly string[]): string {
+  const words = keys.map((key) => `$${key.length}\r\n${key}\r\n`).join('')
+  return `*2\r\n$${cursor.length}\r\n${cursor}\r\n*${keys.length}\r\n${words}`
+}
+
+/** Starts one, which is ended after the test file. */
+export async function startForeignServer(answers: Readonly<Record<string, Answer>>): Promise<ForeignServer> {
+  const asked = new Map<string, number>()
+  const sockets = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      for (let end = wholeCommand(text); end > 0; end = wholeCommand(text)) {
+        const words = wordsOf(text.slice(0, end))
+        text = text.slice(end)
+        const name = (words[0] ?? '').toUpperCase()
+        asked.set(name, (asked.get(name) ?? 0) + 1)
+        const answer = answers[name] ? answers[name](words, socket) : (USUAL[name] ?? '-ERR unknown command\r\n')
+        if (answer !== undefined) socket.write(answer)
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atCleanup(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+}
+
+/** Where the first command ends; 0 while it is not complete. Words of commands have no line ends here. */
+function wholeCommand(text: string): number {
+  const count = Number(/^\*(\d+)\r\n/.exec(text)?.[1] ?? 0)
+  let at = 0
+  for (let line = 0; line < 1 + 2 * count; line++) {
+    const end = text.indexOf('\r\n', at)
+    if (end < 0) return 0
+    at = end + 2
+  }
+  return count === 0 ? 0 : at
+}
+
+function wordsOf(command: string): string[] {
+  return command.split('\r\n').filter((_line, index) => index > 0 && index % 2 === 0)
+}
