@@ -19,6 +19,7 @@ export interface DatabasesOptions {
     | 'collectOrphans'
     | 'takeSnapshot'
     | 'checkSnapshot'
+    | 'rewriteSnapshot'
     | 'adoptSnapshot'
     | 'rest'
     | 'tidyLog'

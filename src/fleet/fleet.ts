@@ -17,7 +17,7 @@ import { sampleMembers } from './sample.js'
 import { adoptSnapshot } from './snapshot/adopt.js'
 import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
-import { takeSnapshot } from './snapshot/take.js'
+import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
 import { type Shrinking, shrinkLog, tidyLog } from './tidy-log.js'
 import type {
@@ -160,16 +160,12 @@ class EngineFleet implements Fleet {
     return takeSnapshot(await keeper.source(), file)
   }
 
-  async checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
-    const spec = throwawaySpec()
-    try {
-      await this.adoptSnapshot(spec, file)
-      await this.#ensureLoaded(spec)
-      const { address } = await this.#keeper(this.#context(), spec.databaseId).source()
-      return await judgeLoaded(address, evidence, this.#options.clock)
-    } finally {
-      await this.remove(spec.databaseId)
-    }
+  checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
+    return this.#loading(throwawaySpec(), file, ({ address }) => judgeLoaded(address, evidence, this.#options.clock))
+  }
+
+  rewriteSnapshot(file: string, into: string, maxMemoryBytes: number): Promise<Evidence> {
+    return this.#loading(throwawaySpec(maxMemoryBytes), file, (source) => takeSnapshot(source, into))
   }
 
   async adoptSnapshot(spec: EngineSpec, file: string): Promise<void> {
@@ -192,6 +188,21 @@ class EngineFleet implements Fleet {
     const orphans = [...present].filter((id) => isDatabaseId(id) && !known.has(id))
     if (orphans.length > 0) logger.warn({ orphans }, 'files of databases that do not exist are deleted')
     await Promise.all(orphans.map((id) => this.remove(id)))
+  }
+
+  /** Runs `work` on an engine that has loaded a snapshot and lives for this only. */
+  async #loading<Result>(
+    spec: EngineSpec,
+    file: string,
+    work: (source: SnapshotSource) => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      await this.adoptSnapshot(spec, file)
+      await this.#ensureLoaded(spec)
+      return await work(await this.#keeper(this.#context(), spec.databaseId).source())
+    } finally {
+      await this.remove(spec.databaseId)
+    }
   }
 
   /** Starts an engine whose only task is to load; that it cannot is the fault of what it loads. */

@@ -227,6 +227,14 @@ export interface Fleet extends Service {
   checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts>
 
   /**
+   * Loads a file that somebody else has made in an engine of `maxMemoryBytes` that lives for this only, and puts what
+   * that engine writes of it at `into`: the data and nothing else. An append-only log that begins with such a file as it
+   * came would also carry out commands that stand behind the data.
+   * Rejects with `snapshot_unusable` when it does not load, and with `snapshot_failed`; then there is no file.
+   */
+  rewriteSnapshot(file: string, into: string, maxMemoryBytes: number): Promise<Evidence>
+
+  /**
    * Makes a snapshot the data of a database whose engines are stopped; they start with it. Not atomic, but safe to
    * repeat: the caller has to remember that it has begun, and repeat it after a crash before it lets an engine start.
    */

@@ -3,6 +3,7 @@
  *
  * ```
  * <dataDir>/backups/<databaseId>/<backupId>.rdb   a backup; written once, never changed
+ *                                <backupId>.upload  a file that is being imported, as it came; never a backup
  *                                restore.rdb      what is being restored into this database, whosever backup it is
  * ```
  *
@@ -50,6 +51,11 @@ export class BackupFiles {
   /** The file of a backup. */
   path({ database_id, backup_id }: BackupName): string {
     return join(this.#root, database_id, `${backup_id}.rdb`)
+  }
+
+  /** Where the file goes that is imported as a backup, as it comes; in a directory that exists. */
+  async prepareUpload(backup: BackupName): Promise<string> {
+    return (await this.prepare(backup)).replace(/rdb$/, 'upload')
   }
 
   /** Opens the file of a backup for reading; rejects with `backup_not_found` when it is not there. */

@@ -1,4 +1,5 @@
 import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { auditRow } from '../../accounts/index.js'
@@ -109,14 +110,22 @@ export class Importing {
     }
   }
 
+  /** What is kept is never the file as it came, but what an engine of ours has written after it had loaded it. */
   #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
     return this.#making.settle(backup, async () => {
-      const limitBytes = planOf(database, this.#parts.plans).db_disk_threshold
-      const path = await this.#parts.files.prepare(backup)
-      const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
-      await pipeline(file, count, createWriteStream(path, { mode: 0o600, flush: true })).catch(asImportFailure)
-      await this.#note(backup, { state: 'checking' })
-      return this.#making.figures(backup)
+      const { fleet, files, plans } = this.#parts
+      const upload = await files.prepareUpload(backup)
+      try {
+        const limitBytes = planOf(database, plans).db_disk_threshold
+        const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
+        await pipeline(file, count, createWriteStream(upload, { mode: 0o600, flush: true })).catch(asImportFailure)
+        await this.#note(backup, { state: 'checking' })
+        const { maxMemoryBytes } = engineSpecOf(database, plans)
+        const evidence = await fleet.rewriteSnapshot(upload, await files.prepare(backup), maxMemoryBytes)
+        return await this.#making.figures(backup, evidence)
+      } finally {
+        await rm(upload, { force: true })
+      }
     })
   }
 

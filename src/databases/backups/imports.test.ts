@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
@@ -8,6 +8,7 @@ import { DEFAULT_PLANS } from '../../contract/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
+import { page, startForeignServer } from './testing/foreign-server.js'
 import { type PasswordEngine, startPasswordEngine } from './testing/password-engine.js'
 
 const MIB = 2 ** 20
@@ -94,6 +95,26 @@ describe('an import from another server', () => {
     expect(await command(record, 'DBSIZE')).toBe(0)
   })
 
+  it('from servers that mean harm fails, costs little memory, and keeps nobody from anything', async () => {
+    const hostile = await Promise.all([
+      startForeignServer({ SCAN: () => '*1\r\n'.repeat(2_000_000) }),
+      startForeignServer({ SCAN: () => '*30000000\r\n'.repeat(60) }),
+      startForeignServer({ SCAN: () => '*4294967295\r\n' }),
+      startForeignServer({ SCAN: () => page('7', Array<string>(1000).fill('k')) }),
+    ])
+    const records = await Promise.all(hostile.map(() => create(at)))
+    for (const record of records) await command(record, 'SET', 'own', 'x')
+    const before = process.memoryUsage().rss
+    await Promise.all(records.map((record, i) => importUrl(record, hostile[i]?.url ?? '')))
+    await Promise.all(records.map(ended))
+    expect((process.memoryUsage().rss - before) / MIB).toBeLessThan(300)
+    for (const record of records) {
+      expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('untouched') })
+      expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+      expect(await command(record, 'GET', 'own')).toBe('x')
+    }
+  })
+
   it('from where only public addresses may be contacted says so, and reads nothing', async () => {
     const other = await openHouse({ deliveryTargets: 'public' })
     try {
@@ -159,6 +180,26 @@ describe('an import of an RDB file', () => {
     }
     expect(await command(record, 'GET', 'own')).toBe('x')
     expect(await importOf(record)).toMatchObject({ state: 'failed' })
+  })
+
+  it('takes nothing but data out of it', async () => {
+    const record = await create(at)
+    await command(record, 'SET', 'own', 'x')
+    const file = await exported(record)
+    const behind = ['SET pwned 1', 'CONFIG SET maxmemory 0', 'ACL SETUSER eve on nopass ~* +@all'].map((line) => {
+      const words = line.split(' ').map((word) => `$${word.length}\r\n${word}\r\n`)
+      return `*${words.length}\r\n${words.join('')}`
+    })
+    const { status } = await upload(record, Buffer.concat([file, Buffer.from(behind.join(''))]))
+    expect(status).toBe(200)
+    expect(await command(record, 'KEYS', '*')).toEqual(['own'])
+    const stored = await backupsOf(record)
+    const [imported] = stored.filter(
+      (backup: { internal_backup_tag: string }) => backup.internal_backup_tag === 'import',
+    )
+    const kept = readFileSync(join(at.dataDir, 'backups', record.database_id, `${imported.backup_id}.rdb`))
+    expect(kept.includes('pwned')).toBe(false)
+    expect(readdirSync(join(at.dataDir, 'backups', record.database_id))).toHaveLength(stored.length)
   })
 
   it('is cut off beyond the size of the plan', async () => {

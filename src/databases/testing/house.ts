@@ -157,6 +157,7 @@ function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet']
     collectOrphans: (known) => fleet.collectOrphans(known),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),
     checkSnapshot: (file, evidence) => options.checkSnapshot?.(fleet, file) ?? fleet.checkSnapshot(file, evidence),
+    rewriteSnapshot: (file, into, maxMemoryBytes) => fleet.rewriteSnapshot(file, into, maxMemoryBytes),
     adoptSnapshot: (spec, file) => options.adoptSnapshot?.(fleet, spec, file) ?? fleet.adoptSnapshot(spec, file),
   }
 }

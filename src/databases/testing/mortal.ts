@@ -90,6 +90,8 @@ export class Mortal {
         this.#long('snapshot taken', () => this.#noted(fleet.takeSnapshot(databaseId, file))),
       adoptSnapshot: (spec, file) => this.#long('snapshot adopted', () => this.#noted(fleet.adoptSnapshot(spec, file))),
       checkSnapshot: (file, evidence) => this.#alive(fleet.checkSnapshot(file, evidence)),
+      rewriteSnapshot: (file, into, maxMemoryBytes) =>
+        this.#long('snapshot rewritten', () => this.#noted(fleet.rewriteSnapshot(file, into, maxMemoryBytes))),
       endpoints: (databaseId, signal, patience) => this.#alive(fleet.endpoints(databaseId, signal, patience)),
       usedBytes: (databaseId) => this.#alive(fleet.usedBytes(databaseId)),
       collectOrphans: (known) => this.#alive(fleet.collectOrphans(known)),

@@ -22,12 +22,12 @@ export interface SnapshotFacts {
 const NO_BOUND_BYTES = 2 ** 50
 
 /** The wish for an engine that lives for one check. */
-export function throwawaySpec(): EngineSpec {
+export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
   return {
     databaseId: `check-${randomSecret(12)}`,
     members: [{ region: 'check', role: 'primary' }],
     users: [],
-    maxMemoryBytes: NO_BOUND_BYTES,
+    maxMemoryBytes,
     eviction: false,
     persistence: 'snapshot',
     wanted: 'running',
