@@ -31,16 +31,16 @@ import { ownBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Starting, TriggerGate } from './gate.js'
 import { parseInvocation } from './invoke.js'
-import { announces, belongsToRun, classify, type ItemKind, PROTOCOL_HEADER } from './protocol.js'
+import { announces, asksForContact, belongsToRun, classify, type ItemKind, PROTOCOL_HEADER } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
 
 /** How deep runs may invoke runs that invoke runs. */
 const DEEPEST_INVOCATION = 100
 
-/** By which the result of a call will say what step it is for. */
 /** Sending it again would not help. */
 const LARGE_STEP = 'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
+/** By which the result of a call will say what step it is for. */
 const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 
 /** What the intake works with. */
@@ -144,10 +144,10 @@ export class RunIntake implements Intake, TriggerGate {
     if (contact === 'known') lists.began(run, step, metaOfTrigger(first.meta).delivery)
   }
 
-  /** Makes the submission of a trigger, of any origin. */
-  trigger(item: PublishItem, runId: string, kind: 'first' | 'contact', publisher: Publisher, now: number): Submission {
-    const { run, first } = startOf(this.#runItem(item, publisher, now), item, runId, kind, now)
-    return { kind: 'start', run, first }
+  /** Makes the submission of a trigger, of any origin. A trigger that asks for a first contact gets that instead. */
+  trigger(item: PublishItem, runId: string, role: 'first' | 'untried', publisher: Publisher, now: number): Submission {
+    const opening = asksForContact(item.headers) ? 'contact' : role
+    return { kind: 'start', ...startOf(this.#runItem(item, publisher, now), item, runId, opening, now) }
   }
 
   /** Reads the settings of a run, and refuses to deliver it to where nothing may be delivered. */
@@ -282,11 +282,11 @@ function startOf(
   { settings, meta }: RunItem,
   item: PublishItem,
   runId: string,
-  role: 'first' | 'contact',
+  role: 'first' | 'untried' | 'contact',
   now: number,
 ): { run: NewRun; first: NewElement } {
   const { url, host, path, labels, flow_key, caller_ip } = meta.delivery
-  const checked = role === 'contact' || announces(item.headers, 'WF_DetectTrigger')
+  const checked = role !== 'first' || announces(item.headers, 'WF_DetectTrigger')
   const run: NewRun = {
     run_id: runId,
     url,

@@ -19,7 +19,7 @@ import { outboundOf, type Sending, sendingOf } from './outbound.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './refused-returns.js'
 import { lastAnswer } from './reports.js'
-import { judge, mayDeliver, type Verdict } from './run-state.js'
+import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 import { markOf } from './settings.js'
 
 /** What the deliveries of runs work with. */
@@ -49,8 +49,7 @@ export class RunMessages implements MessageKind {
 
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
-    const known =
-      role === 'step' || role === 'first' ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
+    const known = bringsList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
     return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
   }
 
@@ -166,6 +165,10 @@ export class RunMessages implements MessageKind {
 }
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
+
+function bringsList(role: Role): boolean {
+  return role === 'step' || role === 'first' || role === 'untried'
+}
 
 function effectOf(verdict: RunVerdict, following: Following): RunEffect {
   switch (verdict.kind) {

@@ -71,6 +71,7 @@ export function outboundOf(
         listBody(sending.list),
       )
     case 'first':
+    case 'untried':
     case 'step':
       return request(
         message,

@@ -14,6 +14,8 @@ export const CREATED_AT_HEADER = 'Upstash-Workflow-Createdat'
 export const URL_HEADER = 'Upstash-Workflow-Url'
 export const INIT_HEADER = 'Upstash-Workflow-Init'
 export const UNKNOWN_SDK_HEADER = 'Upstash-Workflow-Unknown-Sdk'
+/** SDKs answer with their version under this name since 1.0, as `v1.3.2`. */
+export const SDK_HEADER = 'Upstash-Workflow-Sdk'
 
 /** Headers of an item, with names in lower case. */
 export type ItemHeaders = Readonly<Record<string, string>>
@@ -38,6 +40,14 @@ export function classify(headers: ItemHeaders): ItemKind {
   }
   if (headers['upstash-workflow-invoke'] === 'true') return 'invoke'
   return headers['upstash-workflow-trigger-by-sdk'] === 'true' ? 'confirm' : 'trigger'
+}
+
+/** Whether a trigger asks for a first contact: then the SDK confirms it before the run begins (reference workflow 4.4). */
+export function asksForContact(headers: ItemHeaders): boolean {
+  return (
+    headers['upstash-workflow-unknown-sdk'] === 'true' ||
+    headers['upstash-forward-upstash-workflow-unknown-sdk'] === 'true'
+  )
 }
 
 /** What the SDK behind an item announces (reference workflow 4.11). */

@@ -17,14 +17,17 @@ export interface LastAnswer {
 }
 
 /** The texts by which users (and tests of the SDK) know these failures (reference workflow 4.4). */
-const NOT_A_WORKFLOW =
-  'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint'
-const NO_FIRST_CONTACT = 'trigger rest api is only usable with sdk versions after v1.0.0 major version'
+const UNKNOWN_SDK = 'trigger rest api is only usable with sdk versions after v1.0.0 major version'
+const TEXTS: Readonly<Partial<Record<FailureReason, string>>> = {
+  'not-a-workflow':
+    'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint',
+  'no-first-contact': UNKNOWN_SDK,
+  'unknown-sdk': UNKNOWN_SDK,
+}
 
 /** The last answer of a delivery. */
 export function lastAnswer(outcome: AttemptOutcome, reason: FailureReason | undefined): LastAnswer {
-  const text =
-    reason === 'not-a-workflow' ? NOT_A_WORKFLOW : reason === 'no-first-contact' ? NO_FIRST_CONTACT : undefined
+  const text = reason && TEXTS[reason]
   if (outcome.kind === 'answered') {
     const { status, headers, body } = outcome.response
     return { status, headers, body: base64(body), ...(text !== undefined && { error: text }) }

@@ -79,6 +79,8 @@ function newRunOf(dead: DeadRun, delivery: DeliveryColumns, now: number): NewRun
 /** What the first delivery has to find out; the same as when the run was triggered. */
 function openingRole(dead: DeadRun, { config }: DeliveryColumns): Role {
   if (dead.contact === 'unknown') return 'contact'
+  const reason = failureOf(dead)?.reason
+  if (reason === 'unknown-sdk') return 'untried'
   const isModern = markOf(storedConfig(config)).lazy === true
-  return isModern || failureOf(dead)?.reason === 'not-a-workflow' ? 'first' : 'step'
+  return isModern || reason === 'not-a-workflow' ? 'first' : 'step'
 }

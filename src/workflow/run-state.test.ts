@@ -10,6 +10,7 @@ const answered = (headers: HeaderMap): AttemptOutcome => ({
 })
 const plain = answered({})
 const fromSdk = answered({ 'Upstash-Workflow-Sdk-Version': ['1'] })
+const fromModernSdk = answered({ 'Upstash-Workflow-Sdk-Version': ['1'], 'Upstash-Workflow-Sdk': ['v1.3.2'] })
 const noFunction = answered({ 'Upstash-Workflow-Failure-Callback-Notfound': ['true'] })
 const unanswered: AttemptOutcome = { kind: 'unanswered', startedAt: 1, finishedAt: 2, error: 'refused' }
 
@@ -28,6 +29,10 @@ describe('what follows from the outcome of a delivery', () => {
     ['contact', 'an answer of an SDK', delivered, fromSdk, { kind: 'fail-unless-confirmed' }],
     ['contact', 'an answer of anything else', delivered, plain, { kind: 'fail-unless-confirmed' }],
     ['contact', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
+    ['untried', 'an answer of an SDK of 1.0 or newer', delivered, fromModernSdk, { kind: 'done' }],
+    ['untried', 'an answer of an older SDK', delivered, fromSdk, { kind: 'fail', reason: 'unknown-sdk' }],
+    ['untried', 'an answer of anything else', delivered, plain, { kind: 'fail', reason: 'unknown-sdk' }],
+    ['untried', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
     ['call', 'an answer', delivered, plain, { kind: 'return-call' }],
     ['call', 'used-up retries', exhausted, unanswered, { kind: 'return-call' }],
     ['result', 'an answer', delivered, fromSdk, { kind: 'done' }],
@@ -40,14 +45,14 @@ describe('what follows from the outcome of a delivery', () => {
     expect(judge(role, decision, outcome)).toEqual(verdict)
   })
 
-  const roles: readonly Role[] = ['contact', 'first', 'step', 'call', 'result', 'failure']
+  const roles: readonly Role[] = ['contact', 'first', 'untried', 'step', 'call', 'result', 'failure']
   it.each(roles)('%s: a retry is a retry', (role) => {
     expect(judge(role, { kind: 'retry', at: 7 }, plain)).toEqual({ kind: 'retry', at: 7 })
   })
 })
 
 describe('what is still sent for a run', () => {
-  const roles: readonly Role[] = ['contact', 'first', 'step', 'call', 'result']
+  const roles: readonly Role[] = ['contact', 'first', 'untried', 'step', 'call', 'result']
   it.each(roles)('%s: only while it goes on', (role) => {
     const states = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const
     expect(states.filter((state) => mayDeliver(state, role))).toEqual(['RUN_STARTED'])

@@ -1,7 +1,7 @@
 import { unreachable } from '../base/index.js'
 import type { AttemptOutcome, Decision, DeliveryResponse } from '../queue/index.js'
 import type { FailureState, RunState } from '../store/schema/runs.js'
-import { PROTOCOL_HEADER } from './protocol.js'
+import { PROTOCOL_HEADER, SDK_HEADER } from './protocol.js'
 
 /**
  * The state machine of a run, pure: it is told what happened and says what follows. The shells around it
@@ -23,14 +23,15 @@ import { PROTOCOL_HEADER } from './protocol.js'
 
 /**
  * What a message of a run is for.
- * - `contact`: the first element, to a program of which nothing is known (reference workflow 4.4);
+ * - `contact`: the first element, to a program that is asked to confirm the run before it begins (reference workflow 4.4);
  * - `first`: the first element, to a program that must show that it is a workflow;
+ * - `untried`: the first element of a trigger without an SDK, to a program that must show that its SDK is 1.0 or newer;
  * - `step`: the list up to an element; while the run waits for an event, the deadline of that;
  * - `call`: a request to a third party for `context.call`;
  * - `result`: what came of such a request, to the program;
  * - `failure`: the failure callback of a failed run.
  */
-export type Role = 'contact' | 'first' | 'step' | 'call' | 'result' | 'failure'
+export type Role = 'contact' | 'first' | 'untried' | 'step' | 'call' | 'result' | 'failure'
 
 /** Why a run fails. */
 export type FailureReason =
@@ -38,8 +39,10 @@ export type FailureReason =
   | 'delivery'
   /** The destination of an SDK's trigger answered without the SDK's header. */
   | 'not-a-workflow'
-  /** The destination of a trigger without an SDK does not know the first contact. */
+  /** The program has not confirmed the first contact. */
   | 'no-first-contact'
+  /** The destination of a trigger without an SDK answered without the version of an SDK of 1.0 or newer. */
+  | 'unknown-sdk'
 
 /** What follows from the outcome of a delivery. */
 export type Verdict =
@@ -92,6 +95,8 @@ function judgeAnswer(role: Role, response: DeliveryResponse): Verdict {
       return { kind: 'fail-unless-confirmed' }
     case 'first':
       return response.headers[PROTOCOL_HEADER] ? { kind: 'done' } : { kind: 'fail', reason: 'not-a-workflow' }
+    case 'untried':
+      return isModernSdk(response) ? { kind: 'done' } : { kind: 'fail', reason: 'unknown-sdk' }
     case 'call':
       return { kind: 'return-call' }
     case 'failure':
@@ -112,12 +117,18 @@ function judgeFailure(role: Role): Verdict {
       return { kind: 'callback-ended', state: 'CALLBACK_FAIL' }
     case 'contact':
     case 'first':
+    case 'untried':
     case 'step':
     case 'result':
       return { kind: 'fail', reason: 'delivery' }
     default:
       return unreachable(role)
   }
+}
+
+/** SDKs before 1.0 do not say their version, nor do they know all that a trigger without an SDK relies on. */
+function isModernSdk({ headers }: DeliveryResponse): boolean {
+  return /^v?[1-9]/.test(headers[SDK_HEADER]?.[0]?.trim() ?? '')
 }
 
 function hasFailureFunction(response: DeliveryResponse): boolean {

@@ -12,7 +12,7 @@ export interface TriggerDeps {
   readonly clock: Clock
 }
 
-/** What an SDK that answers the first contact is known to be able to: older ones do not answer it. */
+/** What every SDK of 1.0 or newer can do; a run at an older one fails with its first answer. */
 const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 
 /** Triggering runs without an SDK (reference workflow 4.4). */
@@ -52,7 +52,7 @@ async function trigger(
   const now = clock.now()
   const submissions = items.map((item) => {
     const prepared = withDefaults(item, now)
-    return intake.trigger(prepared, runIdOf(prepared), 'contact', publisher, now)
+    return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
   })
   return (await intake.run(publisher, submissions, now)).map(answerOf)
 }

@@ -2,6 +2,7 @@ import { Client as QueueClient } from '@upstash/qstash'
 import { serve as olderServe } from '@upstash/qstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import type { App } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
 describe('triggering runs without the workflow client', () => {
@@ -17,7 +18,11 @@ describe('triggering runs without the workflow client', () => {
     return [answer.status, await answer.json()]
   }
 
-  it('triggers over plain HTTP with settings, after one first contact', async () => {
+  /** Of each request whether it is a first contact; those come first, whichever was answered first. */
+  const contactsOf = ({ delivered }: App) =>
+    delivered.map(({ headers }) => headers['upstash-workflow-unknown-sdk']).toSorted()
+
+  it('triggers over plain HTTP with settings, and with no request more than an SDK', async () => {
     const app = await host({
       '/rest': {
         route: async (context) => {
@@ -38,15 +43,60 @@ describe('triggering runs without the workflow client', () => {
       workflowRunResponse: '[{"a":1},"blue",["a","b"]]',
       labels: ['a', 'b'],
     })
-    expect(app.delivered.map(({ headers }) => headers['upstash-workflow-unknown-sdk'])).toEqual([
-      'true',
-      undefined,
-      undefined,
-    ])
+    await expect.poll(() => contactsOf(app)).toEqual([undefined, undefined])
     expect(await post(`/v2/trigger/${app.url}/rest`, '', { 'Upstash-Workflow-RunId': 'my-run' })).toEqual([
       200,
       { ...(triggered as object), deduplicated: true },
     ])
+  })
+
+  it.each(['Upstash-Workflow-Unknown-Sdk', 'Upstash-Forward-Upstash-Workflow-Unknown-Sdk'])(
+    'makes contact first when a trigger over plain HTTP asks for it with %s',
+    async (name) => {
+      const app = await host({ '/asked': { route: async (context) => context.run('one', () => 1) } })
+      const [, triggered] = await post(`/v2/trigger/${app.url}/asked`, '', { [name]: 'true' })
+      const { workflowRunId } = triggered as { workflowRunId: string }
+      expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowState: 'RUN_SUCCESS' })
+      await expect.poll(() => contactsOf(app)).toEqual(['true', undefined, undefined])
+    },
+  )
+
+  it('makes contact first when the client forwards that it is an unknown SDK, and keeps what it was triggered with', async () => {
+    const app = await host({
+      '/unknown': {
+        route: async (context) => {
+          const one = await context.run('one', () => 1)
+          return [context.requestPayload, one, context.headers.get('x-tenant'), context.label]
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/unknown`,
+      body: '“quotes”',
+      headers: { 'x-tenant': 'blue', 'Upstash-Workflow-Unknown-Sdk': 'true' },
+      retries: 0,
+      label: 'shop',
+    })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({
+      workflowState: 'RUN_SUCCESS',
+      workflowRunResponse: '["“quotes”",1,"blue","shop"]',
+    })
+    await expect.poll(() => contactsOf(app)).toEqual(['true', undefined, undefined])
+  })
+
+  it('asks a destination anew for its SDK when a run that failed for want of one is restarted', async () => {
+    let answers = new Response('a page')
+    const app = await host({ '/updated': async () => answers.clone() })
+    const [, triggered] = await post(`/v2/trigger/${app.url}/updated`, '')
+    const { dlqId } = await suite.service.ended((triggered as { workflowRunId: string }).workflowRunId)
+    const [, again] = await post(`/v2/workflows/dlq/restart/${dlqId}`, '')
+    const failed = await suite.service.ended((again as { workflowRunId: string }).workflowRunId)
+    expect(failed).toMatchObject({ workflowState: 'RUN_FAILED' })
+    answers = new Response('', { headers: { 'Upstash-Workflow-Sdk': 'v1.3.2' } })
+    const [, last] = await post(`/v2/workflows/dlq/restart/${failed.dlqId}`, '')
+    const { workflowRunId } = last as { workflowRunId: string }
+    const silent = await suite.service.when(workflowRunId, 'silence', ({ because }) => because?.[0]?.kind === 'no-step')
+    expect(silent.workflowState).toBe('RUN_STARTED')
   })
 
   it.each<Record<string, string>>([{}, { 'Upstash-Failure-Callback': '' }])(
@@ -110,7 +160,7 @@ describe('triggering runs without the workflow client', () => {
     expect(told).toEqual([['true', expect.objectContaining({ workflowRunId: 'wfr_old', status: 500, sourceBody })]])
   })
 
-  it('fails a run whose destination does not know the first contact', async () => {
+  it('fails a run whose destination does not say an SDK of 1.0 or newer', async () => {
     const app = await host({
       '/plain': async () => new Response('hello', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } }),
     })
