@@ -4,7 +4,7 @@ import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { storedFailure, storedLink } from './columns.js'
 import { type AttemptError, attemptError, trim } from './log-attempts.js'
-import { type StepView, stepGroups } from './log-steps.js'
+import { type FailedStep, stepGroups } from './log-steps.js'
 import { materialOf, type RunMaterial } from './run-material.js'
 import { abandonedBranches, subjectOf } from './subjects.js'
 import { errorText, thrownIn } from './thrown.js'
@@ -80,7 +80,6 @@ function standingOf(
 function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
   const labels = labelsOf(run)
   const failure = failureOf(run)
-  const groups = stepGroups(material)
   return {
     workflowRunId: run.run_id,
     workflowUrl: run.url,
@@ -94,7 +93,7 @@ function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
     ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
     ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
     ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),
-    steps: failure ? [...groups, { type: 'next', steps: [failedStep(failure, material.trimTo)] }] : groups,
+    steps: stepGroups(material, failure && failedStep(failure, material)),
   }
 }
 
@@ -113,13 +112,12 @@ function invokerOf(parent: string): object {
   return { workflowRunId: link.runId, workflowUrl: link.url, workflowRunCreatedAt: link.createdAt }
 }
 
-function failedStep(failure: FailureRecord, trimTo: number): StepView {
+function failedStep(failure: FailureRecord, material: RunMaterial): FailedStep {
+  const { messageId, stepName, maxRetries: retries, attempts = [] } = failure
+  const errors = errorViews([...attempts, failure], material.trimTo)
   return {
-    messageId: failure.messageId,
-    ...(failure.stepName !== undefined && { stepName: failure.stepName }),
-    state: 'STEP_FAILED',
-    retries: failure.maxRetries,
-    errors: errorViews([...(failure.attempts ?? []), failure], trimTo),
+    view: { messageId, ...(stepName !== undefined && { stepName }), state: 'STEP_FAILED', retries, errors },
+    stepId: subjectOf(material, messageId).stepId,
   }
 }
 

@@ -1,5 +1,6 @@
 import { redacted, storedConfig } from '../queue/index.js'
 import type { ElementRow, PendingStep } from '../store/operations/runs.js'
+import type { RunState } from '../store/schema/runs.js'
 import { storedWait } from './columns.js'
 import { asObject } from './invoke.js'
 import {
@@ -27,7 +28,10 @@ import {
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
 
 /** A step, as run logs show it. */
-export type StepView = Readonly<Record<string, unknown>> & { readonly state: StepState }
+export type StepView = Readonly<Record<string, unknown>> & {
+  readonly state: StepState
+  readonly errors?: readonly AttemptError[]
+}
 
 /** Steps that belong together. */
 export interface GroupView {
@@ -35,12 +39,20 @@ export interface GroupView {
   readonly steps: readonly StepView[]
 }
 
-/** The steps of a run in groups: what has been, then what is going on. */
-export function stepGroups(run: RunMaterial): readonly GroupView[] {
+/** What a run has failed with. */
+export interface FailedStep {
+  readonly view: StepView & { readonly errors: readonly AttemptError[] }
+  /** The step that the failing delivery was for, as far as the list tells. */
+  readonly stepId: number | undefined
+}
+
+/** The steps of a run in groups: what has been, then what is going on or what the run has failed with. */
+export function stepGroups(run: RunMaterial, failed?: FailedStep): readonly GroupView[] {
   const { sent } = run
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
-  const open = openSteps(run)
+  const open = openSteps(run, failed)
   const standing: BranchStanding = {
+    failed,
     results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
     open: firstBy(open, ({ stepId }) => stepId),
   }
@@ -57,6 +69,7 @@ export function stepGroups(run: RunMaterial): readonly GroupView[] {
   groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
   const errors = errorsByStep(run.pastAttempts, stepsOfDeliveries(run), run.trimTo)
   const past = withErrors(groups, errors)
+  if (failed) return withFailure(past, failed)
   const next = nextSteps(run, errors.get('unknown'))
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
 }
@@ -69,6 +82,16 @@ function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonl
     return before ? { ...step, errors: before } : step
   }
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
+}
+
+/** A failure belongs on the parallel branch that it is of; any other is listed at the end. */
+function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep): readonly GroupView[] {
+  const isBranch = (step: StepView): boolean => step.state === 'STEP_FAILED' && Number(step.stepId) === stepId
+  const onBranch = (step: StepView): StepView =>
+    isBranch(step) ? { ...step, errors: [...(step.errors ?? []), ...view.errors] } : step
+  const at = groups.findIndex(({ type, steps }) => type === 'parallel' && steps.some(isBranch))
+  if (at < 0) return [...groups, { type: 'next', steps: [view] }]
+  return groups.map((group, index) => (index === at ? { ...group, steps: group.steps.map(onBranch) } : group))
 }
 
 /** Tells by its message for which step a delivery was. */
@@ -101,6 +124,7 @@ function stepOfDelivery({ state }: RunMaterial, own: Sent | undefined, next: Sen
 
 /** How parallel branches stand that were planned, by the numbers of their steps. */
 interface BranchStanding {
+  readonly failed: FailedStep | undefined
   readonly results: ReadonlyMap<number, Sent>
   readonly open: ReadonlyMap<unknown, StepView>
 }
@@ -127,14 +151,14 @@ function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
   return groups
 }
 
-function branchView(run: RunMaterial, plan: Sent, { results, open }: BranchStanding): StepView {
+function branchView(run: RunMaterial, plan: Sent, { results, open, failed }: BranchStanding): StepView {
   const result = results.get(Number(plan.step.targetStep))
   if (result) return stepView(run, result)
   const { targetStep, ...step } = plan.step
   return (
     open.get(targetStep) ?? {
       ...stepView(run, { element: plan.element, step: { ...step, stepId: targetStep } }),
-      state: openState(run, plan.element.message_id),
+      state: openState(run, failed, { messageId: plan.element.message_id, stepId: Number(targetStep) }),
     }
   )
 }
@@ -182,11 +206,11 @@ function isAsleep({ pendingOf, now }: RunMaterial, element: ElementRow): boolean
 }
 
 /** Steps that have begun without an element of their own in the list: calls under way, and waits. */
-function openSteps(run: RunMaterial): StepView[] {
-  return [...openCalls(run), ...openWaits(run), ...openInvocations(run)]
+function openSteps(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
+  return [...openCalls(run, failed), ...openWaits(run), ...openInvocations(run)]
 }
 
-function openCalls(run: RunMaterial): StepView[] {
+function openCalls(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
   const done = new Set(run.sent.map(({ step }) => step.stepId))
   return run.elements
     .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
@@ -198,7 +222,7 @@ function openCalls(run: RunMaterial): StepView[] {
       messageId: element.message_id,
       concurrent: Number(callHeader(element, 'concurrent') ?? 1),
       createdAt: element.created_at,
-      state: openState(run, element.message_id),
+      state: openState(run, failed, { messageId: element.message_id, stepId: stepIdOfCall(element) }),
       ...deliveryFields(run, element),
       ...callRequest(run, element),
     }))
@@ -220,10 +244,10 @@ function openWaits(run: RunMaterial): StepView[] {
   })
 }
 
-/** An invoked run that has not ended stands for the step that its end will complete. */
+/** An invoked run stands for the step that its end completes, also when that comes too late for this run. */
 function openInvocations(run: RunMaterial): StepView[] {
   return run.invoked
-    .filter(({ state }) => state === 'RUN_STARTED')
+    .filter(({ state }) => state === 'RUN_STARTED' || run.state !== 'RUN_STARTED')
     .map((child) => {
       const { step, messageId } = linkOf(child)
       const { targetStep: _, ...shown } = step
@@ -232,15 +256,32 @@ function openInvocations(run: RunMaterial): StepView[] {
         callType: 'step',
         messageId,
         createdAt: child.created_at,
-        state: run.state === 'RUN_STARTED' ? 'STEP_PROGRESS' : 'STEP_CANCELED',
+        state: invocationState(run.state, child.state),
         ...invokedFields(run, child),
       }
     })
 }
 
-function openState({ state, pendingOf }: RunMaterial, messageId: string): StepState {
-  if (state === 'RUN_CANCELED') return 'STEP_CANCELED'
-  if (state === 'RUN_FAILED') return 'STEP_FAILED'
+/** The invoked run goes on when this one has ended: how it ends is how the step ends. */
+function invocationState(own: RunState, invoked: RunState): StepState {
+  if (own === 'RUN_CANCELED') return 'STEP_CANCELED'
+  if (invoked === 'RUN_STARTED') return 'STEP_PROGRESS'
+  return invoked === 'RUN_SUCCESS' ? 'STEP_SUCCESS' : 'STEP_CANCELED'
+}
+
+interface OpenStep {
+  readonly messageId: string
+  readonly stepId: number
+}
+
+/** When a run fails, what has not failed itself is canceled. */
+function openState(
+  { state, pendingOf }: RunMaterial,
+  failed: FailedStep | undefined,
+  { messageId, stepId }: OpenStep,
+): StepState {
+  if (state === 'RUN_FAILED' && stepId === failed?.stepId) return 'STEP_FAILED'
+  if (state === 'RUN_CANCELED' || state === 'RUN_FAILED') return 'STEP_CANCELED'
   const message = pendingOf.get(messageId)
   return message && message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS'
 }

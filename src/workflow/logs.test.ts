@@ -1,4 +1,6 @@
+import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { operations } from '../store/index.js'
 import type { SeenRun } from './testing/harness.js'
 import { pendingOf } from './testing/harness.js'
@@ -125,6 +127,101 @@ describe('run logs', () => {
       invokedWorkflowRunBody: '{"a":1}',
       invokedWorkflowRunHeaders: { 'X-Child': ['yes'] },
     })
+  })
+
+  it('show the failure of a parallel branch on that branch, and no other step of its group as failed', async () => {
+    let asked = 0
+    const app = await host({
+      '/third': async () => new Response('', { status: ++asked > 0 ? 500 : 200 }),
+      '/branches': {
+        route: async (context) =>
+          Promise.all([
+            context.call('call', { url: `${app.url}/third`, retries: 1, retryDelay: '3600000' }),
+            context.waitForEvent('wait', 'nobody', { timeout: '1h' }),
+            context.run('good', () => 'good'),
+            context.run('bad', async () => {
+              await waitFor(() => asked > 0, { what: 'the call' })
+              throw new WorkflowNonRetryableError('no good')
+            }),
+          ]),
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/branches` })
+    const { workflowState, steps } = await suite.service.ended(workflowRunId)
+    expect([workflowState, steps.map(({ type }) => type)]).toEqual(['RUN_FAILED', ['sequential', 'parallel']])
+    const [call, wait, good, bad] = steps[1]?.steps ?? []
+    expect([call, wait, good]).toMatchObject([
+      { stepName: 'call', state: 'STEP_CANCELED' },
+      { stepName: 'wait', state: 'STEP_CANCELED' },
+      { stepName: 'good', state: expect.stringMatching(/^STEP_(SUCCESS|CANCELED)$/) },
+    ])
+    expect([wait, good].filter((step) => step && 'errors' in step)).toEqual([])
+    expect(bad).toMatchObject({
+      stepName: 'bad',
+      state: 'STEP_FAILED',
+      errors: [{ status: 489, error: 'no good' }],
+    })
+  })
+
+  it('show a failure on the call whose result the program would not take', async () => {
+    const asked = new Set<string>()
+    let refuses = false
+    const third = (name: string, answer: () => Promise<Response>) => async () => {
+      asked.add(name)
+      await waitFor(() => asked.size === 2, { what: 'both calls' })
+      return answer()
+    }
+    const app = await host({
+      '/quick': third('quick', async () => {
+        refuses = true
+        return new Response('answer')
+      }),
+      '/slow': third('slow', () => new Promise(() => undefined)),
+      '/picky': {
+        route: async (context) => {
+          if (refuses) throw new Error('not now')
+          const call = (name: string) => context.call(name, { url: `${app.url}/${name}` })
+          return Promise.all([call('slow'), call('quick')])
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/picky`, retries: 0 })
+    const { steps } = await suite.service.ended(workflowRunId)
+    expect(steps.slice(1)).toMatchObject([
+      {
+        type: 'parallel',
+        steps: [
+          { stepName: 'slow', state: 'STEP_CANCELED' },
+          { stepName: 'quick', state: 'STEP_FAILED', errors: [{ status: 500, error: 'not now' }] },
+        ],
+      },
+    ])
+  })
+
+  it('tell how an invoked run has ended when that is too late for the run that invoked it', async () => {
+    let release: ((value: string) => void) | undefined
+    const slow = (): Promise<string> => new Promise((resolve) => (release = resolve))
+    const workflow = { workflowId: 'child', routeFunction: async () => 1, options: {} } as never
+    const app = await host({
+      '/child': { route: async (context) => context.run('slow', slow) },
+      '/parent': {
+        route: async (context) =>
+          Promise.all([
+            context.invoke('invoke', { workflow, body: 1 }),
+            context.run('bad', async () => {
+              await waitFor(() => release, { what: 'the child to begin' })
+              throw new WorkflowNonRetryableError('no good')
+            }),
+          ]),
+      },
+    })
+    const { client, ended, when } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/parent` })
+    const statesOf = ({ steps }: SeenRun) => steps[1]?.steps.map(({ state }) => state)
+    expect(statesOf(await ended(workflowRunId))).toEqual(['STEP_PROGRESS', 'STEP_FAILED'])
+    release?.('late')
+    const late = await when(workflowRunId, 'the end of its child', (run) => statesOf(run)?.[0] !== 'STEP_PROGRESS')
+    expect(statesOf(late)).toEqual(['STEP_SUCCESS', 'STEP_FAILED'])
   })
 
   it('are cut to the length that was asked for', async () => {

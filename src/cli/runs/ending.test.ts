@@ -26,6 +26,9 @@ const calling = (failureFunction: SeenRun['failureFunction'] & object) => ending
 describe('how a run has ended', () => {
   it('is said with what failed and what can be done', () => {
     expect(endingOf(RUN)).toEqual(['The run has ended: RUN_SUCCESS.'])
+    const { steps } = failed()
+    const onBranch = steps.map((group) => ({ ...group, type: 'parallel' as const }))
+    expect(endingOf(failed({ steps: [...onBranch, { type: 'sequential', steps: [] }] }))).toEqual(endingOf(failed()))
     expect(endingOf(failed())).toEqual([
       'The run has ended: RUN_FAILED in step "pay", after HTTP 500: no luck.',
       letter,

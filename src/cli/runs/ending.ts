@@ -18,7 +18,7 @@ const reason = (canceledBy: { readonly reason?: string }): string =>
   canceledBy.reason === undefined ? '' : `: ${canceledBy.reason}`
 
 function failureOf({ steps }: SeenRun): string {
-  const failed = steps.at(-1)?.steps.find((step) => step.state === 'STEP_FAILED')
+  const failed = steps.flatMap((group) => group.steps).findLast(({ state }) => state === 'STEP_FAILED')
   const last = failed?.errors?.at(-1)
   const place = failed?.stepName === undefined ? '' : ` in step "${failed.stepName}"`
   return last ? `${place}, after ${answerOf(last)}` : place
