@@ -90,6 +90,8 @@ export interface Outbound {
   readonly body: Uint8Array | undefined
   /** Of the body of the answer this much is kept; absent: the server's limit. */
   readonly keepBytes?: number
+  /** Of the body of an answer that is not 2xx this much is kept, as long as there is memory for large ones. */
+  readonly keepFailingBytes?: number
 }
 
 /** The answer of a destination. */

@@ -11,6 +11,11 @@ export function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
 
+/** The first bytes, as bytes of their own. */
+export function firstBytes(bytes: Uint8Array, most: number): Uint8Array {
+  return bytes.byteLength <= most ? bytes : bytes.slice(0, most)
+}
+
 /** Text as bytes of their own. */
 export function textBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text)

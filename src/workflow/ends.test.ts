@@ -3,11 +3,26 @@ import { serve as olderServe } from '@upstash/qstash/workflow'
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { pendingOf } from './testing/harness.js'
+import { type AppRoutes, pendingOf } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
 const failing = async (): Promise<never> => {
   throw new Error('no good')
+}
+
+/** An endpoint whose step throws what was posted to it, and what its failure function was told. */
+function thrower() {
+  const told: string[] = []
+  const route: AppRoutes[string] = {
+    route: async (context) =>
+      context.run('bad', () => {
+        throw new Error('x'.repeat(Number(context.requestPayload)))
+      }),
+    options: {
+      failureFunction: async ({ failResponse }) => void told.push(failResponse),
+    },
+  }
+  return { told, route }
 }
 
 describe('how runs end', () => {
@@ -272,5 +287,44 @@ describe('how runs end', () => {
     expect((await end(workflowRunId)).status).toBe(200)
     expect(await suite.service.log(workflowRunId)).toMatchObject({ workflowRunResponse: '1' })
     expect((await end('wfr_nobody')).status).toBe(404)
+  })
+})
+
+describe('how runs end with large answers', () => {
+  const suite = useWorkflows({ queueBodyLimitBytes: 3 * 2 ** 20, responseKeepBytes: 100_000 })
+
+  /** Fails a run with an error of so many characters. */
+  const failWith = async (characters: number) => {
+    const { told, route } = thrower()
+    const app = await suite.host({ '/large': route })
+    const { workflowRunId } = await suite.service.client.trigger({
+      url: `${app.url}/large`,
+      body: characters,
+      retries: 0,
+    })
+    const run = await suite.service.when(
+      workflowRunId,
+      'a failure callback',
+      ({ failureFunction }) => failureFunction?.state === 'CALLBACK_SUCCESS',
+    )
+    return { told, run }
+  }
+
+  it('tells the failure function the whole answer, and shows its beginning in the log', async () => {
+    // The answer holds the text twice: as the message and at the top of the stack.
+    const { told, run } = await failWith(1_200_000)
+    expect(told.map(({ length }) => length)).toEqual([1_200_000])
+    expect(run.failureFunction?.failResponse).toHaveLength(100_000)
+    expect(run.steps.at(-1)?.steps[0]?.errors).toMatchObject([
+      { error: 'x'.repeat(200), body: expect.stringMatching(/^.{100000}$/) },
+    ])
+  })
+
+  it('says what is the matter, instead of half an answer, when it is larger than a request may be', async () => {
+    const { told } = await failWith(2_000_000)
+    expect(told).toEqual([
+      expect.stringMatching(/^the failing answer is too large to be kept, and begins with .*"message":"xxx/),
+    ])
+    expect(told[0]?.length).toBeLessThan(3_000)
   })
 })

@@ -15,7 +15,7 @@ import {
 import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
 import { metaOfCall, metaOfElement } from './columns.js'
 import { listBody, listElement } from './outbound.js'
-import { failureBody, lastAnswer, resultBody } from './reports.js'
+import { failureBody, lastAnswer, recordOf, resultBody } from './reports.js'
 import type { FailureReason } from './run-state.js'
 import { markedConfig, type RunMeta, sourceOf } from './settings.js'
 
@@ -27,6 +27,8 @@ export interface Following {
   /** The settings of the run's trigger, and its initial payload. */
   readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
   readonly largestStepBytes: number
+  /** Of a failing answer this much is recorded. */
+  readonly responseKeepBytes: number
   readonly now: number
 }
 
@@ -59,7 +61,7 @@ export function failingOf(following: Following, reason: FailureReason): RunFaili
   const stepName = answer.headers['Upstash-Error-Step-Name']?.[0]
   const failure = {
     messageId,
-    ...answer,
+    ...recordOf(answer, following.responseKeepBytes),
     retried,
     maxRetries,
     reason,

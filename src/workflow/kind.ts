@@ -12,13 +12,14 @@ import {
 import { operations, type Store } from '../store/index.js'
 import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle.js'
 import { type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
+import { firstBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Flights } from './flights.js'
 import { type Following, failingOf, resultElement } from './follow-ups.js'
 import { outboundOf, type Sending, sendingOf } from './outbound.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './refused-returns.js'
-import { lastAnswer } from './reports.js'
+import { lastAnswer, recordOf } from './reports.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 import { markOf } from './settings.js'
 
@@ -31,6 +32,8 @@ export interface KindDeps {
   readonly flights: Flights
   readonly lists: RecentLists
   readonly refusedReturns: RefusedReturns
+  /** Of an answer this much is recorded with its run. */
+  readonly responseKeepBytes: number
   /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
@@ -68,7 +71,11 @@ export class RunMessages implements MessageKind {
 
   #begin(message: PendingMessage, sending: Sending): Outbound {
     this.#deps.flights.begin(message.seq, this.#deps.clock.now())
-    return outboundOf(message, sending, this.#deps.inlineLimitBytes)
+    const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
+    // The failure function gets the last answer of its program whole, as far as that is no larger than a request may be.
+    return isReported(markOf(message.config).role)
+      ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes }
+      : outbound
   }
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
@@ -151,8 +158,11 @@ export class RunMessages implements MessageKind {
       await this.#done(message)
       return NOTHING
     }
-    const { bodyLimitBytes: largestStepBytes } = this.#deps
-    const effect = effectOf(verdict, { message, outcome, delivery, beginning, largestStepBytes, now })
+    const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
+    const effect = effectOf(verdict, {
+      ...{ message, outcome, delivery, beginning },
+      ...{ largestStepBytes, responseKeepBytes, now },
+    })
     const args = {
       runSeq: runSeqOf(message),
       message: settling(message, outcome, { kind: 'delivered', keep: false }, now),
@@ -165,6 +175,11 @@ export class RunMessages implements MessageKind {
 }
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
+
+/** Whether the failure function is told of the answer to a message. */
+function isReported(role: Role): boolean {
+  return role !== 'call' && role !== 'failure'
+}
 
 function bringsList(role: Role): boolean {
   return role === 'step' || role === 'first' || role === 'untried'
@@ -181,7 +196,8 @@ function effectOf(verdict: RunVerdict, following: Following): RunEffect {
     case 'callback-ended': {
       const { message, outcome, now } = following
       const { retried, maxRetries } = message
-      const callback = { ...lastAnswer(outcome, undefined), retried, maxRetries, time: now }
+      const answer = recordOf(lastAnswer(outcome, undefined), following.responseKeepBytes)
+      const callback = { ...answer, retried, maxRetries, time: now }
       return { kind: 'callback-ended', state: verdict.state, callback }
     }
     default:
@@ -189,9 +205,14 @@ function effectOf(verdict: RunVerdict, following: Following): RunEffect {
   }
 }
 
+/** No more of an answer goes to the store with an attempt: it keeps no more of one that another follows. */
+const ATTEMPT_BYTES = 65_536
+
 function settling(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
   const { seq, retried } = message
-  return { seq, retried, at: now, attempt: attemptRecord(outcome), end, follow: [] }
+  const attempt = attemptRecord(outcome)
+  const body = attempt.body && firstBytes(attempt.body, ATTEMPT_BYTES)
+  return { seq, retried, at: now, attempt: { ...attempt, body }, end, follow: [] }
 }
 
 function runSeqOf(message: PendingMessage): number {

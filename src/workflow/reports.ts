@@ -1,8 +1,9 @@
 import type { AttemptOutcome, HeaderMap, PendingMessage } from '../queue/index.js'
 import type { RunOfDelivery } from '../store/operations/runs.js'
-import { base64, textBytes } from './bytes.js'
+import { base64, firstBytes, textBytes } from './bytes.js'
 import { stepBytesOf } from './call-size.js'
 import { CALL_ANSWER_LIMIT_BYTES } from './outbound.js'
+import { PROTOCOL_HEADER } from './protocol.js'
 import type { FailureReason } from './run-state.js'
 
 /** What came of the last attempt of a delivery, with something to show also when there was no answer. */
@@ -10,8 +11,9 @@ export interface LastAnswer {
   /** 0 when there was no answer. */
   readonly status: number
   readonly headers: HeaderMap
-  /** Base64. */
-  readonly body: string
+  readonly body: Uint8Array
+  /** The answer was larger: this is its beginning. */
+  readonly truncated: boolean
   /** Why there was no answer, or why the answer does not do. */
   readonly error?: string
 }
@@ -29,12 +31,30 @@ const TEXTS: Readonly<Partial<Record<FailureReason, string>>> = {
 export function lastAnswer(outcome: AttemptOutcome, reason: FailureReason | undefined): LastAnswer {
   const text = reason && TEXTS[reason]
   if (outcome.kind === 'answered') {
-    const { status, headers, body } = outcome.response
-    return { status, headers, body: base64(body), ...(text !== undefined && { error: text }) }
+    const { status, headers, body, truncated } = outcome.response
+    return { status, headers, body, truncated, ...(text !== undefined && { error: text }) }
   }
   // Our own words: the SDK shows the `message` of a JSON body to the failure function.
-  const body = base64(textBytes(JSON.stringify({ error: 'DeliveryError', message: outcome.error })))
-  return { status: 0, headers: { 'Content-Type': ['application/json'] }, body, error: text ?? outcome.error }
+  const body = ownWords(outcome.error)
+  return { status: 0, headers: JSON_TYPE, body, truncated: false, error: text ?? outcome.error }
+}
+
+const JSON_TYPE: HeaderMap = { 'Content-Type': ['application/json'] }
+
+/** What an SDK shows its failure function as what has failed. */
+function ownWords(message: string): Uint8Array {
+  return textBytes(JSON.stringify({ error: 'DeliveryError', message }))
+}
+
+/** An answer as it is recorded with its run. */
+export interface RecordedAnswer extends Omit<LastAnswer, 'body' | 'truncated'> {
+  /** Base64. */
+  readonly body: string
+}
+
+/** The record of an answer. @param keepBytes of its body this much is kept, because logs show many of them at once. */
+export function recordOf({ truncated: _, body, ...answer }: LastAnswer, keepBytes: number): RecordedAnswer {
+  return { ...answer, body: base64(firstBytes(body, keepBytes)) }
 }
 
 /**
@@ -47,7 +67,7 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome, lar
     JSON.stringify({
       status: answer.status,
       header: answer.headers,
-      body: answer.body,
+      body: base64(answer.body),
       retried: message.retried,
       // This is the only report, also where retries are left: the SDK ignores a failed one that does not look final.
       maxRetries: message.retried,
@@ -89,24 +109,42 @@ export interface FailureReport {
 
 /** The body of a failure callback (reference workflow 4.10). */
 export function failureBody({ run, message, answer, dlqId, source }: FailureReport): Uint8Array {
-  return textBytes(
-    JSON.stringify({
-      status: answer.status,
-      header: answer.headers,
-      body: answer.body,
-      retried: message.retried,
-      maxRetries: message.maxRetries,
-      sourceMessageId: message.messageId,
-      url: run.url,
-      method: message.method,
-      sourceHeader: message.headers,
-      sourceBody: base64(source),
-      notBefore: message.nextAt,
-      createdAt: message.createdAt,
-      callerIP: message.callerIp,
-      dlqId,
-      workflowRunId: run.run_id,
-      workflowCreatedAt: run.created_at,
-    }),
-  )
+  const others = JSON.stringify({
+    status: answer.status,
+    header: answer.headers,
+    retried: message.retried,
+    maxRetries: message.maxRetries,
+    sourceMessageId: message.messageId,
+    url: run.url,
+    method: message.method,
+    sourceHeader: message.headers,
+    notBefore: message.nextAt,
+    createdAt: message.createdAt,
+    callerIP: message.callerIp,
+    dlqId,
+    workflowRunId: run.run_id,
+    workflowCreatedAt: run.created_at,
+  })
+  // Both may have many MiB, and base64 needs none of the escaping that JSON.stringify would look for.
+  const large = [`{"body":"`, base64(wholeAnswer(answer)), `","sourceBody":"`, base64(source), `",`]
+  return asciiThenText(large, others.slice(1))
+}
+
+/** Of an answer that could not be kept whole so many characters are quoted. */
+const QUOTED_CHARACTERS = 2_000
+
+/** An SDK reads the answer of an SDK as JSON, of which a part is worth nothing. */
+function wholeAnswer({ truncated, headers, body }: LastAnswer): Uint8Array {
+  if (!truncated || !headers[PROTOCOL_HEADER]) return body
+  const beginning = Buffer.from(firstBytes(body, QUOTED_CHARACTERS)).toString()
+  return ownWords(`the failing answer is too large to be kept, and begins with ${beginning}`)
+}
+
+function asciiThenText(ascii: readonly string[], text: string): Uint8Array {
+  const asciiLength = ascii.reduce((sum, { length }) => sum + length, 0)
+  const bytes = new Uint8Array(asciiLength + Buffer.byteLength(text))
+  const view = Buffer.from(bytes.buffer)
+  const end = ascii.reduce((at, part) => at + view.write(part, at, 'latin1'), 0)
+  view.write(text, end, 'utf8')
+  return bytes
 }

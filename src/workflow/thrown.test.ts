@@ -6,6 +6,9 @@ it('a failed attempt says why there was no answer, what was thrown, what was ans
   expect(said('', 'the connection was refused')).toBe('the connection was refused')
   expect(said('{"error":"Error","message":"the warehouse is closed"}')).toBe('the warehouse is closed')
   expect(said('{"message":"{\\"error\\":\\"too large\\"}"}')).toBe('too large')
+  expect(said(`{"error":"Error","message":"the \\"large\\" one ${'x'.repeat(500)}`)).toBe(
+    `the "large" one ${'x'.repeat(184)}`,
+  )
   expect(said('Bad gateway\n')).toBe('Bad gateway')
   const page = '<!DOCTYPE html>\n<html lang="en"><head><style>x</style><title> 404: Not Found </title></head></html>'
   expect(said(page)).toBe('a page in HTML: 404: Not Found')

@@ -18,11 +18,25 @@ interface FailedAnswer {
 
 /** What is wrong, in a text for people: there always is one. */
 export function errorText({ status, error, body }: FailedAnswer): string {
-  const said = error ?? thrownIn(body) ?? titleOf(body) ?? decoder.decode(body?.subarray(0, LONGEST_SAID)).trim()
+  const said =
+    error ??
+    thrownIn(body) ??
+    thrownAtStart(body) ??
+    titleOf(body) ??
+    decoder.decode(body?.subarray(0, LONGEST_SAID)).trim()
   return said === '' ? `HTTP ${status}` : said
 }
 
 const decoder = new TextDecoder()
+
+const THROWN = /^\s*\{"error":"[^"\\]*","message":"((?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200})/
+
+/** The beginning of what a program has thrown, in an answer of an SDK of which only the beginning was kept. */
+function thrownAtStart(body: Uint8Array | null): string | undefined {
+  const [, quoted] = THROWN.exec(decoder.decode(body?.subarray(0, LONGEST_HEAD))) ?? []
+  const text = quoted === undefined ? undefined : tryParseJson(`"${quoted}"`)
+  return typeof text === 'string' ? text.slice(0, LONGEST_SAID) : undefined
+}
 
 /** What stands above a page in HTML, which is no text for people before it is drawn. */
 function titleOf(body: Uint8Array | null): string | undefined {

@@ -34,6 +34,8 @@ export interface WorkflowDeps {
   readonly retentionBytes: number
   /** A request to the service that is larger is refused. */
   readonly queueBodyLimitBytes: number
+  /** Of an answer this much is kept for logs and dead letters. */
+  readonly responseKeepBytes: number
   /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
@@ -55,8 +57,9 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const refusedReturns = new RefusedReturns()
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
-  const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes } = deps
-  queue.addKind(new RunMessages({ store, clock, flights, lists, refusedReturns, inlineLimitBytes, bodyLimitBytes }))
+  const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
+  const ofAnswers = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
+  queue.addKind(new RunMessages({ store, clock, flights, lists, refusedReturns, ...ofAnswers }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {

@@ -9,7 +9,7 @@ import { deliveryHeaders } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { readDue } from './read-due.js'
-import { isOutOfDescriptors, Sender } from './sender.js'
+import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
 import { signDelivery } from './signature.js'
 import type { TurnLimits } from './turns.js'
 
@@ -259,10 +259,12 @@ export class Engine implements Service {
     const kind = this.#kinds.get(entry.message.kind)
     let outcome: AttemptOutcome | undefined
     let message: PendingMessage | undefined
+    let sending: Sending | undefined
     try {
       if (!kind) throw new Error(`nothing is registered for messages of kind ${entry.message.kind}`)
       message = await this.#whole(entry)
-      outcome = message && (await this.#send(entry, kind, message))
+      sending = message && (await this.#send(entry, kind, message))
+      outcome = await sending?.outcome
     } finally {
       this.#settling++
       if (outcome) this.#backlog.answered(entry)
@@ -271,8 +273,9 @@ export class Engine implements Service {
     }
     // From here on the host may have its next request; the outcome is committed beside it.
     this.#planPump()
-    if (!message || !outcome || entry.state === 'dropped') return this.#backlog.release(entry)
-    await this.#settle(entry, kind, message, outcome)
+    if (!message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
+    else await this.#settle(entry, kind, message, outcome)
+    sending?.release()
   }
 
   /** The message with its body; `undefined` when it is gone. */
@@ -282,7 +285,7 @@ export class Engine implements Service {
     return row && { ...entry.message, body: row.body ?? undefined }
   }
 
-  async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<AttemptOutcome | undefined> {
+  async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<Sending | undefined> {
     const prepared = kind.prepare(message)
     const outbound = prepared instanceof Promise ? await prepared : prepared
     if (!outbound || entry.state === 'dropped') return undefined
@@ -296,11 +299,12 @@ export class Engine implements Service {
       method: outbound.method,
       body: outbound.body,
       ...(outbound.keepBytes !== undefined && { keepBytes: outbound.keepBytes }),
+      ...(outbound.keepFailingBytes !== undefined && { keepFailingBytes: outbound.keepFailingBytes }),
       headers,
       timeoutMs,
     })
     entry.abort = () => sending.abort()
-    return sending.outcome
+    return sending
   }
 
   /** Commits an outcome, however often that has to be tried: the answer of the destination must not get lost. */

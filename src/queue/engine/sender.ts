@@ -4,6 +4,7 @@ import { toHeaderMap } from '../headers.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
 import { Order, reusableConnections } from './connection.js'
+import { KeptBody, LARGE_ANSWERS_BYTES, SharedBytes } from './kept-body.js'
 
 /** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -18,6 +19,8 @@ export interface SendRequest {
   readonly timeoutMs: number
   /** Wins over the sender's own limit. */
   readonly keepBytes?: number
+  /** Of a failing answer this much is kept, as long as there is memory for large ones. */
+  readonly keepFailingBytes?: number
 }
 
 /** A request under way. */
@@ -25,6 +28,8 @@ export interface Sending {
   /** `undefined` when the request was aborted. Rejects only for want of file descriptors, see `isOutOfDescriptors`. */
   readonly outcome: Promise<AttemptOutcome | undefined>
   abort(): void
+  /** The outcome is not used any more: gives back the memory that a large answer takes. */
+  release(): void
 }
 
 /** How requests are sent. */
@@ -55,6 +60,7 @@ export class Sender {
   readonly #freshAgent: Agent
   readonly #settings: SenderSettings
   readonly #gate: TargetGate
+  readonly #largeAnswers = new SharedBytes(LARGE_ANSWERS_BYTES)
 
   constructor(settings: SenderSettings) {
     this.#settings = settings
@@ -82,7 +88,7 @@ export class Sender {
 
   /** Starts a request. */
   send(request: SendRequest): Sending {
-    const attempt = new Attempt(request, this.#settings)
+    const attempt = new Attempt(request, this.#settings, this.#largeAnswers)
     try {
       const { origin, path } = this.#addressOf(request.url)
       const order = new Order(origin, path, request)
@@ -113,10 +119,9 @@ export function isOutOfDescriptors(error: unknown): boolean {
 class Attempt implements Dispatcher.DispatchHandler, Sending {
   readonly outcome: Promise<AttemptOutcome | undefined>
   readonly #clock: Clock
-  readonly #keepBytes: number
+  readonly #kept: KeptBody
   readonly #startedAt: number
   readonly #deadline: { cancel(): void }
-  readonly #chunks: Buffer[] = []
   #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
   #reject: (error: unknown) => void = () => undefined
   #controller: Dispatcher.DispatchController | undefined
@@ -125,12 +130,12 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   #freshAgent: Dispatcher | undefined
   #status = 0
   #headers: HeaderMap = {}
-  #receivedBytes = 0
   #over = false
 
-  constructor(request: SendRequest, settings: SenderSettings) {
+  constructor(request: SendRequest, settings: SenderSettings, largeAnswers: SharedBytes) {
     this.#clock = settings.clock
-    this.#keepBytes = request.keepBytes ?? settings.keepBytes
+    const { keepBytes = settings.keepBytes, keepFailingBytes } = request
+    this.#kept = new KeptBody({ keepBytes, keepFailingBytes }, largeAnswers)
     this.#startedAt = settings.clock.now()
     this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -154,6 +159,10 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#controller?.abort(new Error('aborted'))
   }
 
+  release(): void {
+    this.#kept.release()
+  }
+
   fail(error: unknown): void {
     // What comes after the end is not listened to.
     if (isOutOfDescriptors(error)) this.#reject(error)
@@ -170,19 +179,15 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     if (status < 200) return
     this.#status = status
     this.#headers = toHeaderMap(headers)
+    this.#kept.begin(status)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = this.#keepBytes - this.#receivedBytes
-    this.#receivedBytes += chunk.byteLength
-    if (room > 0) this.#chunks.push(chunk.byteLength <= room ? chunk : chunk.subarray(0, room))
+    if (!this.#over) this.#kept.add(chunk)
   }
 
   onResponseEnd(): void {
-    // Bytes of their own: the chunks are views into the connection's buffers.
-    const body = new Uint8Array(Buffer.concat(this.#chunks))
-    const truncated = this.#receivedBytes > this.#keepBytes
-    const response = { status: this.#status, headers: this.#headers, body, truncated }
+    const response = { status: this.#status, headers: this.#headers, ...this.#kept.finish() }
     this.#end({ kind: 'answered', startedAt: this.#startedAt, finishedAt: this.#clock.now(), response })
   }
 
@@ -209,6 +214,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     if (this.#over) return
     this.#over = true
     this.#deadline.cancel()
+    if (outcome?.kind !== 'answered') this.#kept.release()
     this.#resolve(outcome)
   }
 }

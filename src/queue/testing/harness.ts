@@ -68,6 +68,7 @@ export const ROOMY = {
   retentionMs: 7 * 86_400_000,
   retentionBytes: 4 * 2 ** 30,
   queueBodyLimitBytes: 16 * 2 ** 20,
+  responseKeepBytes: 2 ** 20,
 } as const
 
 /** Starts a queue with its listener on a free port of 127.0.0.1. */
@@ -80,7 +81,6 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     keys,
     deliveryConcurrency: 100,
     ...ROOMY,
-    responseKeepBytes: 2 ** 20,
     shutdownGraceMs: 2_000,
     ...deps,
     clock,

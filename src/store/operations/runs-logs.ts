@@ -60,6 +60,7 @@ export interface RunLogPage {
   readonly runs: readonly RunRow[]
   /** Whether others come after them. */
   readonly more: boolean
+  /** A call of a failure function comes without its body. */
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
@@ -80,9 +81,18 @@ interface OfRuns {
   seqs: readonly number[]
 }
 
-const elementsOf = query<OfRuns, ElementRow>(({ db, p, d }) =>
-  db.selectFrom('steps').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('run_seq').orderBy('position'),
+/** Logs do not show what failure functions are told, which may be larger than everything else of a run. */
+const shownBody = sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL ELSE body END`
+
+const elementsOf = query<OfRuns, Omit<ElementRow, 'body'> & { body: Uint8Array | null }>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select(['run_seq', 'position', 'message_id', 'kind', 'meta', 'created_at', shownBody.as('body')])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('run_seq')
+    .orderBy('position'),
 )
+const NO_BODY = new Uint8Array()
 const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
   db
     .selectFrom('messages')
@@ -160,7 +170,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     runs,
     more,
     pending,
-    elements: yield* all(elementsOf, { seqs }),
+    elements: (yield* all(elementsOf, { seqs })).map((row) => ({ ...row, body: row.body ?? NO_BODY })),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
     pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),

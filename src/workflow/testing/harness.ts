@@ -55,7 +55,7 @@ export interface WorkflowsUnderTestOptions extends QueueUnderTestOptions {
 
 /** Starts the queue with workflows on it. */
 export async function startWorkflows(options: WorkflowsUnderTestOptions): Promise<WorkflowsUnderTest> {
-  const { store, inlineLimitBytes, queueBodyLimitBytes = ROOMY.queueBodyLimitBytes } = options
+  const { store, inlineLimitBytes, queueBodyLimitBytes, responseKeepBytes } = { ...ROOMY, ...options }
   const service = await startQueue({
     ...options,
     extend: (queue) =>
@@ -66,6 +66,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         logger: silentLogger,
         ...ROOMY,
         queueBodyLimitBytes,
+        responseKeepBytes,
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),
         publicUrl: 'http://127.0.0.1',
         ...(inlineLimitBytes !== undefined && { inlineLimitBytes }),

@@ -123,10 +123,11 @@ export class Crowd {
 
   #newEngine(): SimulatedEngine {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
-    const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
+    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const flights = new Flights(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
-    const kinds = [new RunMessages({ store, clock, lists, flights, refusedReturns, bodyLimitBytes })]
+    const limits = { bodyLimitBytes, responseKeepBytes }
+    const kinds = [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
     return new SimulatedEngine({ ...ofAccount, takesLoadIn: () => this.#random.chance(0.6), taken, parts: REAL_PARTS })

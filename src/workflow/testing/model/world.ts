@@ -129,13 +129,14 @@ export class World {
 
   #newEngine(): SimulatedEngine {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
-    const { queueBodyLimitBytes: bodyLimitBytes } = ROOMY
+    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const flights = new Flights(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
+    const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedEngine({
       ...{ store, clock, accountId: this.#accountId },
-      kinds: [new RunMessages({ store, clock, lists, flights, refusedReturns, inlineLimitBytes, bodyLimitBytes })],
+      kinds: [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })],
       takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
