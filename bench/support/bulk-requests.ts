@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { MATCHING } from './bulk-data.js'
 
-/** A request body holds so many ids; more are sent in several requests, one after the other. */
-const IDS_A_REQUEST = 400_000
+/** A request may name so many ids; more are sent in several requests, one after the other. */
+const IDS_A_REQUEST = 100_000
 
 const { prefix, label, from, to } = MATCHING
 const requestsOfIds = (count: number): number => Math.ceil(count / IDS_A_REQUEST)

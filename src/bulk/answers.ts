@@ -16,7 +16,7 @@ type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcom
 /** How many errors an answer spells out. */
 const MOST_ERRORS = 100
 /** How many ids of a list an action shows again. */
-export const MOST_IDS_SHOWN = 100
+const MOST_IDS_SHOWN = 100
 
 /** The counts by outcome; their sum is the number of decided items. */
 function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
@@ -82,18 +82,15 @@ export async function pageOf(
 /**
  * The selector for the records. Every list in it may be very long, and the record is written anew with each part that
  * is worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
- * @param total how many ids of runs there were, when only the first of them are given.
  */
-export function selectorForRecords(given: object, total?: number): string {
+export function selectorForRecords(given: object): string {
   const members = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
     if (!Array.isArray(value)) return [[name, value]]
-    const length = name === 'workflowRunIds' ? (total ?? value.length) : value.length
-    const isWhole = length <= MOST_IDS_SHOWN
-    return isWhole
+    return value.length <= MOST_IDS_SHOWN
       ? [[name, value]]
       : [
           [name, value.slice(0, MOST_IDS_SHOWN)],
-          [`${name}Total`, length],
+          [`${name}Total`, value.length],
         ]
   })
   return JSON.stringify(Object.fromEntries(members))

@@ -1,12 +1,11 @@
 import { HomeportError } from '../contract/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../http/index.js'
 import { operations } from '../store/index.js'
-import { type CancelAnswer, cancelAnswer, MOST_IDS_SHOWN, selectorForRecords } from './answers.js'
+import { type CancelAnswer, cancelAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
-import { type Bounds, type FixedSet, type Limits, SAMPLE_ITEMS } from './fixed-set.js'
+import { type Bounds, type FixedSet, SAMPLE_ITEMS } from './fixed-set.js'
 import { fixSet } from './freeze.js'
 import { lookAt } from './look.js'
-import { type CutRequest, receive } from './received.js'
 import { parseSelector, type Selector } from './selector.js'
 
 type Answer = CancelAnswer | Reply
@@ -26,24 +25,12 @@ export async function cancelRuns(
 ): Promise<Answer> {
   const question = target.indexOf('?')
   const query = question < 0 ? '' : target.slice(question + 1)
-  const request = await receive(deps.store, caller, body, 'request')
-  const sent = request.cut && (await understandSent(caller, request.cut, query))
-  if (sent) return carryOut(deps, sent)
-  return carryOut(deps, understood(deps, caller, understandCancel(deps, await request.parsed(), query)))
+  return carryOut(deps, understood(deps, caller, understandCancel(deps, body, query)))
 }
 
 /** A cancel of runs that is started like an action of any kind. */
-export function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
-  return carryOutLater(deps, understood(deps, caller, understandCancel(deps, given, '')))
-}
-
-/** The same with a long list of ids that was cut out; `undefined` when the request has to be parsed as a whole. */
-export async function startCancelOf(deps: RouteDeps, caller: Caller, cut: CutRequest): Promise<Reply | undefined> {
-  const cancel = await understandSent(caller, cut, '')
-  return cancel && carryOutLater(deps, cancel)
-}
-
-async function carryOutLater(deps: RouteDeps, cancel: Cancel): Promise<Reply> {
+export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
+  const cancel = understood(deps, caller, understandCancel(deps, given, ''))
   if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
   return reply(200, await lookAt(deps.store, 'cancelRuns', await cancel.fix()))
 }
@@ -73,25 +60,9 @@ function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel
   return { caller, selector, records: selectorForRecords(selector.given), fix }
 }
 
-async function boundsOf({ store }: RouteDeps, { accountId }: Caller, selector: Selector): Promise<Bounds> {
-  return { accountId, bound: await store.run(operations.bulkSelect.newest, {}), ...limitsOf(selector) }
-}
-
-const limitsOf = ({ most, mode }: Selector): Limits => ({ most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 })
-
-/**
- * A request whose long list of ids has been looked up while it arrived; `undefined` when anything about it is not
- * quite plain: then it is parsed as a whole, which says what is wrong. A fence needs the ids in memory.
- */
-async function understandSent(caller: Caller, { rest, ids }: CutRequest, query: string): Promise<Cancel | undefined> {
-  const firstIds = ids.first(MOST_IDS_SHOWN)
-  if (!firstIds || new URLSearchParams(query).has('workflowRunIds')) return undefined
-  const parsed = parseSelector({ ...rest, workflowRunIds: firstIds }, query)
-  if ('problem' in parsed || parsed.selector.fenceUntil !== undefined) return undefined
-  const { selector } = parsed
-  const sent = await ids.fix(limitsOf(selector))
-  if (!sent) return undefined
-  return { caller, selector, records: selectorForRecords(selector.given, sent.given), fix: async () => sent.set }
+async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
+  const bound = await store.run(operations.bulkSelect.newest, {})
+  return { accountId, bound, most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
 }
 
 function storeCancel(deps: RouteDeps, { caller, selector, records, fix }: Cancel) {

@@ -1,6 +1,6 @@
 import { unreachable } from '../base/index.js'
 import { operations, type Store } from '../store/index.js'
-import { type Bounds, type FixedSet, itemsOf, Packing, parts } from './fixed-set.js'
+import { type Bounds, type FixedSet, itemsOf, Packing } from './fixed-set.js'
 import { fixNamed } from './freeze-named.js'
 import type { Target } from './selector.js'
 
@@ -22,7 +22,7 @@ export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
   const { target } = selection
   switch (target.kind) {
     case 'named':
-      return fixNamed(store, selection, parts(target.ids, PAGE_SCAN))
+      return fixNamed(store, selection, target.ids)
     case 'matching':
       return fixMatching(store, selection, target.filter)
     default:

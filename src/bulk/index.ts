@@ -9,8 +9,6 @@
  *
  * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
  *   not turn into "cancel everything".
- * - `received.ts`, `long-list.ts`: how a request arrives. A list of very many ids is cut into pieces meanwhile, which only
- *   the store parses, and looks up at once; nothing is done before the request is whole and understood.
  * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later
  *   is never touched. `store-set.ts` stores a large one part by part.
  * - `worker.ts`: works on it part by part, every action in its turn and no faster than its rate, the next parts asked

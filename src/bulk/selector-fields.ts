@@ -1,4 +1,5 @@
 import { otherUnitOf, unreachable } from '../base/index.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from '../contract/request-limits.js'
 
 /**
  * The fields of a selector, one by one: how a value is read from JSON and how from texts of a query, and what is said
@@ -126,8 +127,9 @@ export function readQuery(name: FieldName, raw: readonly string[]): Read {
 
 /** Whether two values of a field mean the same; the order of a list has no meaning. */
 export function sameValue(one: unknown, other: unknown): boolean {
-  const key = (value: unknown) => JSON.stringify(Array.isArray(value) ? [...new Set(value)].sort() : value)
-  return key(one) === key(other)
+  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
+  const [ones, others] = [new Set<unknown>(one), new Set<unknown>(other)]
+  return ones.size === others.size && [...ones].every((value) => others.has(value))
 }
 
 /**
@@ -144,6 +146,11 @@ function toNumber(text: string): number {
 }
 
 function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: readonly unknown[]): Read {
+  const most = field.mayRepeat ? MOST_IDS : MOST_FILTER_VALUES
+  if (raw.length > most) {
+    const problem = `\`${name}\` has ${raw.length} values; at most ${most} fit into one request. Send several.`
+    return { problem }
+  }
   const value: string[] = []
   for (let index = 0; index < raw.length; index++) {
     const text = raw[index]

@@ -4,6 +4,7 @@ import { unreachable } from '../base/index.js'
 import { startBulkAction } from '../contract/bulk.js'
 import { BULK_SELECTORS } from '../contract/bulk-selectors.js'
 import { HomeportError } from '../contract/errors.js'
+import { MOST_IDS } from '../contract/request-limits.js'
 import {
   type Call,
   type Caller,
@@ -19,12 +20,11 @@ import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-fi
 import type { BulkKindName } from '../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../workflow/index.js'
 import { selectorForRecords } from './answers.js'
-import { startCancel, startCancelOf } from './cancel.js'
+import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import type { FixedSet } from './fixed-set.js'
 import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from './freeze-messages.js'
 import { lookAt } from './look.js'
-import { type CutRequest, receive } from './received.js'
 import { BESIDE } from './selector-fields.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
@@ -40,19 +40,10 @@ export function startRoutes(deps: RouteDeps): Route[] {
 type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
 
 async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
-  const request = await receive(deps.store, caller, body, 'selector')
-  const started = request.cut && (await startCut(deps, caller, request.cut))
-  if (started) return started
-  const given = checked((await request.parsed()) ?? {})
+  const given = checked(body ?? {})
   const { kind } = given
   if (kind === 'cancelRuns') return startCancel(deps, caller, cancelOf(given))
   return start(deps, caller, { ...given, kind }, headers)
-}
-
-/** A cancel of runs with a long list of ids; `undefined` when the request is no such thing. */
-async function startCut(deps: RouteDeps, caller: Caller, { rest, ids }: CutRequest): Promise<Reply | undefined> {
-  const given = checked(rest)
-  return given.kind === 'cancelRuns' ? startCancelOf(deps, caller, { rest: cancelOf(given), ids }) : undefined
 }
 
 const checkBody = compileChecker(startBulkAction.body.schema, 'body')
@@ -166,11 +157,11 @@ function fixItems(
     case 'resumeRuns':
     case 'restartRuns':
     case 'deleteDeadRuns': {
-      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) })
+      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
       return dead ? fixDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
     }
     case 'retryFailureCallbacks': {
-      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) })
+      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
       return dead ? fixFailedCallbacks(store, bounds, dead.filter) : Promise.resolve(NOTHING)
     }
     default:

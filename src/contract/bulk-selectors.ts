@@ -1,12 +1,16 @@
 import Type from 'typebox'
 import { DESTINATION_FILTERS, FILTERS } from './queue-fields.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from './request-limits.js'
 import { RUN_DEAD_FILTERS } from './workflow-dead-letters.js'
 
 /** What may stand in the selector of a bulk action, by its kind; all that is given has to hold. */
 
-const ids = (description: string) => Type.Optional(Type.Array(Type.String({ minLength: 1 }), { description }))
+const ids = (description: string) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS, description }))
 const count = Type.Optional(Type.Integer({ minimum: 0, description: 'At most this many items. Absent: no limit.' }))
-const responseStatus = Type.Optional(Type.Array(Type.Integer(), { description: 'Status of the last answer.' }))
+const responseStatus = Type.Optional(
+  Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last answer.' }),
+)
 const { label, flowControlKey, callerIp, fromDate, toDate } = FILTERS
 const strict = { additionalProperties: false }
 

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from './request-limits.js'
 
 /** What a bulk action does to each item of its set. */
 export const BULK_KINDS = [
@@ -22,9 +23,15 @@ export const BULK_STATES = ['running', 'paused', 'finished', 'aborted'] as const
  */
 
 const texts = (description: string) =>
-  Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })], {
-    description,
-  })
+  Type.Union(
+    [
+      Type.String({ minLength: 1 }),
+      Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: MOST_FILTER_VALUES }),
+    ],
+    {
+      description,
+    },
+  )
 
 const instant = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -36,9 +43,13 @@ export const RATE = 'At most so many items a second. Absent: as fast as other tr
 export const CancelSelector = Type.Partial(
   Type.Object(
     {
-      workflowRunIds: Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }))], {
-        description: 'Only these runs; the filters below are ignored. An empty list selects nothing.',
-      }),
+      workflowRunIds: Type.Union(
+        [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS })],
+        {
+          description:
+            'Only these runs, at most 100,000 in one request; the filters below are ignored. An empty list selects nothing.',
+        },
+      ),
       workflowUrl: texts('Runs whose workflow URL begins with this text, case-sensitive; any of a list.'),
       workflowUrlExactMatch: Type.Boolean({ description: '`workflowUrl` is the whole URL, not its beginning.' }),
       label: texts('Runs that carry this label; any of a list.'),
@@ -184,7 +195,6 @@ export const cancelWorkflowRuns = endpoint({
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
-  parsedBy: 'handler',
   success: { status: 200, description: 'How many runs were canceled.', body: CancelAnswer },
   otherAnswers: [
     {
@@ -311,7 +321,6 @@ export const startBulkAction = endpoint({
     'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are started or sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
-  parsedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
   otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
   errors: [

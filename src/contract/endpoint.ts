@@ -90,8 +90,6 @@ export interface Endpoint<
    * because its rules say more than a schema can. Absent: both are checked before the handler is called.
    */
   readonly checkedBy?: 'handler'
-  /** `handler`: it reads a JSON body by itself, which may be too long to be parsed at a stretch. Absent: it gets the value. */
-  readonly parsedBy?: 'handler'
   readonly success: SuccessShape<Answer>
   /** Further answers that are no errors, each with a status of its own, such as 202 for work that goes on. */
   readonly otherAnswers?: readonly SuccessShape[]

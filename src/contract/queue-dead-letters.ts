@@ -1,19 +1,23 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
 import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './queue-fields.js'
+import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from './request-limits.js'
 import { RUN_DEAD_FILTERS } from './workflow-dead-letters.js'
 
 /** The dead letter queue: messages that could not be delivered, and what can be done about them. */
 
 const queue = { service: 'queue', topic: 'Dead letters', auth: 'bearer' } as const
 
-const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
+const idList = (description: string) =>
+  Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description }))
 
 const DEAD_FILTERS = {
   dlqIds: idList('Only these dead letters; all other filters are ignored.'),
   messageId: idList('Dead letters of this message.'),
   ...FILTERS,
-  responseStatus: Type.Optional(Type.Array(Type.Integer(), { description: 'Status of the last answer.' })),
+  responseStatus: Type.Optional(
+    Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last answer.' }),
+  ),
   order: Type.Optional(
     Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By failure; default earliestFirst.' }),
   ),

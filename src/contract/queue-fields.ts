@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { MOST_FILTER_VALUES } from './request-limits.js'
 
 /** Schemas that several operations of the queue share. */
 
@@ -125,7 +126,12 @@ export const Event = Type.Object({
 })
 
 const list = (description: string) =>
-  Type.Optional(Type.Array(Type.String(), { description: `${description} Several values: any of them.` }))
+  Type.Optional(
+    Type.Array(Type.String(), {
+      maxItems: MOST_FILTER_VALUES,
+      description: `${description} Several values: any of them.`,
+    }),
+  )
 
 /** Filters that every selecting operation knows; all that are given have to hold. */
 export const FILTERS = {

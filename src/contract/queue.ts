@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
 import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } from './queue-fields.js'
+import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from './request-limits.js'
 
 /** The operations of the queue: publish, look, cancel, logs, signing keys. */
 
@@ -77,7 +78,10 @@ export const enqueueMessage = endpoint({
 const BatchItem = Type.Object({
   destination: Type.String({ description: 'A URL, or the name of a URL group.' }),
   headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: 'What a publish request would send as headers.' }),
+    Type.Record(Type.String(), Type.String(), {
+      maxProperties: MOST_ITEM_HEADERS,
+      description: 'What a publish request would send as headers: at most 500 fields and 65,536 bytes.',
+    }),
   ),
   body: Type.Optional(Type.String({ description: 'The body as text.' })),
   queue: Type.Optional(Type.String({ description: 'The queue in which the message waits for its turn.' })),
@@ -142,7 +146,7 @@ export const cancelMessage = endpoint({
   errors: ['message_not_found'],
 })
 
-const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
+const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: MOST_IDS, description }))
 
 const cancelCount = Type.Optional(
   Type.Integer({ minimum: 1, description: 'At most this many, those first that are due first. Absent: no limit.' }),
@@ -155,11 +159,13 @@ const cancelFilters = {
   count: cancelCount,
 }
 
-const oneOrMore = Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())]))
+const oneOrMore = Type.Optional(
+  Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_FILTER_VALUES })]),
+)
 
 /** In a body a filter may also be one text instead of a list. */
 const cancelBody = {
-  messageIds: oneOrMore,
+  messageIds: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_IDS })])),
   url: oneOrMore,
   host: oneOrMore,
   path: oneOrMore,

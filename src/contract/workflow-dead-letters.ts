@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
 import { CURSOR, RunDeadLetter } from './queue-fields.js'
+import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from './request-limits.js'
 
 /** The wire of dead letters of runs: reading them, and taking them up again (reference workflow 4.13). */
 
@@ -11,7 +12,12 @@ export const FAILURE_STATES = ['CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLB
 
 const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
 const texts = (description: string) =>
-  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { description: `${description} Several mean any of them.` }))
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      maxItems: MOST_FILTER_VALUES,
+      description: `${description} Several mean any of them.`,
+    }),
+  )
 
 /** Filters that only dead letters of runs have; `GET /v2/dlq?source=workflow` knows them too. */
 export const RUN_DEAD_FILTERS = {
@@ -19,14 +25,20 @@ export const RUN_DEAD_FILTERS = {
   workflowUrl: texts('Runs of exactly this URL.'),
   workflowCreatedAt: Type.Optional(ms('Runs made at this very time')),
   failureFunctionState: Type.Optional(
-    Type.Array(Type.Enum([...FAILURE_STATES]), { description: 'Runs whose failure function stands like this.' }),
+    Type.Array(Type.Enum([...FAILURE_STATES]), {
+      maxItems: MOST_FILTER_VALUES,
+      description: 'Runs whose failure function stands like this.',
+    }),
   ),
 }
 
 const filters = Type.Object(
   {
     dlqIds: Type.Optional(
-      Type.Array(Type.String(), { description: 'Only these dead letters; all other filters are ignored.' }),
+      Type.Array(Type.String(), {
+        maxItems: MOST_PAGE_IDS,
+        description: 'Only these dead letters; all other filters are ignored.',
+      }),
     ),
     ...RUN_DEAD_FILTERS,
     url: texts('The same as `workflowUrl`.'),
@@ -34,7 +46,10 @@ const filters = Type.Object(
     callerIp: texts('Runs triggered from this address.'),
     flowControlKey: texts('Runs of this flow-control key.'),
     responseStatus: Type.Optional(
-      Type.Array(Type.Integer(), { description: 'Status of the answer that failed the run.' }),
+      Type.Array(Type.Integer(), {
+        maxItems: MOST_FILTER_VALUES,
+        description: 'Status of the answer that failed the run.',
+      }),
     ),
     fromDate: Type.Optional(ms('Failed at or after this time')),
     toDate: Type.Optional(ms('Failed at or before this time')),
@@ -51,7 +66,7 @@ const idsInBody = {
   kind: 'json',
   optional: true,
   schema: Type.Object(
-    { dlqIds: Type.Optional(Type.Array(Type.String(), { description: 'Only these.' })) },
+    { dlqIds: Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description: 'Only these.' })) },
     { additionalProperties: false },
   ),
 } as const

@@ -20,9 +20,6 @@ export interface BodyAccount {
   readonly owner: string
 }
 
-/** Is shown what comes of a body, piece by piece; nothing more is read before the promise that it answers is kept. */
-export type BodyWatcher = (piece: Uint8Array) => Promise<void> | undefined
-
 /**
  * Reads the whole body of a request, into bytes of its own.
  * @throws HomeportError `body_too_large` as soon as that is known; the rest is still to be read or thrown away.
@@ -38,20 +35,6 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, account: 
       else gather(request, limits, account).then((pieces) => resolve(joinPieces(pieces)), reject)
     })
   })
-}
-
-/**
- * Reads the whole body of a request in the pieces in which it comes, for somebody who looks at it meanwhile.
- * @throws HomeportError as `readBody` does.
- */
-export async function readPieces(
-  request: IncomingMessage,
-  limits: BodyLimits,
-  account: BodyAccount,
-  watch: BodyWatcher,
-): Promise<readonly Uint8Array[]> {
-  declaredWithin(request, limits)
-  return gather(request, limits, account, watch)
 }
 
 /** How long a body says that it is, 0 when it does not. @throws HomeportError `body_too_large`. */
@@ -75,18 +58,12 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
 }
 
 /** Reads a body that comes in pieces, or that tells its end by itself. */
-function gather(
-  request: IncomingMessage,
-  limits: BodyLimits,
-  account: BodyAccount,
-  watch: BodyWatcher = () => undefined,
-): Promise<readonly Buffer[]> {
-  return new Promise((resolve, reject) => new Gathering(request, limits, account, { watch, resolve, reject }))
+function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<readonly Buffer[]> {
+  return new Promise((resolve, reject) => new Gathering(request, limits, account, { resolve, reject }))
 }
 
-/** Who waits for a body; one of the last two is called. */
+/** Who waits for a body; one of the two is called. */
 interface Waiting {
-  readonly watch: BodyWatcher
   readonly resolve: (pieces: readonly Buffer[]) => void
   readonly reject: (error: HomeportError) => void
 }
@@ -130,17 +107,14 @@ class Gathering implements Holder {
     this.#pieces.push(piece)
     this.#memory.grew(this, piece.byteLength)
     this.#turnBytes += piece.byteLength
-    const until = this.#waiting.watch(piece)
-    if (until) this.#readAfter(until)
-    else if (this.#turnBytes >= TURN_READ_BYTES) this.#readAfter(othersFirst())
+    if (this.#turnBytes >= TURN_READ_BYTES) this.#giveOthersATurn()
   }
 
   /** A socket is read for as long as there is something, and a fast client can keep it full for megabytes. */
-  #readAfter(until: Promise<void>): void {
+  #giveOthersATurn(): void {
     this.#turnBytes = 0
     this.#request.pause()
-    const goOn = () => void this.#request.resume()
-    until.then(goOn, goOn)
+    void othersFirst().then(() => this.#request.resume())
   }
 
   #end(): void {
@@ -163,7 +137,7 @@ class Gathering implements Holder {
 }
 
 /** Makes one of the pieces of a body; nobody has to wait until all of a long one was copied. */
-export function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
+function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
   return bytes > TURN_BYTES ? joinedInTurns(pieces, bytes) : joined(pieces, bytes)
 }

@@ -21,11 +21,9 @@
  * This room knows no operation, no account and no store. The REST data plane of databases does not pass through here:
  * it has its own, faster listener in the gateway.
  */
-export { ArrivingBody, type PiecedBody } from './arriving-body.js'
 export type { Authenticator, Caller } from './caller.js'
 export { ClientAddresses } from './client-address.js'
 export { discardBody } from './discard-body.js'
-export { parseJson } from './json.js'
 export { type Call, isReply, ok, type Reply, type Route, reply, route, type TooLarge } from './route.js'
 export { sendWhole } from './send.js'
 export { HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'

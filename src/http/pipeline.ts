@@ -5,8 +5,7 @@ import type { HeldMemory } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { type Arrival, arrivalOf } from './arrival.js'
-import { ArrivingBody } from './arriving-body.js'
-import { type BodyLimits, readBody, readPieces } from './body.js'
+import { type BodyLimits, readBody } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
 import { discardBody } from './discard-body.js'
 import { parseJson } from './json.js'
@@ -111,7 +110,8 @@ export class Pipeline {
   }
 
   async #work(request: FastifyRequest, response: FastifyReply): Promise<void> {
-    const body = parseBody(this.#endpoint, await this.#receive(request.raw, response))
+    const parsing = parseBody(this.#endpoint, await this.#receive(request.raw, response))
+    const body = parsing instanceof Promise ? await parsing : parsing
     const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)
     if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
@@ -119,18 +119,15 @@ export class Pipeline {
     else send(response, this.#endpoint.success.status, answer)
   }
 
-  /** The body as the handler gets it: nothing, bytes, or what it reads by itself. */
+  /** The body before it is parsed: nothing, bytes, or the stream that the handler reads by itself. */
   #receive(request: IncomingMessage, response: FastifyReply): Received | Promise<Uint8Array> {
-    const { method, body, parsedBy } = this.#endpoint
+    const { method, body } = this.#endpoint
     if (method === 'GET') return undefined
     if (body.kind === 'stream') return request
     const { bodyLimits, memory } = this.#settings
     const { caller, ip } = arrivalOf(request)
     const account = { memory, owner: caller?.accountId ?? ip }
-    if (parsedBy !== 'handler') return this.#orRefused(readBody(request, bodyLimits, account), request, response)
-    return new ArrivingBody((watch) =>
-      this.#orRefused(readPieces(request, bodyLimits, account, watch), request, response),
-    )
+    return this.#orRefused(readBody(request, bodyLimits, account), request, response)
   }
 
   /** A body that is being read; when that fails, the connection may have to be closed. */
@@ -154,8 +151,7 @@ export class Pipeline {
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {
-    const { body, parsedBy } = this.#endpoint
-    if (body.kind !== 'stream' && parsedBy !== 'handler') return this.#settings.route.handler(call)
+    if (this.#endpoint.body.kind !== 'stream') return this.#settings.route.handler(call)
     try {
       return await this.#settings.route.handler(call)
     } finally {
@@ -203,11 +199,10 @@ function tokenOfQuery(target: string): string | undefined {
 const NO_BYTES = new Uint8Array()
 
 /** What is there of a body before the handler is called. */
-type Received = Uint8Array | Readable | ArrivingBody | undefined
+type Received = Uint8Array | Readable | undefined
 
 /** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
 function parseBody(endpoint: Endpoint, received: Received): unknown {
-  if (received instanceof ArrivingBody) return received
   if (endpoint.body.kind === 'stream') return received ?? Readable.from([])
   const bytes = received instanceof Uint8Array ? received : NO_BYTES
   switch (endpoint.body.kind) {
@@ -217,10 +212,14 @@ function parseBody(endpoint: Endpoint, received: Received): unknown {
       return bytes
     case 'json': {
       const value = bytes.length === 0 ? null : parseJson(bytes)
-      if (value !== null) return value
-      return endpoint.body.optional ? undefined : {}
+      return value instanceof Promise ? value.then((long) => meant(endpoint, long)) : meant(endpoint, value)
     }
   }
+}
+
+function meant({ body }: Endpoint, value: unknown): unknown {
+  if (value !== null) return value
+  return body.kind === 'json' && body.optional ? undefined : {}
 }
 
 /** Sends bytes and streams of them as they are and everything else as JSON; `undefined` is an empty body. */

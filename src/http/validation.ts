@@ -109,6 +109,8 @@ function requirementOf({ keyword, params, message, parentSchema }: ErrorObject):
       return `must have at least ${counted(params.limit, 'element')}`
     case 'maxItems':
       return `must have at most ${counted(params.limit, 'element')}`
+    case 'maxProperties':
+      return `must have at most ${counted(params.limit, 'member')}`
     case 'uniqueItems':
       return 'must not repeat an element'
     case 'pattern':

@@ -1,4 +1,5 @@
 import { HomeportError } from '../contract/errors.js'
+import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../contract/request-limits.js'
 import { FAILURE_STATES } from '../contract/workflow-dead-letters.js'
 import { checkUnit } from '../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, RunRow } from '../store/operations/runs.js'
@@ -9,9 +10,16 @@ const CURSOR = /^(\d{1,15})-(\d{1,15})$/
 /** What a request says of the dead letters it means; the listener has checked the types of what it declares. */
 export type DeadQuery = Readonly<Record<string, unknown>>
 
-/** What a request selects; `undefined`: nothing, because it asks for what no run can have. */
-export function selectorOf(accountId: string, query: DeadQuery): DeadRunSelector | undefined {
-  const filter = filterOf(query)
+/**
+ * What a request selects; `undefined`: nothing, because it asks for what no run can have.
+ * @param mostIds how many dead letters the request may name.
+ */
+export function selectorOf(
+  accountId: string,
+  query: DeadQuery,
+  mostIds: number = MOST_PAGE_IDS,
+): DeadRunSelector | undefined {
+  const filter = filterOf(query, mostIds)
   if (filter === undefined) return undefined
   const after = placeOf(query.cursor)
   const limit = typeof query.count === 'number' ? Math.min(query.count, LARGEST_PAGE) : LARGEST_PAGE
@@ -51,9 +59,9 @@ const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
  * Ids win over filters, and an empty list of ids selects nothing.
  * @throws HomeportError for empty values and lists, and for dates in the wrong order or unit.
  */
-function filterOf(query: DeadQuery): DeadRunFilter | undefined {
+function filterOf(query: DeadQuery, mostIds: number): DeadRunFilter | undefined {
   if (query.dlqIds !== undefined) {
-    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds)) : undefined
+    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds, mostIds)) : undefined
   }
   if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
   const { responseStatus } = query
@@ -87,14 +95,14 @@ function list<Name extends string, Value>(name: Name, values: readonly Value[] |
   return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
 }
 
-function texts(name: string, value: unknown): string[] | undefined {
-  return values(name, value, (text) => text.split(','))
+function texts(name: string, value: unknown, most = MOST_FILTER_VALUES): string[] | undefined {
+  return values(name, value, (text) => text.split(',', most + 1), most)
 }
 
 /** A URL may itself hold commas: a list is cut only where every part begins like one. */
 function urls(name: string, value: unknown): string[] | undefined {
   return values(name, value, (text) => {
-    const parts = text.split(',')
+    const parts = text.split(',', MOST_FILTER_VALUES + 1)
     return parts.every((part) => /^https?:\/\//i.test(part)) ? parts : [text]
   })
 }
@@ -105,9 +113,15 @@ function states(value: unknown) {
 }
 
 /** Nothing that was meant to choose may pass for no filter at all. */
-function values(name: string, value: unknown, apart = (text: string) => [text]): string[] | undefined {
+function values(
+  name: string,
+  value: unknown,
+  apart = (text: string) => [text],
+  most = MOST_FILTER_VALUES,
+): string[] | undefined {
   if (value === undefined) return undefined
   const found = raw(value).flatMap(apart)
+  if (found.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
   if (found.length === 0 || found.includes('')) {
     refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
   }

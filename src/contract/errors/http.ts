@@ -1,5 +1,14 @@
 import { define, type None } from './entry.js'
 
+const COMPLEXITY = {
+  levels: (limit: string) =>
+    `The request body nests lists and objects more than ${limit} levels deep. Send a flatter one.`,
+  values: (limit: string) =>
+    `The request body holds more than ${limit} JSON values. Send several requests with less in each.`,
+  members: (limit: string) =>
+    `The objects of the request body have more than ${limit} members together, or those of one element of its list. Send less in one request.`,
+} as const
+
 /** Errors that every HTTP listener may answer. */
 export const httpErrors = {
   invalid_json: define<{ reason: string }>({
@@ -48,6 +57,12 @@ export const httpErrors = {
     retry: 'never',
     text: ({ limitBytes, bytes }) =>
       `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
+  }),
+  body_too_complex: define<{ crossed: 'levels' | 'values' | 'members'; limit: number }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ crossed, limit }) => COMPLEXITY[crossed](limit.toLocaleString('en-US')),
   }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,

@@ -9,6 +9,7 @@ import {
   retryDeadLetter,
   retryDeadLetters,
 } from '../../contract/queue-dead-letters.js'
+import { MOST_PAGE_IDS } from '../../contract/request-limits.js'
 import { RUN_DEAD_FILTERS } from '../../contract/workflow-dead-letters.js'
 import { type Call, type Route, route } from '../../http/index.js'
 import { operations } from '../../store/index.js'
@@ -49,7 +50,7 @@ function selectorOf(accountId: string, wire: WireDead): DeadSelector | undefined
     limit: Math.min(wire.count ?? LARGEST_PAGE, LARGEST_PAGE),
   } as const
   if (wire.dlqIds !== undefined) {
-    const dlqIds = listOf('dlqIds', wire.dlqIds)
+    const dlqIds = listOf('dlqIds', MOST_PAGE_IDS, wire.dlqIds)
     return dlqIds.length === 0
       ? undefined
       : { ...shared, limit: Math.max(shared.limit, dlqIds.length), dlqIds, filter: ANY_MESSAGE }

@@ -1,5 +1,6 @@
 import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
 
 /** Filters as the wire has them, after their schema. */
@@ -28,9 +29,14 @@ function refuse(problem: string): never {
   throw new HomeportError('invalid_request', { problem })
 }
 
-/** A list that was given by repetition, with commas, or both. An empty value would silently select everything. */
-export function listOf(name: string, ...given: readonly (readonly string[] | undefined)[]): readonly string[] {
-  const values = given.flatMap((list) => list ?? []).flatMap((value) => value.split(','))
+/** A list of at most so many values that was given by repetition, with commas, or both. An empty value would silently select everything. */
+export function listOf(
+  name: string,
+  most: number,
+  ...given: readonly (readonly string[] | undefined)[]
+): readonly string[] {
+  const values = given.flatMap((list) => list ?? []).flatMap((value) => value.split(',', most + 1))
+  if (values.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
   if (values.some((value) => value.trim() === ''))
     refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
   return values.map((value) => value.trim())
@@ -41,15 +47,16 @@ function refuseEmpty(name: string, given: readonly unknown[] | undefined): void 
   if (given?.length === 0) refuse(`The filter ${name} is an empty list. Leave it out, or name what to select.`)
 }
 
-function filterOf(name: string, ...given: readonly (readonly string[] | undefined)[]): readonly string[] {
+function filterOf(name: string, most: number, ...given: readonly (readonly string[] | undefined)[]): readonly string[] {
   for (const list of given) refuseEmpty(name, list)
-  return listOf(name, ...given)
+  return listOf(name, most, ...given)
 }
 
 /** URLs may hold commas; only one before another URL separates. */
 function urls(given: readonly string[] | undefined): readonly string[] {
   refuseEmpty('url', given)
-  const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i))
+  const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1))
+  if (values.length > MOST_FILTER_VALUES) refuse(`url has more than ${MOST_FILTER_VALUES} values.`)
   if (values.includes('')) refuse('The filter url has an empty value. Leave it out, or name what to select.')
   return values
 }
@@ -73,16 +80,16 @@ export function readSelection(wire: WireFilters): Selection {
   refuseEmpty('responseStatus', wire.responseStatus)
   const filter: MessageFilter = {
     ...ANY_MESSAGE,
-    messageIds: filterOf('messageId', wire.messageId, wire.messageIds),
+    messageIds: filterOf('messageId', MOST_IDS, wire.messageId, wire.messageIds),
     urls: urls(wire.url),
-    hosts: filterOf('host', wire.host),
-    paths: filterOf('path', wire.path),
-    labels: filterOf('label', wire.label),
-    flowKeys: filterOf('flowControlKey', wire.flowControlKey),
-    callerIps: filterOf('callerIp', wire.callerIp, wire.callerIP),
-    topics: filterOf('topicName', wire.topicName),
-    queues: filterOf('queueName', wire.queueName),
-    scheduleIds: filterOf('scheduleId', wire.scheduleId),
+    hosts: filterOf('host', MOST_FILTER_VALUES, wire.host),
+    paths: filterOf('path', MOST_FILTER_VALUES, wire.path),
+    labels: filterOf('label', MOST_FILTER_VALUES, wire.label),
+    flowKeys: filterOf('flowControlKey', MOST_FILTER_VALUES, wire.flowControlKey),
+    callerIps: filterOf('callerIp', MOST_FILTER_VALUES, wire.callerIp, wire.callerIP),
+    topics: filterOf('topicName', MOST_FILTER_VALUES, wire.topicName),
+    queues: filterOf('queueName', MOST_FILTER_VALUES, wire.queueName),
+    scheduleIds: filterOf('scheduleId', MOST_FILTER_VALUES, wire.scheduleId),
     statuses: wire.responseStatus ?? [],
     fromDate: wire.fromDate ?? null,
     toDate: wire.toDate ?? null,

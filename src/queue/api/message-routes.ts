@@ -1,5 +1,6 @@
 import { HomeportError } from '../../contract/errors.js'
 import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue.js'
+import { MOST_IDS } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
@@ -15,7 +16,7 @@ interface WireCancel extends WireFilters {
 /** What a bulk cancel selects; ids win over filters, and an empty list of ids selects nothing. */
 function selectionOf(wire: WireCancel): Selection {
   if (wire.messageIds === undefined) return readSelection(wire)
-  const messageIds = listOf('messageIds', wire.messageIds)
+  const messageIds = listOf('messageIds', MOST_IDS, wire.messageIds)
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 

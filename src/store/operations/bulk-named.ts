@@ -3,7 +3,7 @@ import { crossing, only, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import { ascending, type Numbers, numbersOf } from './bulk-select.js'
 
-/** Which runs ids name. A list of hundreds of thousands comes in pieces, and is best not looked at before it is here. */
+/** Which runs ids name. */
 
 /** Asks for the runs of some ids. */
 export interface NamedArgs {
@@ -19,8 +19,6 @@ export interface NamedRuns {
   readonly found: ArrayLike<number>
   /** Ids that name nothing, as they were given. */
   readonly absent: readonly string[]
-  /** How many ids were given. */
-  readonly given: number
 }
 
 /**
@@ -48,10 +46,9 @@ const absentAmong = query<NamedArgs, { ids: string }>(({ db, p, d }) =>
 function* namedAmong(args: NamedArgs): Transaction<NamedRuns> {
   const seqs: (number | null)[] = JSON.parse((yield* only(named, args)).seqs)
   const found = seqs.filter((seq) => seq !== null)
-  const given = args.ids.length
-  if (found.length === given) return { found, absent: [], given }
+  if (found.length === args.ids.length) return { found, absent: [] }
   const missing = new Set<string>(JSON.parse((yield* only(absentAmong, args)).ids))
-  return { found, absent: args.ids.filter((id) => missing.has(id)), given }
+  return { found, absent: args.ids.filter((id) => missing.has(id)) }
 }
 
 /** Thousands of numbers are copied as one piece of memory. */
@@ -79,39 +76,3 @@ export const selectUnfinished = read(
   },
   { turn: 'background' },
 )
-
-/** Asks for the runs of ids as they were sent. */
-export interface SentArgs extends Omit<NamedArgs, 'ids'> {
-  /** Elements of a JSON list with the commas between them. */
-  readonly elements: Uint8Array
-}
-
-/** The same for ids as they were sent; `undefined` when these are anything but texts, or one of them is empty. */
-export const selectSent = read(
-  'bulk.selectSent',
-  function* ({ elements, ...others }: SentArgs): Transaction<NamedRuns | undefined> {
-    const ids = textsOf(elements)
-    return ids && (yield* namedAmong({ ids, ...others }))
-  },
-  {
-    turn: 'background',
-    crossing: crossing(
-      (runs) => runs && packed(runs),
-      (runs) => runs,
-    ),
-  },
-)
-
-const decoder = new TextDecoder('utf-8', { fatal: true })
-
-/** The elements of a JSON list, given with the commas between them, when there are some and all are texts with content. */
-export function textsOf(elements: Uint8Array): string[] | undefined {
-  try {
-    const list: unknown[] = JSON.parse(`[${decoder.decode(elements)}]`)
-    return list.length > 0 && list.every(isText) ? list : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const isText = (item: unknown): item is string => typeof item === 'string' && item !== ''

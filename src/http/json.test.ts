@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest'
+import { parseJson } from './json.js'
+import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
+
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9 }
+
+/** The smallest limit that a text stays within, looked at in slices of any size. */
+function leastOf(limit: Crossed, json: string): number {
+  for (let most = 0; ; most++) {
+    const scan = new JsonScan(bytesOf(json), { ...FREE, [limit]: most })
+    let crossed: Crossed | undefined
+    for (let size = 1; !scan.isAtEnd && !crossed; size++) crossed = scan.advance(size)
+    if (!crossed) return most
+  }
+}
+
+it.each([
+  ['7', 0],
+  ['[]', 1],
+  ['{"a":[1,{"b":[]}]}', 4],
+  ['[[],[],[[]]]', 3],
+  ['["[[[[", "]", {"{{{": "\\"[[["}]', 2],
+  ['["\\\\", [1], "\\\\\\"[[["]', 2],
+  ['"[[[[', 0],
+])('%s is %i levels deep', (json, depth) => {
+  expect(leastOf('levels', json)).toBe(depth)
+})
+
+it.each([
+  ['[{},{},{}]', 6],
+  ['[1,2,"a,b,[","\\",c"]', 4],
+  ['{"a":1,"b":[],"c":2}', 4],
+])('%s has %i values', (json, values) => {
+  expect(leastOf('values', json)).toBe(values)
+})
+
+it.each([
+  ['{"a":1,"b":{"c":":"}}', 3],
+  ['[{"a":1},{"b":2,"c":3},{"d":4}]', 2],
+])('%s has at most %i members in one element', (json, members) => {
+  expect(leastOf('members', json)).toBe(members)
+})
+
+const parse = async (json: string | Uint8Array) => parseJson(typeof json === 'string' ? bytesOf(json) : json)
+const refusal = (json: string | Uint8Array) =>
+  parse(json).then(
+    () => 'parsed',
+    (error: Error) => error.message,
+  )
+const big = (index: number) => ({ id: index, text: `ü"\\[{,:${'x'.repeat(20)}`, more: { list: [1, null, true, 'a'] } })
+
+it.each([
+  ['a list that is parsed in pieces', Array.from({ length: 20_000 }, (_, index) => big(index))],
+  ['a list with white space around', Array.from({ length: 20_000 }, (_, index) => [index])],
+  ['one long text', { text: `${'é€😀\\"'.repeat(500_000)}` }],
+  ['a list of one', [{ ids: Array.from({ length: 100_000 }, (_, index) => `wfr_${index}`) }]],
+])('reads %s as any parser does', async (_, value) => {
+  const json = ` \n${JSON.stringify(value, null, 1)} \t`
+  expect(await parse(json)).toEqual(value)
+})
+
+const list = JSON.stringify(Array.from({ length: 100_000 }, (_, index) => index))
+it.each([
+  ['has nothing between two commas', list.replace(',50000,', ',,')],
+  ['ends with a comma', list.replace(/]$/, ',]')],
+  ['is not closed', list.slice(0, -1)],
+  ['is followed by another', `${list},${list}`],
+  ['is closed by another bracket', list.replace(/]$/, '}')],
+  ['is closed in its middle', list.replace(',50000,', '],[')],
+  ['holds half a list', list.replace(',50000,', ',[1,')],
+])('refuses a long list that %s', async (_, json) => {
+  expect(await refusal(json)).toMatch('not valid JSON')
+})
+
+it('refuses long bytes that are no UTF-8, wherever they stand', async () => {
+  for (const at of [10, 1_048_577, 2_999_990]) {
+    const bytes = bytesOf(`["${'a'.repeat(3_000_000)}"]`)
+    bytes[at] = 0xff
+    expect(await refusal(bytes)).toMatch('UTF-8')
+  }
+})
+
+it.each([
+  ['values', `[${'{},'.repeat(3_000_000)}{}]`],
+  ['members', JSON.stringify({ headers: Object.fromEntries(Array.from({ length: 20_001 }, (_, i) => [`a${i}`, 1])) })],
+  ['levels', `${'['.repeat(3_000_000)}`],
+])('refuses a text with too many %s', async (limit, json) => {
+  expect(await refusal(json)).toMatch(
+    { values: '250,000 JSON values', members: '20,000 members', levels: '64 levels' }[limit] ?? '',
+  )
+})
