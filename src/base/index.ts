@@ -16,6 +16,7 @@
  *   in milliseconds, `ipMatcher` reads networks, and `nearest` guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
  * - `tryParseJson` and `isObject` read what others wrote.
+ * - `TimeSlice` keeps long work in slices of some milliseconds.
  * - `unreachable` ends a switch over a union; the compiler proves that no case is forgotten.
  * - `ReplyStream` reads the replies of a Redis server that is not trusted.
  * - `TurnoverMap` holds what comes and goes all the time, without burdening the collector of garbage.
@@ -41,6 +42,7 @@ export { othersFirst } from './others-first.js'
 export { type Reply, ReplyError, type ReplyLimits, ReplyRefused, ReplyStream, type TakePiece } from './reply-stream.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
+export { inSlices, TimeSlice } from './time-slice.js'
 export { TurnoverMap } from './turnover-map.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'

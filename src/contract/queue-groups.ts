@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
+import { MOST_ITEM_HEADERS } from './request-limits.js'
 
 /** URL groups: one publication goes to every endpoint of the group. On the wire they are called topics. */
 
@@ -110,7 +111,9 @@ export const setUrlGroupHeaders = endpoint({
   body: {
     kind: 'json',
     schema: Type.Object({
-      headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
+      headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
+        maxProperties: MOST_ITEM_HEADERS,
+      }),
     }),
   },
   success: { status: 200, description: 'The headers are set.', body: Done },

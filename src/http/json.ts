@@ -10,7 +10,7 @@ export const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 2
 
 /** Bodies up to this size are read at a stretch, in a few milliseconds. */
 const SMALL_BYTES = 262_144
-/** So much of a larger one is looked at, or decoded, in one slice. */
+/** So much of a larger one is decoded in one slice. */
 const SLICE_BYTES = 1_048_576
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -28,7 +28,7 @@ export function parseJson(bytes: Uint8Array): unknown {
 
 async function parseLong(bytes: Uint8Array, scan: JsonScan): Promise<unknown> {
   while (!scan.isAtEnd) {
-    refuseCrossed(scan.advance(SLICE_BYTES))
+    refuseCrossed(scan.advance(SMALL_BYTES))
     await othersFirst()
   }
   if (scan.isList) return parseList(bytes, scan.cuts)

@@ -4,8 +4,11 @@ import { nearest } from '../base/index.js'
 import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors.js'
 
-/** Bodies are taken at their word: the text "5" is not a number. */
-const STRICT = { strict: false, verbose: true } as const
+/**
+ * Bodies are taken at their word: the text "5" is not a number. Characters are those of JavaScript, whose number a text
+ * knows; to count code points would go through all of a text of megabytes.
+ */
+const STRICT = { strict: false, verbose: true, unicode: false, logger: false } as const
 /** Query and path are texts by nature: "5" is a number where one is declared, one value is a list of one. */
 const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
 
@@ -169,7 +172,25 @@ function show(value: unknown): string {
   if (value === undefined) return 'nothing'
   // JSON knows no name for a number that is too large for it.
   if (typeof value === 'number') return String(value)
-  return shortened(JSON.stringify(value))
+  // A text of megabytes is not written out to show its beginning; lists and objects are shown by their beginning as well.
+  if (typeof value === 'string') return shortened(JSON.stringify(value.slice(0, LONGEST_FOUND + 1)))
+  return shortened(JSON.stringify(beginningOf(value)))
+}
+
+/** The first few parts of a value, and of each text the beginning: more is never shown. */
+function beginningOf(value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, LONGEST_FOUND)
+  if (Array.isArray(value)) return value.slice(0, LONGEST_FOUND).map(beginningOf)
+  if (typeof value !== 'object' || value === null) return value
+  const first: [string, unknown][] = []
+  for (const name in value) {
+    if (
+      first.push([name.slice(0, LONGEST_FOUND), beginningOf(Object.getOwnPropertyDescriptor(value, name)?.value)]) >=
+      LONGEST_FOUND
+    )
+      break
+  }
+  return Object.fromEntries(first)
 }
 
 function shortened(text: string): string {

@@ -1,4 +1,4 @@
-import { type Clock, newId } from '../base/index.js'
+import { type Clock, inSlices, newId } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import {
   type BatchReply,
@@ -90,11 +90,8 @@ export class RunIntake implements Intake, TriggerGate {
 
   async submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
     const now = this.#deps.clock.now()
-    const accepted = await this.run(
-      publisher,
-      items.map((item) => this.#submission(item, publisher, now)),
-      now,
-    )
+    const submissions = await inSlices(items, (item) => this.#submission(item, publisher, now))
+    const accepted = await this.run(publisher, submissions, now)
     return accepted.map(toReply)
   }
 

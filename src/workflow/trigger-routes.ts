@@ -1,4 +1,4 @@
-import { type Clock, newId } from '../base/index.js'
+import { type Clock, inSlices, newId } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { triggerRun, triggerRuns } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
@@ -24,17 +24,14 @@ export function triggerRoutes(deps: TriggerDeps): Route[] {
       // One item in, one answer out.
       return triggered as Triggered
     }),
-    route(triggerRuns, ({ body, caller, ip }) =>
-      trigger(
-        deps,
-        { caller, ip },
-        body.map((element) => ({
-          destination: element.destination,
-          headers: lowerCase(element.headers ?? {}),
-          body: element.body === undefined ? undefined : new TextEncoder().encode(element.body),
-        })),
-      ),
-    ),
+    route(triggerRuns, async ({ body, caller, ip }) => {
+      const items = await inSlices(body, ({ destination, headers = {}, body: text }) => ({
+        destination,
+        headers: lowerCase(headers),
+        body: text === undefined ? undefined : new TextEncoder().encode(text),
+      }))
+      return trigger(deps, { caller, ip }, items)
+    }),
   ]
 }
 
@@ -50,7 +47,7 @@ async function trigger(
   items: readonly PublishItem[],
 ): Promise<Triggered[]> {
   const now = clock.now()
-  const submissions = items.map((item) => {
+  const submissions = await inSlices(items, (item) => {
     const prepared = withDefaults(item, now)
     return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
   })

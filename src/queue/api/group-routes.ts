@@ -7,6 +7,7 @@ import {
   removeUrlGroupEndpoints,
   setUrlGroupHeaders,
 } from '../../contract/queue-groups.js'
+import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../../store/operations/url-groups.js'
@@ -56,6 +57,11 @@ function defaultHeaders(given: Readonly<Record<string, string | readonly string[
     const text = typeof value === 'string' ? value : value.join(', ')
     if (!isValidHeader(name, text)) refuseSetting(`The header ${name}`, text, 'send a valid HTTP header')
     headers[name.toLowerCase()] = text
+  }
+  const bytes = Object.entries(headers).reduce((sum, [name, text]) => sum + name.length + text.length, 0)
+  if (bytes > MOST_ITEM_HEADER_BYTES) {
+    const limit = `${MOST_ITEM_HEADER_BYTES} bytes`
+    throw new HomeportError('setting_limit', { setting: 'The length of the headers', found: String(bytes), limit })
   }
   readSettings(headers, deps.clock.now(), deps.limits)
   refuseForbiddenCallbacks(headers, deps.targets)

@@ -1,8 +1,10 @@
-import { isObject, tryParseJson } from '../../base/index.js'
+import { isObject, TimeSlice, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
+import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
 import { isTelemetry } from '../headers.js'
+import { refuseTooMany } from '../publish/publishing.js'
 import { itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
 import type { ApiDeps } from './deps.js'
@@ -35,10 +37,13 @@ function encodeTogether(texts: readonly (string | undefined)[]): (Uint8Array | u
 
 function itemOfBatch(wire: WireItem, body: Uint8Array | undefined): PublishItem {
   const headers: Record<string, string> = {}
+  let bytes = 0
   for (const [name, value] of Object.entries(wire.headers ?? {})) {
+    bytes += name.length + value.length
     const lower = name.toLowerCase()
     if (!isTelemetry(lower)) headers[lower] = value
   }
+  if (bytes > MOST_ITEM_HEADER_BYTES) throw tooManyHeaders(bytes)
   return {
     destination: wire.destination,
     headers,
@@ -47,14 +52,24 @@ function itemOfBatch(wire: WireItem, body: Uint8Array | undefined): PublishItem 
   }
 }
 
+function tooManyHeaders(bytes: number): HomeportError {
+  const limit = `${MOST_ITEM_HEADER_BYTES} bytes`
+  return new HomeportError('setting_limit', {
+    setting: 'The length of the headers of an item',
+    found: String(bytes),
+    limit,
+  })
+}
+
 const checkBatch = compileChecker(publishBatch.body.schema, 'body')
 
 /**
  * Reads the items of a batch.
  * @throws HomeportError for a batch that breaks its schema; an item that shows whose it is decides which error.
  */
-function readBatch({ publishing }: ApiDeps, body: unknown): PublishItem[] {
+async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<PublishItem[]> {
   try {
+    if (Array.isArray(body)) refuseTooMany(body.length)
     checkBatch(body)
   } catch (error) {
     if (!(error instanceof HomeportError)) throw error
@@ -62,18 +77,49 @@ function readBatch({ publishing }: ApiDeps, body: unknown): PublishItem[] {
   }
   // Checked right above.
   const wires = body as readonly WireItem[]
-  const bodies = encodeTogether(wires.map((wire) => wire.body))
-  return wires.map((wire, index) => itemOfBatch(wire, bodies[index]))
+  const items: PublishItem[] = []
+  const slice = new TimeSlice()
+  for (const group of inGroups(wires)) {
+    const bodies = encodeTogether(group.map((wire) => wire.body))
+    group.forEach((wire, index) => items.push(itemOfBatch(wire, bodies[index])))
+    if (slice.isOver) await slice.rest()
+  }
+  return items
 }
+
+/** The bodies of so many items, or of so many characters, are encoded together. */
+const GROUP_ITEMS = 100
+const GROUP_CHARACTERS = 1_048_576
+
+/** Items in groups that are read at a stretch. */
+function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
+  let group: WireItem[] = []
+  let characters = 0
+  for (const wire of wires) {
+    group.push(wire)
+    characters += wire.body?.length ?? 0
+    if (group.length < GROUP_ITEMS && characters < GROUP_CHARACTERS) continue
+    yield group
+    group = []
+    characters = 0
+  }
+  if (group.length > 0) yield group
+}
+
+/** Clients send the steps of one run together: the first items show it. */
+const MOST_READABLE = 100
+const LONGEST_READABLE = 500
 
 /** Of items that may hold anything, the headers that can be read. */
 function readableItems(body: unknown): PublishItem[] {
-  const items: readonly unknown[] = Array.isArray(body) ? body : []
+  const items: readonly unknown[] = Array.isArray(body) ? body.slice(0, MOST_READABLE) : []
   return items.flatMap((item) => {
     const headers: unknown = isObject(item) ? item.headers : undefined
     if (!isObject(headers)) return []
-    const texts = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts) }, undefined)]
+    const texts = Object.entries(headers).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < LONGEST_READABLE,
+    )
+    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts.slice(0, MOST_READABLE)) }, undefined)]
   })
 }
 
@@ -123,7 +169,7 @@ export function publishRoutes(deps: ApiDeps): Route[] {
 }
 
 async function publishMany(deps: ApiDeps, { caller, ip, body }: Pick<Call, 'caller' | 'ip' | 'body'>) {
-  const answers = await deps.publishing.publish({ caller, ip }, readBatch(deps, body))
+  const answers = await deps.publishing.publish({ caller, ip }, await readBatch(deps, body))
   return answers.map((answer) => {
     if (answer instanceof HomeportError) return { error: answer.message }
     return isGroup(answer) ? [...answer] : answer

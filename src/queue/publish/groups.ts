@@ -52,6 +52,14 @@ export function countMessages(items: readonly Pick<PublishItem, 'destination'>[]
   }, 0)
 }
 
+/** The bytes of bodies that the messages of items hold together. */
+export function contentBytes(items: readonly Pick<PublishItem, 'destination' | 'body'>[], groups: UrlGroups): number {
+  return items.reduce((sum, { destination, body }) => {
+    const group = groups.get(groupNameOf(destination) ?? '')
+    return sum + (body?.byteLength ?? 0) * (group?.endpoints.length ?? 1)
+  }, 0)
+}
+
 /** What is stored for one item: one message, or one for each endpoint of a URL group. */
 export interface ItemDraft {
   readonly kind: 'single' | 'group'

@@ -1,12 +1,13 @@
-import type { Clock, TargetPolicy } from '../../base/index.js'
+import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import { freshOf, type PublishEntry, type Published } from '../../store/operations/messages-publish.js'
 import { offersOf } from '../../store/operations/queue-turns.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
+import type { Drafting } from './draft.js'
 import { refuseForbiddenItem } from './forbidden.js'
-import { countMessages, draftItem, readGroups } from './groups.js'
+import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
 import type { SettingLimits } from './settings.js'
 
 /** What publishing works with. */
@@ -20,13 +21,28 @@ export interface PublishingDeps {
   readonly offer: (rows: readonly PendingRow[]) => void
 }
 
-/** More messages of one request would keep everybody else waiting while they are made and stored. */
+/** Messages of one request. */
 const MOST_MESSAGES = 10_000
 
-function refuseTooMany(messages: number): void {
+/**
+ * Refuses more messages than one request may make.
+ * @throws HomeportError `setting_limit`.
+ */
+export function refuseTooMany(messages: number): void {
   if (messages <= MOST_MESSAGES) return
   const limit = `${MOST_MESSAGES} messages in one request`
   throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
+}
+
+/** So many messages are stored in one transaction: others write between two. */
+const BATCH_ENTRIES = 1_000
+/** A body that goes to every endpoint of a URL group is stored for each of them. */
+const MOST_CONTENT_BYTES = 256 * 2 ** 20
+
+function refuseTooMuch(bytes: number): void {
+  if (bytes <= MOST_CONTENT_BYTES) return
+  const limit = `${MOST_CONTENT_BYTES} bytes for all messages of one request together`
+  throw new HomeportError('setting_limit', { setting: 'The content of the messages', found: `${bytes} bytes`, limit })
 }
 
 /** The answer to an item: what a batch says, or the error that a request with only this item ends with. */
@@ -96,23 +112,46 @@ export class Publishing {
   }
 
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
-    const { clock, limits, store, targets } = this.#deps
+    const { clock, limits, store } = this.#deps
     const now = clock.now()
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading
-    if (groups.size > 0) refuseTooMany(countMessages(items, groups))
-    const drafts = items.map((item) =>
-      attempt(() => {
-        const draft = draftItem(item, drafting, groups)
-        refuseForbiddenItem(
-          draft.entries.map(({ message }) => message.url),
-          item.headers,
-          targets,
-        )
-        return draft
-      }),
+    if (groups.size > 0) {
+      refuseTooMany(countMessages(items, groups))
+      refuseTooMuch(contentBytes(items, groups))
+    }
+    const answers: ItemAnswer[] = []
+    let drafts: (ItemDraft | HomeportError)[] = []
+    let entries = 0
+    const slice = items.length > 1 ? new TimeSlice() : undefined
+    for (const item of items) {
+      const draft = attempt(() => this.#draft(item, drafting, groups))
+      drafts.push(draft)
+      if (!(draft instanceof HomeportError)) entries += draft.entries.length
+      if (entries >= BATCH_ENTRIES) {
+        for (const answer of await this.#commit(drafts, now)) answers.push(answer)
+        drafts = []
+        entries = 0
+      }
+      if (slice?.isOver) await slice.rest()
+    }
+    if (answers.length === 0) return this.#commit(drafts, now)
+    return answers.concat(await this.#commit(drafts, now))
+  }
+
+  #draft(item: PublishItem, drafting: Drafting, groups: UrlGroups): ItemDraft {
+    const draft = draftItem(item, drafting, groups)
+    refuseForbiddenItem(
+      draft.entries.map(({ message }) => message.url),
+      item.headers,
+      this.#deps.targets,
     )
+    return draft
+  }
+
+  /** Stores the messages of some items in one transaction, and answers for the items. */
+  async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemAnswer[]> {
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
     const published = await this.#store(entries, now)
     this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))

@@ -1,0 +1,206 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, expect, it } from 'vitest'
+import type { Endpoint } from '../../src/contract/endpoint.js'
+import { declaredEndpoints } from '../contract/declared.js'
+import { type RunningHomeport, startHomeport, tempDir } from '../support/index.js'
+
+/**
+ * The worst requests that every declared operation can be sent, while somebody else asks for `/health` without pause.
+ * However much a request asks for, nobody else may wait long. The bound allows for a busy machine; on a quiet one the
+ * longest wait is some tens of milliseconds. `WORST_REQUESTS=figures` prints what was measured.
+ */
+const BOUND_MS = 1_500
+const PRINTS = process.env.WORST_REQUESTS === 'figures'
+
+const MIB = 2 ** 20
+const endpoints = await declaredEndpoints()
+let homeport: RunningHomeport
+const meter = join(tempDir(), 'loop-meter')
+const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+
+beforeAll(async () => {
+  const hook = fileURLToPath(new URL('./support/loop-meter.mjs', import.meta.url))
+  homeport = await startHomeport({ env: { LOOP_METER: meter, NODE_OPTIONS: `--import=${hook}` } })
+})
+
+interface Sent {
+  readonly of: Endpoint['service']
+  readonly method: string
+  readonly target: string
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  readonly body?: Buffer | undefined
+}
+
+function authorization(of: Endpoint['service']): string {
+  const { email, apiKey, queueToken } = homeport.credentials
+  return of === 'queue' ? `Bearer ${queueToken}` : `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+}
+
+/** @returns the status, or 0 where the server has closed the connection instead. */
+function send({ of, method, target, headers = {}, body }: Sent): Promise<number> {
+  return new Promise((resolve) => {
+    const url = new URL(of === 'queue' ? homeport.queueUrl : homeport.apiUrl)
+    const sending = request(
+      {
+        host: url.hostname,
+        port: url.port,
+        path: target,
+        method,
+        agent,
+        headers: { authorization: authorization(of), ...headers },
+      },
+      (response: IncomingMessage) => {
+        response.resume()
+        response.once('close', () => resolve(response.statusCode ?? 0))
+      },
+    )
+    sending.once('error', () => resolve(0))
+    sending.end(body)
+  })
+}
+
+/** The longest stretch of work of the server's event loop since the last question, milliseconds. */
+function longestStretch(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(meter)
+    socket.setEncoding('latin1').on('data', (part: string) => (text += part))
+    socket.once('end', () => resolve(Number(text)))
+    socket.once('error', reject)
+  })
+}
+
+const repeated = (text: string, bytes: number, [before, after]: readonly [string, string]): Buffer =>
+  Buffer.from(before + text.repeat(Math.floor((bytes - before.length - after.length) / text.length)) + after)
+const numbered = (count: number, make: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => make(index)).join(',')
+
+function remembered(make: (bytes: number) => Record<string, Buffer>) {
+  const made = new Map<number, Record<string, Buffer>>()
+  return (bytes: number) => made.get(bytes) ?? made.set(bytes, make(bytes)).get(bytes) ?? {}
+}
+
+/** Bodies that are bad for any reader of JSON, of about so many bytes. */
+const anyBodies = remembered((bytes: number): Record<string, Buffer> => {
+  return {
+    'empty objects': repeated('{},', bytes, ['[', '{}]']),
+    'one text': repeated('é', bytes / 2, ['"', '"']),
+    escapes: repeated('\\"', bytes, ['"', '"']),
+    names: Buffer.from(`{${numbered(Math.min(19_000, bytes / 20), (index) => `"name-${index}":1`)}}`),
+    'the same name': repeated('"a":1,', Math.min(bytes, 100_000), ['{', '"a":1}']),
+    levels: repeated('[', bytes, ['', '']),
+    quotes: repeated('"', bytes, ['', '']),
+    number: repeated('1', bytes, ['', '']),
+  }
+})
+
+/** Bodies that an operation takes or nearly takes, by its declaration. */
+function ownBodies({ body, id }: Endpoint, bytes: number): Record<string, Buffer> {
+  if (body.kind !== 'json') return {}
+  const { properties = {} } = body.schema as { properties?: Record<string, object> }
+  const lists = Object.keys(properties).flatMap((name): [string, Buffer][] => [
+    [
+      `${name}: texts`,
+      Buffer.from(`{"${name}":[${numbered(Math.min(100_000, bytes / 24), (index) => `"wfr_someid${index}"`)}]}`),
+    ],
+    [`${name}: commas`, repeated('a,', bytes, [`{"${name}":"`, 'a"}'])],
+  ])
+  return { ...Object.fromEntries(lists), ...(id === 'publishBatch' ? batches() : {}) }
+}
+
+const item = (destination: string, more: object = {}) => ({ destination, headers: { 'upstash-delay': '1d' }, ...more })
+const names = (count: number, value: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`Upstash-Forward-X-${index}`, value]))
+
+function batches(): Record<string, Buffer> {
+  const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+  const many = (count: number, make: (index: number) => object) =>
+    json(Array.from({ length: count }, (_, i) => make(i)))
+  return {
+    'items that say nothing': many(100_000, () => ({})),
+    'most messages': many(10_000, (index) => item(`https://example.com/${index}`, { body: 'x'.repeat(100) })),
+    'messages with many headers': many(10_000, (index) => ({
+      destination: `https://example.com/${index}`,
+      headers: { ...names(20, 'x'), 'upstash-delay': '1d' },
+    })),
+    'most headers': json([item('https://example.com/', { headers: { ...names(499, 'x'), 'upstash-delay'': '1d' } })]),
+    'far too many headers': json([item('https://example.com/', { headers: names(19_000, 'x') })]),
+    'one long body': json([item('https://example.com/', { body: 'é'.repeat(7.5 * MIB) })]),
+    'steps of runs': many(5_000, (index) => ({
+      destination: `https://example.com/${index}`,
+      headers: {
+        'upstash-workflow-init': 'true',
+        'upstash-workflow-runid': `wfr_${index}`,
+        'upstash-workflow-url': 'https://example.com/',
+        'upstash-feature-set': 'InitialBody,WF_NoDelete',
+        'upstash-delay': '1d',
+      },
+      body: 'x',
+    })),
+    'wrong destinations': many(10_000, () => item('ftp://example.com/')),
+    'unknown groups': many(3_000, (index) => item(`group-${index}`)),
+  }
+}
+
+const targetOf = ({ path }: Endpoint): string =>
+  path.replace('{+destination}', 'https://example.com/').replaceAll(/\{\+?(\w+)\}/g, 'x')
+/** What does not end, or ends what the others need. */
+const LEFT_OUT = new Set(['rotateSigningKeys'])
+const ONLY = process.env.WORST_ONLY
+const swept = endpoints.filter(({ id }) => (ONLY === undefined ? !LEFT_OUT.has(id) : id === ONLY))
+
+interface Figure {
+  readonly operation: string
+  readonly request: string
+  readonly status: number
+  readonly ms: number
+  readonly wait: number
+}
+
+async function sweep(requests: readonly (readonly [Endpoint, string, Sent])[]): Promise<readonly Figure[]> {
+  const figures: Figure[] = []
+  for (const [endpoint, what, sent] of requests) {
+    const begin = performance.now()
+    await longestStretch()
+    const status = await send(sent)
+    const wait = await longestStretch()
+    figures.push({ operation: endpoint.id, request: what, status, ms: performance.now() - begin, wait })
+  }
+  const worst = figures.toSorted((one, other) => other.wait - one.wait)
+  if (PRINTS) {
+    const shown = worst
+      .slice(0, 25)
+      .map(({ wait, ms, ...figure }) => ({ ...figure, wait: Math.round(wait), ms: Math.round(ms) }))
+    console.table(shown)
+  }
+  return worst
+}
+
+it('nobody waits for the worst body of any operation', async () => {
+  const requests = swept
+    .filter(({ method }) => method !== 'GET' && method !== 'HEAD')
+    .flatMap((endpoint) => {
+      const isJson = endpoint.body.kind === 'json'
+      const bytes = endpoint.service === 'queue' ? 16 * MIB - 1_000 : MIB - 1_000
+      const bodies = isJson
+        ? { ...anyBodies(bytes), ...ownBodies(endpoint, bytes) }
+        : { bytes: Buffer.alloc(bytes, 'a') }
+      return Object.entries(bodies).map(([what, body]): [Endpoint, string, Sent] => [
+        endpoint,
+        what,
+        {
+          of: endpoint.service,
+          method: endpoint.method,
+          target: targetOf(endpoint),
+          body,
+          headers: { 'upstash-delay': '1d' },
+        },
+      ])
+    })
+  const [worst] = await sweep(requests)
+  expect(worst?.wait, JSON.stringify(worst)).toBeLessThan(BOUND_MS)
+})
