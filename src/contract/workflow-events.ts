@@ -4,6 +4,9 @@ import { ms, runId } from './workflow.js'
 
 /** The wire of events: runs wait for them, others notify, webhooks turn requests into them. */
 
+/** Senders of webhooks are strangers: what they send is kept, so it has to be small. */
+const MOST_WEBHOOK_BYTES = 2 ** 20
+
 const eventId = Type.String({ description: 'Name of the event.' })
 
 const Waiter = Type.Object({
@@ -70,7 +73,7 @@ export const notifyEvent = endpoint({
       }),
     ),
   },
-  errors: [],
+  errors: ['run_events_full'],
 })
 
 /** Who waits for an event. */
@@ -101,15 +104,15 @@ const hook = (method: Endpoint['method']) =>
     access: 'write',
     summary: `Call a webhook of a run with ${method}`,
     description:
-      'The address that `context.createWebhook` makes. The whole request goes to the run that waits for it, or is kept until the run waits. Needs no credentials: whoever knows the address may call it.',
+      'The address that `context.createWebhook` makes. The whole request goes to the run that waits for it, or is kept until the run waits. Needs no credentials: whoever knows the address may call it, and only addresses that the run has made are known. A body has at most 1 MiB.',
     params: Type.Object({ userId: Type.String({ description: 'Id of the account.' }), workflowRunId: runId, eventId }),
-    body: { kind: 'raw' },
+    body: { kind: 'raw', mostBytes: MOST_WEBHOOK_BYTES },
     success: {
       status: 200,
       description: 'The run has the request, or will get it.',
       body: Type.Object({ received: Type.Literal(true) }),
     },
-    errors: ['run_not_found'],
+    errors: ['run_not_found', 'run_events_full'],
   })
 
 /**

@@ -6,7 +6,7 @@ import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
  * What the JSON of a request may hold. Reading as much takes some ten milliseconds of processor time, most of it in
  * slices; 10,000 messages of a batch with 20 headers each, or 100,000 ids, stay within.
  */
-export const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000 }
+const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000 }
 
 /** Bodies up to this size are read at a stretch, in a few milliseconds. */
 const SMALL_BYTES = 262_144

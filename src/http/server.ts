@@ -166,7 +166,9 @@ export class HttpServer implements Service {
   #mount({ route, path, bodyLimitBytes }: Mounted): void {
     const { authenticator, sessions } = this.#settings
     const recognition = { authenticator, sessions }
-    const bodyLimits = { bytes: bodyLimitBytes, ms: this.#settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS }
+    const { body } = route.endpoint
+    const own = body.kind === 'raw' ? (body.mostBytes ?? bodyLimitBytes) : bodyLimitBytes
+    const bodyLimits = { bytes: Math.min(own, bodyLimitBytes), ms: this.#settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS }
     const pipeline = new Pipeline({ route, restName: path.rest?.name, recognition, bodyLimits, memory: this.#memory })
     this.#app.route({
       method: route.endpoint.method,

@@ -35,7 +35,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
     route(notifyEvent, async ({ params, body, caller }) => {
       const result = await notify(
         deps,
-        { accountId: caller.accountId, ...(await meant(deps, caller.accountId, params.event)) },
+        { accountId: caller.accountId, by: 'token', ...(await meant(deps, caller.accountId, params.event)) },
         body,
       )
       return result.released.map(toNotified)
@@ -176,12 +176,13 @@ async function meant({ store }: EventDeps, accountId: string, rest: string): Pro
 
 async function notify(
   deps: EventDeps,
-  who: Pick<NotifyArgs, 'accountId'> & Meant,
+  who: Pick<NotifyArgs, 'accountId' | 'by'> & Meant,
   data: Uint8Array,
 ): Promise<NotifyResult> {
   const result = await deps.store.run(operations.runs.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
   deps.queue.drop({ seqs: result.drop, comesBack: true })
   deps.queue.offer(result.offers)
+  if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })
   return result
 }
 
@@ -192,7 +193,8 @@ async function callWebhook(
 ) {
   const { userId, workflowRunId: runId, eventId } = call.params
   const accountId = deps.accountOfUser(userId)
-  const who = accountId === undefined ? undefined : { accountId, runId, eventId: decodedEvent(eventId) }
+  const who =
+    accountId === undefined ? undefined : { accountId, runId, eventId: decodedEvent(eventId), by: 'webhook' as const }
   const result = who && (await notify(deps, who, webhookData(deps, method, call)))
   if (!result || result.kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
   return reply(200, { received: true as const })

@@ -152,6 +152,36 @@ describe('waiting for events', () => {
     ])
     expect((await fetch(address, { method: 'POST' })).status).toBe(404)
   })
+
+  it('keeps what comes early only for addresses that the run has made, and no more than a bounded part of it', async () => {
+    const addresses: string[] = []
+    const app = await host({
+      '/early': {
+        route: async (context) => {
+          const webhook = await context.createWebhook('create')
+          await context.run('tell', () => void addresses.push(webhook.webhookUrl))
+          await context.waitForEvent('go', 'go', { timeout: '1h' })
+          return (await context.waitForWebhook('first', webhook, '1h')).request?.text()
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/early` })
+    const address = await waitFor(() => addresses[0], { what: 'the address' })
+    await waiting('go')
+    const send = async (url: string, body: string | Uint8Array<ArrayBuffer>) =>
+      (await fetch(url, { method: 'POST', body })).status
+    expect(await send(address.replace(/evt_.*/, 'evt_of-a-stranger'), 'x')).toBe(404)
+    expect(await send(address.replace(/evt_.*/, 'go'), 'x')).toBe(404)
+    expect(await send(address, new Uint8Array(2 ** 20 + 1))).toBe(413)
+    expect(await send(address, 'first')).toBe(200)
+    const large = new Uint8Array(2 ** 20)
+    const statuses: number[] = []
+    while (statuses.at(-1) !== 429 && statuses.length < 20) statuses.push(await send(address, large))
+    // In base64 and with its headers each takes a third more.
+    expect(statuses).toEqual([...Array(11).fill(200), 429])
+    await suite.service.client.notify({ eventId: 'go' })
+    expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"first"' })
+  })
 })
 
 describe('invoking another workflow', () => {

@@ -34,6 +34,7 @@ import { parseInvocation } from './invoke.js'
 import { announces, asksForContact, belongsToRun, classify, type ItemKind, PROTOCOL_HEADER } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
+import { webhookOf } from './webhooks.js'
 
 /** How deep runs may invoke runs that invoke runs. */
 const DEEPEST_INVOCATION = 100
@@ -201,7 +202,11 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   #step(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
-    const element = { kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) }
+    const webhook = webhookOf(item.body)
+    const element = {
+      ...{ kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) },
+      ...(webhook !== undefined && { webhook }),
+    }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
       const settings = readSettings(item.headers, now, this.#deps.limits)
       const delivery = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)

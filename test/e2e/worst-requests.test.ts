@@ -127,7 +127,7 @@ function batches(): Record<string, Buffer> {
       destination: `https://example.com/${index}`,
       headers: { ...names(20, 'x'), 'upstash-delay': '1d' },
     })),
-    'most headers': json([item('https://example.com/', { headers: { ...names(499, 'x'), 'upstash-delay'': '1d' } })]),
+    'most headers': json([item('https://example.com/', { headers: { ...names(499, 'x'), 'upstash-delay': '1d' } })]),
     'far too many headers': json([item('https://example.com/', { headers: names(19_000, 'x') })]),
     'one long body': json([item('https://example.com/', { body: 'é'.repeat(7.5 * MIB) })]),
     'steps of runs': many(5_000, (index) => ({

@@ -29,6 +29,13 @@ export const workflowErrors = {
     retry: 'never',
     text: ({ runId }) => `There is no workflow run "${runId}". GET /v2/workflows/logs lists the runs of this account.`,
   }),
+  run_events_full: define<{ runId: string }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ runId }) =>
+      `The workflow run "${runId}" keeps as many events as it may that it does not wait for yet: 1,000, or 16 MiB. Send it again when the run has taken some.`,
+  }),
   run_not_going_on: define<{ runId: string; state: string }>({
     status: 404,
     blame: 'caller',

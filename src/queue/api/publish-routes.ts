@@ -81,7 +81,7 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
   const slice = new TimeSlice()
   for (const group of inGroups(wires)) {
     const bodies = encodeTogether(group.map((wire) => wire.body))
-    group.forEach((wire, index) => items.push(itemOfBatch(wire, bodies[index])))
+    for (const [index, wire] of group.entries()) items.push(itemOfBatch(wire, bodies[index]))
     if (slice.isOver) await slice.rest()
   }
   return items

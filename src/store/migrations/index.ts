@@ -19,6 +19,7 @@ import { runAttempts } from './018-run-attempts.js'
 import { messagesRetried } from './020-messages-retried.js'
 import { resumedRuns } from './022-resumed-runs.js'
 import { bulkCallbacks } from './024-bulk-callbacks.js'
+import { runWebhooks } from './026-run-webhooks.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -53,6 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   messagesRetried,
   resumedRuns,
   bulkCallbacks,
+  runWebhooks,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

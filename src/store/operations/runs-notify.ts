@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, first, insertAll, read, type Transaction, write } from '../operation.js'
+import { all, first, insertAll, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { PENDING_COLUMNS, type PendingRow } from './messages.js'
 import { type Appending, insertElements } from './runs-append.js'
@@ -13,6 +13,8 @@ export interface NotifyArgs {
   /** Only this run is meant, or the one that it was resumed as, and the event is kept until that waits. */
   readonly runId?: string
   readonly data: Uint8Array
+  /** `webhook`: by its address, which is good only for an event that the run has made a webhook for. Absent: `token`. */
+  readonly by?: 'token' | 'webhook'
   readonly at: number
 }
 
@@ -28,9 +30,16 @@ export interface NotifyResult {
   readonly released: readonly Released[]
   readonly drop: readonly number[]
   readonly offers: readonly PendingRow[]
-  /** `unknown-run`: the run that was meant has ended for ever or never was. */
-  readonly kind: 'notified' | 'kept' | 'unknown-run'
+  /**
+   * `unknown-run`: the run that was meant has ended for ever or never was, or has made no such webhook. `full`: it keeps as
+   * many events as it may.
+   */
+  readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'
 }
+
+/** Events that are kept for one run until it waits for them, and the bytes of their data. */
+const MOST_KEPT_EVENTS = 1_000
+const MOST_KEPT_BYTES = 16 * 2 ** 20
 
 interface Run {
   seq: number
@@ -75,6 +84,21 @@ const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p 
     .where('event_id', '=', p.eventId)
     .orderBy('seq'),
 )
+const webhookOf = query<{ accountId: string; runId: string; eventId: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .innerJoin('run_webhooks', 'run_webhooks.run_seq', 'runs.seq')
+    .select('runs.seq')
+    .where('account_id', '=', p.accountId)
+    .where('run_id', '=', p.runId)
+    .where('event_id', '=', p.eventId),
+)
+const keptBy = query<{ runSeq: number }, { events: number; bytes: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('run_events')
+    .select((q) => [q.fn.countAll<number>().as('events'), q.fn.sum<number>(q.fn('length', ['data'])).as('bytes')])
+    .where('run_seq', '=', p.runSeq),
+)
 const claimWaits = query<{ eventId: string; runs: readonly number[] }, WaitRow>(({ db, p, d }) =>
   db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.runs)).where('event_id', '=', p.eventId).returningAll(),
 )
@@ -108,8 +132,11 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
   return { released, kind, ...(yield* release(released, args)) }
 })
 
-function* runsMeant({ accountId, eventId, runId }: NotifyArgs): Transaction<Run[]> {
-  if (runId !== undefined) return yield* addressed(accountId, runId)
+function* runsMeant({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
+  if (runId !== undefined) {
+    const isKnown = by !== 'webhook' || (yield* first(webhookOf, { accountId, runId, eventId })) !== undefined
+    return isKnown ? yield* addressed(accountId, runId) : []
+  }
   const waits = yield* all(waiting, { accountId, eventId })
   return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
 }
@@ -132,6 +159,10 @@ function* keptFor(
   if (args.runId === undefined || released.length > 0) return 'notified'
   const [run] = runs
   if (!run) return 'unknown-run'
+  const { events, bytes } = yield* only(keptBy, { runSeq: run.seq })
+  const isFull = events >= MOST_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MOST_KEPT_BYTES
+  // One event of any size that a token may bring has a place.
+  if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
   yield* insertAll('run_events', [{ run_seq: run.seq, event_id: args.eventId, data: args.data, created_at: args.at }])
   return 'kept'
 }

@@ -29,6 +29,9 @@ const nextRuns = query<
 )
 const removeSteps = query<Seqs>(({ db, p, d }) => db.deleteFrom('steps').where(d.inNumbers('run_seq', p.seqs)))
 const removeEvents = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_events').where(d.inNumbers('run_seq', p.seqs)))
+const removeWebhooks = query<Seqs>(({ db, p, d }) =>
+  db.deleteFrom('run_webhooks').where(d.inNumbers('run_seq', p.seqs)),
+)
 const removeAttempts = query<Seqs>(({ db, p, d }) =>
   db.deleteFrom('run_attempts').where(d.inNumbers('run_seq', p.seqs)),
 )
@@ -52,5 +55,7 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
 export function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
   yield* deletePendingOfGroups(seqs)
   yield* dropRemains(seqs)
-  for (const remove of [removeSteps, removeEvents, removeAttempts, removeRuns]) yield* change(remove, { seqs })
+  for (const remove of [removeSteps, removeEvents, removeWebhooks, removeAttempts, removeRuns]) {
+    yield* change(remove, { seqs })
+  }
 }

@@ -34,6 +34,8 @@ export interface NewElement {
   readonly dueAt: number
   /** Absent: as the run's trigger said. */
   readonly delivery?: DeliveryColumns
+  /** Of a step that has made a webhook: the event of its address. */
+  readonly webhook?: string
 }
 
 /** A run on its way into the store. */

@@ -131,6 +131,13 @@ const renameFirst = query<{ seq: number; messageId: string }>(({ db, p }) =>
   db.updateTable('steps').set({ message_id: p.messageId }).where('run_seq', '=', p.seq).where('position', '=', 0),
 )
 
+const noteWebhook = query<{ runSeq: number; eventId: string }>(({ db, p }) =>
+  db
+    .insertInto('run_webhooks')
+    .values({ run_seq: p.runSeq, event_id: p.eventId })
+    .onConflict((conflict) => conflict.columns(['run_seq', 'event_id']).doNothing()),
+)
+
 /** Does what a request asks of runs, all or nothing. */
 export const submit = write('runs.submit', function* (args: SubmitArgs): Transaction<SubmitResult> {
   const work = new Submitting(args, yield* knownRuns(args))
@@ -139,6 +146,9 @@ export const submit = write('runs.submit', function* (args: SubmitArgs): Transac
   const results: Submitted[] = []
   for (const submission of args.submissions) results.push(yield* work.accept(submission))
   const places = work.places(yield* insertElements(work.appending, args.at))
+  for (const { runSeq, element } of work.appending) {
+    if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })
+  }
   const offers = yield* deliverElements([...work.appending, ...work.delivering], args.at)
   return { kind: 'accepted', results, offers, places }
 })

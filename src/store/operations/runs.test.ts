@@ -279,5 +279,23 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect(await waitFor('r', 'late')).toEqual({ kind: 'ended', state: 'RUN_CANCELED' })
       expect(await store.run(waiters, { accountId, eventId: 'e' })).toEqual([])
     })
+
+    it('come to a webhook only for an event that its run has made, and are kept up to a limit', async () => {
+      world()
+      await send(start('r'), start('s'))
+      const call = (runId: string, eventId: string, bytes = 10) =>
+        store.run(notify, { accountId, runId, eventId, data: Buffer.alloc(bytes), by: 'webhook', at: AT })
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+      await send({ kind: 'append', runId: 'r', element: { ...element('step'), webhook: 'evt_1' } })
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'kept' })
+      expect(await call('s', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+      expect(await call('r', 'evt_1', 16 * 2 ** 20)).toMatchObject({ kind: 'full' })
+      await Promise.all(Array.from({ length: 999 }, () => say('early', 'r')))
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'full' })
+      expect(await say('early', 'r')).toMatchObject({ kind: 'full' })
+      expect(await say('early', 's')).toMatchObject({ kind: 'kept' })
+      await cancel('r')
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+    })
   })
 })

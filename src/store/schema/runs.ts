@@ -96,6 +96,12 @@ export interface RunEventsTable {
   created_at: number
 }
 
+/** A webhook that a run has made. Its event id is a random text of the client, which nobody knows who has not the address. */
+export interface RunWebhooksTable {
+  run_seq: number
+  event_id: string
+}
+
 /**
  * What was still to come of a run when it failed: each message that was to be delivered, the failed one among them, and
  * each wait. Kept as long as the run can be resumed.
@@ -136,6 +142,7 @@ export interface RunTables {
   steps: StepsTable
   run_waits: RunWaitsTable
   run_events: RunEventsTable
+  run_webhooks: RunWebhooksTable
   run_remains: RunRemainsTable
   run_attempts: RunAttemptsTable
 }

@@ -11,7 +11,7 @@ import type { MessageState } from '../../../store/schema/messages.js'
 export const CENSUS_MODULE = import.meta.url
 
 const TABLES = [
-  ...(['runs', 'steps', 'run_waits', 'run_events', 'run_remains', 'run_attempts'] as const),
+  ...(['runs', 'steps', 'run_waits', 'run_events', 'run_webhooks', 'run_remains', 'run_attempts'] as const),
   ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
   ...(['bulk_actions', 'bulk_chunks'] as const),
 ] as const satisfies readonly (keyof Tables)[]
