@@ -32,8 +32,8 @@ import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
-import { openStore, type Store } from './store/index.js'
-import { createLogger, type Logger, Problems } from './telemetry/index.js'
+import { openStore, type Store, type StoreDamage } from './store/index.js'
+import { createLogger, type Logger, type ProblemReport, Problems } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
 
 /** The whole server as one thing. */
@@ -66,9 +66,20 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
     onFailure: surroundings.onFailure,
+    onDamage: (damage) => problems.report(damagedStore(damage)),
   })
   const composed = compose({ config, logger, problems, engine, plans, tls, store, held: new HeldMemory() })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
+}
+
+function damagedStore({ table, found }: StoreDamage): ProblemReport {
+  return {
+    kind: 'store_damaged',
+    subject: table,
+    severity: 'error',
+    title: `The store is damaged in the table ${table}: ${found}.`,
+    advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
+  }
 }
 
 interface Composed {

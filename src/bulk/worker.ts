@@ -1,5 +1,5 @@
 import { type Clock, type Service, type Timer, unreachable } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors.js'
 import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { Job, type Part } from './job.js'
@@ -305,7 +305,7 @@ export class BulkWorker implements Service {
   }
 }
 
-/** Errors of the catalogue tell of the store as a whole; anything else comes from what the part holds. */
+/** Errors of the catalogue tell of the store as a whole, but for damage; anything else comes from what the part holds. */
 function isFaultOfPart(error: unknown): boolean {
-  return !(error instanceof HomeportError)
+  return !(error instanceof HomeportError) || isError(error, 'store_damaged')
 }

@@ -1,9 +1,12 @@
 import type { Clock, Service, Timer } from '../base/index.js'
+import { isError } from '../contract/errors.js'
 import type { Logger } from '../telemetry/index.js'
 
 const EVERY_MS = 10 * 60_000
 /** So much is looked at in one transaction; other traffic goes on between two. */
 const CHUNK = 500
+/** A sweep goes around damage this often; the next one begins anew. */
+const MOST_DAMAGED = 5_000
 
 /** One step of a sweep. */
 export interface SweepStep {
@@ -73,8 +76,22 @@ export class Retention implements Service {
   async #sweepOld(goesOn: () => boolean): Promise<void> {
     const { clock, keepMs, sweep } = this.#deps
     const now = clock.now()
-    const args = { finishedBefore: now - keepMs, now, limit: CHUNK }
-    let after: number | undefined = 0
-    while (after !== undefined && goesOn()) after = await sweep({ ...args, after })
+    const args = { finishedBefore: now - keepMs, now }
+    let limit = CHUNK
+    let damaged = 0
+    let after = 0
+    while (goesOn()) {
+      try {
+        const next = await sweep({ ...args, after, limit })
+        if (next === undefined) return
+        after = next
+        limit = Math.min(CHUNK, limit * 2)
+      } catch (error) {
+        if (!isError(error, 'store_damaged') || ++damaged > MOST_DAMAGED) throw error
+        // Smaller steps lead up to what is damaged, and one of them over it.
+        if (limit === 1) after++
+        limit = Math.max(1, limit >> 1)
+      }
+    }
   }
 }

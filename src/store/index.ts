@@ -23,6 +23,7 @@
  * room. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
  */
 
+export type { StoreDamage } from './damage.js'
 export { openStore } from './open.js'
 export * as operations from './operations/index.js'
 export type { Store, StoreDescription } from './types.js'

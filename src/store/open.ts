@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
 import { closeToOthers } from './sqlite/private-file.js'
 import { openSqliteStore } from './sqlite/store.js'
@@ -17,6 +18,8 @@ export interface StoreSettings {
   readonly modules?: readonly string[]
   /** Called when an open store can no longer work; what was acknowledged is safe. */
   readonly onFailure: (error: Error) => void
+  /** Called whenever damaged data was met. Omitted: nobody is told but the caller that asked for the data. */
+  readonly onDamage?: (damage: StoreDamage) => void
 }
 
 /**
@@ -24,8 +27,10 @@ export interface StoreSettings {
  * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, settings.onFailure)
+  const { onFailure, onDamage = () => undefined } = settings
+  const watch = { onFailure, onDamage }
+  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
   const path = join(settings.dataDir, 'homeport.sqlite')
   closeToOthers(path)
-  return openSqliteStore(path, settings.modules ?? [], settings.onFailure)
+  return openSqliteStore(path, settings.modules ?? [], watch)
 }

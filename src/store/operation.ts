@@ -1,4 +1,5 @@
 import type { HomeportError } from '../contract/errors.js'
+import type { StoreDamage } from './damage.js'
 import type { Query } from './query.js'
 import type { Tables } from './schema/index.js'
 
@@ -21,6 +22,7 @@ export type Statement =
       /** A column that tells the rows apart. */
       readonly key: string
     }
+  | { readonly kind: 'damage'; readonly damage: StoreDamage }
 
 /** The body of a transaction: yields statements, returns its result. */
 export type Transaction<Result> = Generator<Statement, Result, unknown>

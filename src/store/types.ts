@@ -1,4 +1,13 @@
+import type { StoreDamage } from './damage.js'
 import type { Operation } from './operation.js'
+
+/** Who is told of what befalls an open store. */
+export interface StoreWatch {
+  /** Called once, when the store can never work again; what was acknowledged is safe. */
+  readonly onFailure: (error: Error) => void
+  /** Called whenever damaged data was met: the caller that asked for it got `store_damaged`, everything else goes on. */
+  readonly onDamage: (damage: StoreDamage) => void
+}
 
 /** The durable state behind one seam. */
 export interface Store {

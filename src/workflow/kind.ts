@@ -1,4 +1,5 @@
 import { type Clock, unreachable } from '../base/index.js'
+import { isError } from '../contract/errors.js'
 import {
   type AttemptOutcome,
   attemptRecord,
@@ -11,7 +12,7 @@ import {
 } from '../queue/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle.js'
-import { type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
+import { type Contents, type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
 import { firstBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Flights } from './flights.js'
@@ -115,14 +116,28 @@ export class RunMessages implements MessageKind {
     return isRefused ? { kind: 'failed', reason: 'refused' } : decision
   }
 
-  #read(message: PendingMessage): Promise<Delivery | undefined> {
-    const args = { seq: runSeqOf(message), messageId: message.messageId }
+  #read(message: PendingMessage, contents: Contents = 'whole'): Promise<Delivery | undefined> {
+    const args = { seq: runSeqOf(message), messageId: message.messageId, contents }
     return this.#deps.store.run(operations.runs.delivery, args)
   }
 
-  async #beginning(message: PendingMessage): Promise<Following['beginning'] | undefined> {
-    const row = await this.#deps.store.run(operations.runs.beginning, { seq: runSeqOf(message) })
+  async #beginning(message: PendingMessage, contents: Contents = 'whole'): Promise<Following['beginning'] | undefined> {
+    const row = await this.#deps.store.run(operations.runs.beginning, { seq: runSeqOf(message), contents })
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
+  }
+
+  /** What an outcome is settled with; without contents when these are damaged, since they are why it has come to this. */
+  async #context(message: PendingMessage) {
+    const read = async (contents: Contents) => ({
+      delivery: await this.#read(message, contents),
+      beginning: await this.#beginning(message, contents),
+    })
+    try {
+      return await read('whole')
+    } catch (error) {
+      if (!isError(error, 'store_damaged')) throw error
+      return read('none')
+    }
   }
 
   /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */
@@ -152,8 +167,7 @@ export class RunMessages implements MessageKind {
     verdict: RunVerdict,
     now: number,
   ): Promise<Settled> {
-    const delivery = await this.#read(message)
-    const beginning = await this.#beginning(message)
+    const { delivery, beginning } = await this.#context(message)
     if (!delivery || !beginning) {
       await this.#done(message)
       return NOTHING

@@ -22,6 +22,13 @@ export const storeErrors = {
     text: () =>
       'The store of the server was lost while the change was being saved; it may or may not have happened. Look at the current state before trying again.',
   }),
+  store_damaged: define<{ table: string; found: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ table, found }) =>
+      `The store of the server is damaged where this request needs it (table ${table}: ${found}). Nothing was changed; everything else works on. Its operator should run "homeport doctor --deep" and follow "A damaged store" in docs/operations.md.`,
+  }),
   store_in_use: define<None>({
     status: 503,
     blame: 'operator',

@@ -3,7 +3,7 @@ import { type DuePage, laneOf } from '../../store/operations/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Coverage, type Load } from './coverage.js'
 import { Ended } from './ended.js'
-import { type Entry, isBefore, toEntry } from './entry.js'
+import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Heap } from './heap.js'
 import { Holdings } from './holdings.js'
@@ -179,6 +179,11 @@ export class Backlog {
     for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of meanwhile?.came ?? []) this.#admit(entry, now)
     if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
+  }
+
+  /** Messages from this place on that are not held are loaded again: one could not be read. */
+  loadAgainFrom(place: Place): void {
+    this.#coverage.moveBack(place)
   }
 
   /** A load failed: it is due again. */

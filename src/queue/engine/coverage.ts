@@ -73,6 +73,11 @@ export class Coverage {
     }
   }
 
+  /** Everything from a place on is to be loaded again. */
+  moveBack(place: Place): void {
+    this.#horizon = earlier(this.#horizon, justBefore(place))
+  }
+
   /** The load of everything that is not parked, up to a time. */
   loadOfAll(until: number, limit: number): Load {
     const exceptAccounts = [...this.#accounts.keys()]

@@ -1,14 +1,16 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
+import { isError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
 import { Backlog, type BacklogLimits } from './backlog.js'
 import type { Load } from './coverage.js'
+import { damagedOutcome, pauseAfter, Unread } from './damage.js'
 import { deliveryHeaders } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
-import { readDue } from './read-due.js'
+import { DueReader } from './read-due.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
 import { signDelivery } from './signature.js'
 import type { TurnLimits } from './turns.js'
@@ -94,11 +96,25 @@ export class Engine implements Service {
   /** Nothing is sent while this runs. */
   #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
+  readonly #due: DueReader
+  /** No load begins while this runs. */
+  #loadPause: Timer | undefined
+  #loadFailures = 0
+  readonly #unread: Unread
+  #halt: () => void = () => undefined
+  readonly #halted = new Promise<void>((resolve) => {
+    this.#halt = resolve
+  })
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
     const limits = backlogLimits(deps.concurrency)
     this.#backlog = new Backlog(limits, this.flow)
+    this.#unread = new Unread(deps, (from) => {
+      this.#backlog.loadAgainFrom(from)
+      this.#planPump()
+    })
+    this.#due = new DueReader(deps.store, (place) => this.#unread.add(place))
     this.#sender = new Sender({
       clock: deps.clock,
       connectionsPerHost: limits.turns.mostOfHost,
@@ -122,6 +138,9 @@ export class Engine implements Service {
     if (this.#phase === 'running' || this.#phase === 'idle') {
       this.#phase = 'stopping'
       this.#wake?.cancel()
+      this.#loadPause?.cancel()
+      this.#unread.stop()
+      this.#halt()
       await this.#quiet(graceMs)
       for (const entry of this.#unsettled.keys()) entry.abort?.()
       await this.#quiet(PAUSE_AFTER_FAILURE_MS)
@@ -189,7 +208,7 @@ export class Engine implements Service {
       this.#unsettled.set(entry, true)
       void this.#deliver(entry)
     }
-    const load = this.#backlog.nextLoad(now)
+    const load = this.#loadPause ? undefined : this.#backlog.nextLoad(now)
     if (load) void this.#load(load)
     this.#setWake(this.#backlog.wakeAt(now), now)
   }
@@ -208,14 +227,18 @@ export class Engine implements Service {
 
   async #load(load: Load): Promise<void> {
     try {
-      const page = await readDue(this.#deps.store, load)
+      const page = await this.#due.read(load)
+      this.#loadFailures = 0
       this.#backlog.loaded(load, page, this.#deps.clock.now())
       this.#planPump()
     } catch (error) {
       this.#backlog.loadFailed(load)
       if (this.#phase !== 'running') return
       this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
-      this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => this.#planPump())
+      this.#loadPause = this.#deps.clock.after(pauseAfter(error, ++this.#loadFailures), () => {
+        this.#loadPause = undefined
+        this.#planPump()
+      })
     }
   }
 
@@ -265,6 +288,11 @@ export class Engine implements Service {
       message = await this.#whole(entry)
       sending = message && (await this.#send(entry, kind, message))
       outcome = await sending?.outcome
+    } catch (error) {
+      // Changed bytes must not be sent, and what cannot be read cannot be: this message fails, and says why.
+      if (!isError(error, 'store_damaged')) throw error
+      message ??= entry.message
+      outcome = damagedOutcome(error, this.#deps.clock.now())
     } finally {
       this.#settling++
       if (outcome) this.#backlog.answered(entry)
@@ -273,9 +301,12 @@ export class Engine implements Service {
     }
     // From here on the host may have its next request; the outcome is committed beside it.
     this.#planPump()
-    if (!message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
-    else await this.#settle(entry, kind, message, outcome)
-    sending?.release()
+    try {
+      if (!kind || !message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
+      else await this.#settle(entry, kind, message, outcome)
+    } finally {
+      sending?.release()
+    }
   }
 
   /** The message with its body; `undefined` when it is gone. */
@@ -309,15 +340,22 @@ export class Engine implements Service {
 
   /** Commits an outcome, however often that has to be tried: the answer of the destination must not get lost. */
   async #settle(entry: Entry, kind: MessageKind, message: PendingMessage, outcome: AttemptOutcome): Promise<void> {
-    for (;;) {
+    for (let failures = 1; ; failures++) {
       try {
         return this.#follow(entry, await kind.settle(message, outcome))
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)
         this.#deps.logger.error({ error, messageId: message.messageId }, 'an outcome could not be stored; trying again')
-        await new Promise<void>((resolve) => this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, resolve))
+        await this.#pauseUnlessStopping(pauseAfter(error, failures))
       }
     }
+  }
+
+  /** Resolves after a while, or when the engine stops. */
+  async #pauseUnlessStopping(ms: number): Promise<void> {
+    let timer: Timer | undefined
+    await Promise.race([this.#halted, new Promise<void>((resolve) => (timer = this.#deps.clock.after(ms, resolve)))])
+    timer?.cancel()
   }
 
   #follow(entry: Entry, settled: Settled): void {

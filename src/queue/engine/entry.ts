@@ -111,7 +111,8 @@ function heldBody({ body }: PendingRow): Uint8Array | null {
 
 /** Makes an entry of a row, without its body when that is large. */
 export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
-  const bodyInStore = row.body_bytes > LARGEST_HELD_BODY
+  // A body that could not be read ahead is read again when it is needed.
+  const bodyInStore = row.body_bytes > LARGEST_HELD_BODY || (row.body === null && row.body_bytes > 0)
   const message = toPending(row, bodyInStore ? null : heldBody(row))
   return {
     message,

@@ -1,5 +1,5 @@
 import type { Clock, Service, Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
 import type { PublishEntry } from '../../store/operations/messages-publish.js'
@@ -87,8 +87,26 @@ export class Scheduler implements Service {
       const { nextAt } = await store.run(operations.schedules.due, { now, limit: 0 })
       return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
     } catch (error) {
-      if (this.#phase === 'running') logger.error({ error }, 'schedules could not be fired; trying again')
-      return PAUSE_AFTER_FAILURE_MS
+      if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
+      logger.error({ error }, 'schedules could not be fired; trying again')
+      if (!isError(error, 'store_damaged')) return PAUSE_AFTER_FAILURE_MS
+      await this.#fireOneByOne().catch(() => undefined)
+      return LONGEST_SLEEP_MS
+    }
+  }
+
+  /** Where a damaged schedule keeps the others from being read together, each is read by itself. */
+  async #fireOneByOne(): Promise<void> {
+    const { store, clock, logger } = this.#deps
+    for (const key of await store.run(operations.schedules.keys, {})) {
+      if (this.#phase !== 'running') return
+      try {
+        const row = await store.run(operations.schedules.ifDue, { ...key, now: clock.now() })
+        if (row) await this.#fire(row)
+      } catch (error) {
+        if (!isError(error, 'store_damaged')) throw error
+        logger.error({ error, ...key }, 'a schedule cannot be fired, because the store is damaged')
+      }
     }
   }
 

@@ -119,6 +119,16 @@ function paged(rows: readonly PendingRow[], limit: number, bound: DuePlace): Due
   return { rows, upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
 }
 
+/** The place of one of the messages of a range, by its index alone: `ahead` 0 is the first. None behind the last one. */
+export const placeOf = read(
+  'messagesDue.placeOf',
+  function* (args: { after: DuePlace; until: DuePlace; ahead: number }): Transaction<DuePlace | undefined> {
+    const { after, until, ahead } = args
+    const bounds = { nextAt: after.nextAt, seq: after.seq, untilAt: until.nextAt, untilSeq: until.seq }
+    return yield* first(placeAhead, { ...bounds, ahead })
+  },
+)
+
 /** Of all accounts but some, and without some lanes. */
 export const ofAll = read(
   'messagesDue.ofAll',

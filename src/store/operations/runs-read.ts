@@ -2,6 +2,9 @@ import { all, first, only, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 
+/** Whether bodies are read as well; without them what is damaged can be settled. */
+export type Contents = 'whole' | 'none'
+
 /** What the delivery of an element needs to know of its run. */
 export type RunOfDelivery = Pick<RunRow, 'seq' | 'run_id' | 'account_id' | 'url' | 'state' | 'created_at'>
 
@@ -47,25 +50,35 @@ const stepsUpTo = query<{ seq: number; position: number }, ListedStep>(({ db, p 
  * What a message of a run is to deliver. The list ends at the message's own element, however long the run's list has
  * grown since. `undefined`: the run, or the element of this message, is not there.
  */
-export const delivery = read('runs.delivery', function* (args: { seq: number; messageId: string }): Transaction<
-  Delivery | undefined
-> {
-  const row = yield* first(joined, args)
-  if (!row) return undefined
-  const { position, kind, meta, ...run } = row
-  const at = { seq: args.seq, position }
-  if (kind !== 'step') return { run, element: { position, kind, meta }, list: [], ...(yield* only(bodyAt, at)) }
-  return { run, element: { position, kind, meta }, list: yield* all(stepsUpTo, at), body: new Uint8Array() }
-})
+export const delivery = read(
+  'runs.delivery',
+  function* (args: { seq: number; messageId: string; contents?: Contents }): Transaction<Delivery | undefined> {
+    const { seq, messageId, contents = 'whole' } = args
+    const row = yield* first(joined, { seq, messageId })
+    if (!row) return undefined
+    const { position, kind, meta, ...run } = row
+    const at = { seq, position }
+    if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
+    if (kind !== 'step') return { run, element: { position, kind, meta }, list: [], ...(yield* only(bodyAt, at)) }
+    return { run, element: { position, kind, meta }, list: yield* all(stepsUpTo, at), body: new Uint8Array() }
+  },
+)
 
+const firstMetaOf = query<{ seq: number }, { meta: string | null }>(({ db, p }) =>
+  db.selectFrom('steps').select('meta').where('run_seq', '=', p.seq).where('position', '=', 0),
+)
 const firstOf = query<{ seq: number }, { meta: string | null; body: Uint8Array }>(({ db, p }) =>
   db.selectFrom('steps').select(['meta', 'body']).where('run_seq', '=', p.seq).where('position', '=', 0),
 )
 
 /** The settings of a run's trigger (JSON of `ElementMeta`) and its initial payload. */
-export const beginning = read('runs.beginning', function* (args: { seq: number }): Transaction<
+export const beginning = read('runs.beginning', function* (args: { seq: number; contents?: Contents }): Transaction<
   { meta: string | null; body: Uint8Array } | undefined
 > {
+  if (args.contents === 'none') {
+    const row = yield* first(firstMetaOf, args)
+    return row && { ...row, body: new Uint8Array() }
+  }
   return yield* first(firstOf, args)
 })
 

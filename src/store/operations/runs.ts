@@ -35,6 +35,7 @@ export type { RunLogArgs, RunLogFilter, RunMade } from './runs-matching.js'
 export { expireWait, type NotifyArgs, type NotifyResult, notify, type Released, waiters } from './runs-notify.js'
 export {
   beginning,
+  type Contents,
   type Delivery,
   delivery,
   find,

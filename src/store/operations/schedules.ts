@@ -181,6 +181,24 @@ export const due = read('schedules.due', function* (args: { now: number; limit: 
   return { rows, nextAt: (yield* first(earliest, {}))?.next_at ?? null }
 })
 
+const everyKey = query<object, { account_id: string; schedule_id: string }>(({ db }) =>
+  db.selectFrom('schedules').select(['account_id', 'schedule_id']).orderBy('account_id').orderBy('schedule_id'),
+)
+
+/** Which schedules there are, by their key alone: for when the rows of some are damaged. */
+export const keys = read('schedules.keys', function* (_: object): Transaction<OfSchedule[]> {
+  const rows = yield* all(everyKey, {})
+  return rows.map(({ account_id: accountId, schedule_id: scheduleId }) => ({ accountId, scheduleId }))
+})
+
+/** A schedule if it is due. */
+export const ifDue = read('schedules.ifDue', function* (args: OfSchedule & { now: number }): Transaction<
+  ScheduleRow | undefined
+> {
+  const row = yield* first(oneSchedule, args)
+  return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? row : undefined
+})
+
 /** One fire. */
 export interface Fire extends OfSchedule {
   /** The fire that is due; when the schedule is not at it any more, nothing happens. */

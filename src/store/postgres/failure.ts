@@ -1,5 +1,6 @@
 import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { isDamage } from '../damage.js'
 
 /** Serialization failure and deadlock: the transaction did nothing and may simply run again. */
 const TRY_AGAIN = new Set(['40001', '40P01'])
@@ -30,6 +31,7 @@ export function toStoreError(error: unknown, operation: string): Error {
   if (error instanceof HomeportError) return error
   const cause = new Error(reasonOf(error))
   if (FULL_DISK.has(codeOf(error))) return new HomeportError('store_full', {}, { cause })
+  if (isDamage(error)) return new HomeportError('store_damaged', { table: 'unknown', found: cause.message })
   if (isLoss(error)) return new HomeportError('store_unavailable', {}, { cause })
   return new Error(`store operation ${operation} failed: ${cause.message}`)
 }

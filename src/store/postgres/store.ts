@@ -2,7 +2,7 @@ import pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
 import type { AnyOperation, Operation } from '../operation.js'
-import type { Store, StoreDescription } from '../types.js'
+import type { Store, StoreDescription, StoreWatch } from '../types.js'
 import { connectionSettings, placeOf } from './connection.js'
 import { isLoss, mayRunAgain, reasonOf, toStoreError } from './failure.js'
 import { NodeLock } from './node-lock.js'
@@ -15,12 +15,12 @@ const MOST_TRIES = 10
 /**
  * Opens the store in a PostgreSQL database, bringing its schema up to date.
  * @param url `postgres://user:password@host:port/database`; never logged, never part of an error.
- * @param onFailure called when the store can no longer work: another node has taken it.
+ * @param watch its `onFailure` is called when another node has taken the database.
  * @throws HomeportError `store_in_use`, `store_newer` or `store_not_opened`.
  */
-export async function openPostgresStore(url: string, onFailure: (error: Error) => void): Promise<Store> {
+export async function openPostgresStore(url: string, watch: StoreWatch): Promise<Store> {
   const settings = connectionSettings(url)
-  const lock = new NodeLock(settings, onFailure)
+  const lock = new NodeLock(settings, watch.onFailure)
   let durability = ''
   try {
     await lock.take(async (client) => {
@@ -31,7 +31,7 @@ export async function openPostgresStore(url: string, onFailure: (error: Error) =
     if (error instanceof HomeportError) throw error
     throw new HomeportError('store_not_opened', { where: placeOf(url), reason: reasonOf(error) })
   }
-  return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, durability)
+  return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, { durability, onDamage: watch.onDamage })
 }
 
 /** Each operation is a transaction of its own on a pooled connection; PostgreSQL itself groups the commits. */
@@ -39,14 +39,16 @@ class PostgresStore implements Store {
   readonly #pool: pg.Pool
   readonly #lock: NodeLock
   readonly #durability: string
+  readonly #onDamage: StoreWatch['onDamage']
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   #lastTurn: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  constructor(pool: pg.Pool, lock: NodeLock, durability: string) {
+  constructor(pool: pg.Pool, lock: NodeLock, more: { durability: string; onDamage: StoreWatch['onDamage'] }) {
     this.#pool = pool
     this.#lock = lock
-    this.#durability = durability
+    this.#durability = more.durability
+    this.#onDamage = more.onDamage
     // A connection that breaks fails its statements; without a listener the same error would end the process.
     pool.on('error', () => undefined)
     pool.on('connect', (client) => client.on('error', () => undefined))
@@ -66,7 +68,7 @@ class PostgresStore implements Store {
     try {
       return await this.#runOnce(operation, args)
     } catch (error) {
-      if (!mayRunAgain(error)) throw toStoreError(error, operation.name)
+      if (!mayRunAgain(error)) throw this.#failure(error, operation)
       return await this.#inTurn(() => this.#runAgain(operation, args))
     }
   }
@@ -86,9 +88,15 @@ class PostgresStore implements Store {
       try {
         return await this.#runOnce(operation, args)
       } catch (error) {
-        if (attempt >= MOST_TRIES || !mayRunAgain(error)) throw toStoreError(error, operation.name)
+        if (attempt >= MOST_TRIES || !mayRunAgain(error)) throw this.#failure(error, operation)
       }
     }
+  }
+
+  #failure(error: unknown, { name }: AnyOperation): Error {
+    const failure = toStoreError(error, name)
+    if (isError(failure, 'store_damaged')) this.#onDamage(failure.details)
+    return failure
   }
 
   async #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
@@ -96,7 +104,7 @@ class PostgresStore implements Store {
     const client = await this.#pool.connect()
     let isBroken = false
     try {
-      return await runTransaction(client, operation, args)
+      return await runTransaction(client, operation, args, this.#onDamage)
     } catch (error) {
       isBroken = isLoss(error) || isError(error, 'store_outcome_unknown')
       throw error

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { HomeportError } from '../../contract/errors.js'
+import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
@@ -17,8 +18,13 @@ const BEGIN = { write: 'BEGIN', read: 'BEGIN ISOLATION LEVEL REPEATABLE READ REA
  *
  * Rejects with nothing changed, or with `store_outcome_unknown` when the connection broke after COMMIT was sent.
  */
-export async function runTransaction(client: pg.ClientBase, operation: AnyOperation, args: unknown): Promise<unknown> {
-  const pipe = new Pipe(client)
+export async function runTransaction(
+  client: pg.ClientBase,
+  operation: AnyOperation,
+  args: unknown,
+  onDamage: (damage: StoreDamage) => void,
+): Promise<unknown> {
+  const pipe = new Pipe(client, onDamage)
   try {
     pipe.send({ text: BEGIN[operation.access] })
     const result = await drive(pipe, operation.body(args as never))
@@ -28,7 +34,7 @@ export async function runTransaction(client: pg.ClientBase, operation: AnyOperat
     const error = (await pipe.firstFailure()) ?? thrown
     if (!pipe.isCommitSent) await client.query('ROLLBACK')
     else if (operation.access === 'write' && isLoss(error)) throw outcomeUnknown(error)
-    throw error
+    throw pipe.damage ?? error
   }
 }
 
@@ -39,17 +45,23 @@ function outcomeUnknown(error: unknown): HomeportError {
 /** Statements on their way over one connection, answered in the order in which they were sent. */
 class Pipe {
   readonly #client: pg.ClientBase
+  readonly onDamage: (damage: StoreDamage) => void
   readonly #sent: Promise<pg.QueryResult>[] = []
   isCommitSent = false
+  /** What the first statement said that met damaged data. */
+  damage: HomeportError | undefined
 
-  constructor(client: pg.ClientBase) {
+  constructor(client: pg.ClientBase, onDamage: (damage: StoreDamage) => void) {
     this.#client = client
+    this.onDamage = onDamage
   }
 
   /** Sends a statement. A failure is not lost when nobody waits for it: `allAnswered` meets it. */
   send(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     const answer = this.#client.query(statement)
-    answer.catch(() => undefined)
+    answer.catch((error: unknown) => {
+      if (isDamage(error)) this.damage ??= damageIn(statement.text, error)
+    })
     this.#sent.push(answer)
     return answer
   }
@@ -79,6 +91,7 @@ async function drive(pipe: Pipe, transaction: Transaction<unknown>): Promise<unk
 }
 
 function execute(pipe: Pipe, statement: Statement): unknown {
+  if (statement.kind === 'damage') return pipe.onDamage(statement.damage)
   if (statement.kind === 'insert') return void insert(pipe, statement.table, statement.rows)
   if (statement.kind === 'number') return insertNumbered(pipe, statement.table, statement.rows, statement.key)
   const { name, sql: text, slots } = statement.query.compile(postgresDialect)

@@ -8,7 +8,13 @@ import { logLength } from './log-length.js'
 async function openWriter() {
   const path = join(tempDir(), 'a.sqlite')
   const failures: Error[] = []
-  const lane = await Lane.open({ path, access: 'write', modules: [PROBE_MODULE] }, (error) => failures.push(error))
+  const lane = await Lane.open(
+    { path, access: 'write', modules: [PROBE_MODULE] },
+    {
+      onFailure: (error) => failures.push(error),
+      onDamage: () => undefined,
+    },
+  )
   onTestFinished(async () => {
     await lane.close()
     expect(failures).toEqual([])

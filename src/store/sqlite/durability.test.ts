@@ -1,5 +1,5 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
-import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -75,7 +75,7 @@ describe('the SQLite store', () => {
     expect(lines.length).toBeGreaterThan(50)
   })
 
-  it('stops for good when the file turns out to be broken, and says so', async () => {
+  it('fails what meets broken pages, and works on', async () => {
     const dataDir = tempDir()
     const store = await openHere(dataDir)
     await store.run(install, {})
@@ -85,9 +85,20 @@ describe('the SQLite store', () => {
     ruin(join(dataDir, 'homeport.sqlite'))
     const onFailure = vi.fn()
     const broken = await openHere(dataDir, onFailure)
-    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_damaged', details: { table: 'probe' } })
+    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_damaged', status: 503 })
+    expect(onFailure).not.toHaveBeenCalled()
+  })
+
+  it('stops for good when the file cannot be reached any more, and says why', async () => {
+    const dataDir = tempDir()
+    const onFailure = vi.fn()
+    const store = await openHere(dataDir, onFailure)
+    rmSync(join(dataDir, 'homeport.sqlite'))
+    // The reader opens the file with its first call.
+    await expect(store.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(onFailure).toHaveBeenCalledOnce()
-    await expect(broken.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(String(onFailure.mock.calls[0]?.[0])).toMatch(/unable to open database file.*SQLITE_CANTOPEN/)
   })
 
   it('says what is wrong when it cannot be opened', async () => {

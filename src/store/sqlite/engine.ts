@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3'
 import { neverCollected } from '../../base/index.js'
+import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { sqliteDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, type Migration, pendingMigrations } from '../migrations/index.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
@@ -18,14 +19,20 @@ const STALL_MS = 10
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {
   readonly #db: Database.Database
+  readonly #onDamage: (damage: StoreDamage) => void
   readonly #prepared = new Map<string, Database.Statement>()
   #commitMs = 0
   /** The last insert into each table. */
   readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: Database.Statement }>()
 
-  /** @param path of the database file; @param access a `read` connection cannot change anything. */
-  constructor(path: string, access: 'read' | 'write') {
+  /**
+   * @param path of the database file.
+   * @param access a `read` connection cannot change anything.
+   * @param onDamage told what an operation has found damaged without failing for it.
+   */
+  constructor(path: string, access: 'read' | 'write', onDamage: (damage: StoreDamage) => void = () => undefined) {
     neverCollected(this)
+    this.#onDamage = onDamage
     this.#db = new Database(path, { readonly: access === 'read', timeout: BUSY_TIMEOUT_MS })
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
@@ -127,17 +134,26 @@ export class SqliteEngine {
   }
 
   #execute(statement: Statement): unknown {
+    if (statement.kind === 'damage') return this.#onDamage(statement.damage)
     if (statement.kind === 'insert' || statement.kind === 'number') return this.#insert(statement.table, statement.rows)
     const compiled = statement.query.compile(sqliteDialect)
     const values = bind(compiled, statement.params).map(asParameter)
     const prepared = this.#prepare(compiled.sql)
-    return statement.kind === 'all' ? prepared.all(...values) : prepared.run(...values).changes
+    try {
+      return statement.kind === 'all' ? prepared.all(...values) : prepared.run(...values).changes
+    } catch (error) {
+      throw isDamage(error) ? damageIn(compiled.sql, error) : error
+    }
   }
 
   /** Answers the numbers of the rows: asking for them with `RETURNING` would cost a fifth more. */
   #insert(table: keyof Tables, rows: readonly object[]): number[] {
     const statement = this.#insertInto(table, Object.keys(rows[0] ?? {}))
-    return valuesOf(rows).map((values) => Number(statement.run(...values).lastInsertRowid))
+    try {
+      return valuesOf(rows).map((values) => Number(statement.run(...values).lastInsertRowid))
+    } catch (error) {
+      throw isDamage(error) ? damageIn(`insert into ${table}`, error) : error
+    }
   }
 
   /** Rows of a table nearly always have the columns of those before; to compare these is cheaper than to write the text. */

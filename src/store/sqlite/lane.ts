@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import type { AnyOperation } from '../operation.js'
+import type { StoreWatch } from '../types.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
 import {
   type Call,
@@ -42,7 +43,7 @@ type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; r
 export class Lane {
   readonly #worker: Worker
   readonly #access: ThreadSettings['access']
-  readonly #onFailure: (error: Error) => void
+  readonly #watch: StoreWatch
   #state: State = { kind: 'open' }
   /** Asked for and not yet given to the thread. */
   #unsent: Waiting[] = []
@@ -53,10 +54,10 @@ export class Lane {
   #held = (): void => {}
   #lastId = 0
 
-  private constructor(worker: Worker, access: ThreadSettings['access'], onFailure: (error: Error) => void) {
+  private constructor(worker: Worker, access: ThreadSettings['access'], watch: StoreWatch) {
     this.#worker = worker
     this.#access = access
-    this.#onFailure = onFailure
+    this.#watch = watch
     worker.on('message', (message: FromThread) => this.#receive(message))
     worker.on('error', (error: Error) => this.#end(error))
     worker.on('exit', () => this.#end(new Error('the store thread has ended')))
@@ -66,12 +67,12 @@ export class Lane {
    * Starts a thread and resolves when it works: the writer has then brought the schema up to date.
    * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
    */
-  static async open(settings: ThreadSettings, onFailure: (error: Error) => void): Promise<Lane> {
+  static async open(settings: ThreadSettings, watch: StoreWatch): Promise<Lane> {
     const worker = startThread(settings)
     // Rejects when the thread ends with an error instead.
     const [message]: FromThread[] = await once(worker, 'message')
     if (message?.kind === 'failed') throw openingError(message.failure, settings.path)
-    return new Lane(worker, settings.access, onFailure)
+    return new Lane(worker, settings.access, watch)
   }
 
   /** Runs one operation on the thread; one that has patience goes with the next that has none. */
@@ -183,12 +184,23 @@ export class Lane {
 
   #receive(message: FromThread): void {
     if (message.kind === 'held') this.#held()
+    if (message.kind === 'damaged') this.#watch.onDamage(message.damage)
     if (message.kind !== 'done') return
     for (const { id, outcome } of message.answers) {
       const waiting = this.#sent.get(id)
       this.#sent.delete(id)
-      if (waiting) settle(waiting, outcome)
+      if (waiting) this.#settle(waiting, outcome)
     }
+  }
+
+  #settle(waiting: Waiting, outcome: Outcome): void {
+    if ('value' in outcome) {
+      waiting.resolve(waiting.crossing ? waiting.crossing.unpack(outcome.value) : outcome.value)
+      return
+    }
+    const error = toError(outcome.failure, waiting.call.name)
+    if (isError(error, 'store_damaged')) this.#watch.onDamage(error.details)
+    waiting.reject(error)
   }
 
   /** The thread is gone, because it was told to or because something broke. */
@@ -201,16 +213,14 @@ export class Lane {
     for (const waiting of this.#sent.values()) waiting.reject(this.#access === 'write' ? unknown : unavailable)
     this.#sent.clear()
     for (const waiting of this.#unsent.splice(0)) waiting.reject(unavailable)
-    if (!wasTold) this.#onFailure(cause)
+    if (!wasTold) this.#watch.onFailure(cause)
   }
 }
 
-function settle(waiting: Waiting, outcome: Outcome): void {
-  if ('value' in outcome) waiting.resolve(waiting.crossing ? waiting.crossing.unpack(outcome.value) : outcome.value)
-  else waiting.reject(toError(outcome.failure, waiting.call.name))
-}
-
 function openingError(failure: Failure, path: string): Error {
-  if (failure.code !== undefined) return toError(failure, 'open')
+  const error = toError(failure, 'open')
+  if (isError(error, 'store_damaged'))
+    return new HomeportError('store_not_opened', { where: path, reason: error.details.found })
+  if (failure.code !== undefined) return error
   return new HomeportError('store_not_opened', { where: path, reason: failure.message })
 }

@@ -7,8 +7,11 @@ import { Lane } from './lane.js'
 import { PacedCheckpoints, setDone, setGone, sharedMemory } from './paced-checkpoints.js'
 import { openSqliteStore } from './store.js'
 
-const fail = (error: Error): void => {
-  throw error
+const fail = {
+  onFailure: (error: Error): void => {
+    throw error
+  },
+  onDamage: () => undefined,
 }
 
 /** A writer's side, and a thread at its other end that counts what it is asked. */

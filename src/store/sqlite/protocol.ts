@@ -1,5 +1,6 @@
 import { codeOf } from '../../base/index.js'
 import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors.js'
+import { isDamage, type StoreDamage } from '../damage.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
 
 /** What a store thread is started with. */
@@ -35,10 +36,11 @@ export interface Answer {
   readonly outcome: Outcome
 }
 
-/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls, and `held` to a `hold`. */
+/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls, and `held` to a `hold`; `damaged` whenever it has met damage. */
 export type FromThread =
   | { readonly kind: 'ready' }
   | { readonly kind: 'held' }
+  | { readonly kind: 'damaged'; readonly damage: StoreDamage }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'done'; readonly answers: readonly Answer[] }
 
@@ -60,18 +62,30 @@ export type ToThread =
 /** SQLite's codes for a disk that has no room, or none for this user. */
 const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])
 /** After these nothing that the connection says can be trusted. */
-const BEYOND_TRUST = /^SQLITE_(?:CORRUPT|NOTADB|IOERR)/
+const BEYOND_TRUST = /^SQLITE_IOERR/
 
-/** Whether the file or the disk is broken, so that the thread must not go on. */
+/** Whether the disk is broken, so that the thread must not go on. */
 export function isBeyondTrust(error: unknown): boolean {
   return BEYOND_TRUST.test(codeOf(error)) && !FULL_DISK.has(codeOf(error))
+}
+
+/**
+ * An error on its way out of a thread that ends with it: an error of the driver would arrive without its text, since it
+ * is of a class that the other side does not know.
+ */
+export function crossable(error: unknown): Error {
+  const code = codeOf(error)
+  const text = error instanceof Error ? error.message : String(error)
+  return Object.assign(new Error(code === '' ? text : `${text} (${code})`), code === '' ? {} : { code })
 }
 
 /** Makes an error ready to cross the thread boundary. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof HomeportError) return { code: error.code, details: error.details, message: error.message }
   if (FULL_DISK.has(codeOf(error))) return { code: 'store_full', details: {}, message: ERRORS.store_full.text({}) }
-  return { message: error instanceof Error ? error.message : String(error) }
+  const message = error instanceof Error ? error.message : String(error)
+  if (!isDamage(error)) return { message }
+  return toFailure(new HomeportError('store_damaged', { table: 'unknown', found: message }))
 }
 
 /** Makes the error again on this side of the thread boundary. */

@@ -1,5 +1,5 @@
 import type { Operation } from '../operation.js'
-import type { Store, StoreDescription } from '../types.js'
+import type { Store, StoreDescription, StoreWatch } from '../types.js'
 import { Checkpointer } from './checkpointer.js'
 import { Lane } from './lane.js'
 import type { ThreadSettings } from './protocol.js'
@@ -7,15 +7,10 @@ import type { ThreadSettings } from './protocol.js'
 /**
  * Opens the store in a SQLite file, making it when it is not there.
  * @param modules URLs of modules that declare further operations.
- * @param onFailure called when the store can no longer work; the process should end, the file is safe.
  * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
  */
-export async function openSqliteStore(
-  path: string,
-  modules: readonly string[],
-  onFailure: (error: Error) => void,
-): Promise<Store> {
-  const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, onFailure)
+export async function openSqliteStore(path: string, modules: readonly string[], watch: StoreWatch): Promise<Store> {
+  const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, watch)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
     return new SqliteStore(writer.value, reader.value, new Checkpointer(path, writer.value))

@@ -8,6 +8,7 @@ import { PacedCheckpoints } from './paced-checkpoints.js'
 import {
   type Answer,
   type Call,
+  crossable,
   type FromThread,
   isBeyondTrust,
   LARGEST_BATCH,
@@ -37,7 +38,7 @@ let engine: SqliteEngine | undefined
 
 /** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
 function open(): SqliteEngine {
-  engine ??= new SqliteEngine(settings.path, settings.access)
+  engine ??= new SqliteEngine(settings.path, settings.access, (damage) => say({ kind: 'damaged', damage }))
   return engine
 }
 
@@ -197,6 +198,15 @@ function passable(outcome: Outcome): Outcome {
   }
 }
 
+/** What ends the thread is told in words: see `crossable`. */
+function orEnd(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    throw crossable(error)
+  }
+}
+
 function say(message: FromThread): void {
   port?.postMessage(message)
 }
@@ -209,5 +219,5 @@ function close(): void {
 
 const message = prepare()
 say(message)
-if (message.kind === 'ready') port.on('message', receive)
+if (message.kind === 'ready') port.on('message', (first: ToThread) => orEnd(() => receive(first)))
 else close()
