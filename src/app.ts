@@ -27,7 +27,7 @@ import {
 import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
-import { createDatabases, databaseRoutes, loadPlans } from './databases/index.js'
+import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
@@ -62,6 +62,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
   const tls = await openServerCertificate(certificateOptions(config, logger))
+  await refuseLostStore(config)
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
@@ -152,7 +153,10 @@ interface Foundations {
 function compose(foundations: Foundations): Composed {
   const { config, logger, store } = foundations
   const clock = systemClock
-  const accounts = createAccounts({ store, dataDir: config.dataDir, clock, logger })
+  const accounts = createAccounts({
+    ...{ store, dataDir: config.dataDir, clock, logger },
+    foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
+  })
   const dataPlane = composeDatabases(foundations, accounts)
   const queue = createQueue({ ...config, store, clock, logger, keys: accounts })
   const workflow = createWorkflow({
@@ -200,7 +204,10 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
 }
 
 /** The databases with what stands below and in front of them. */
-function composeDatabases({ config, logger, engine, plans, tls, store, held }: Foundations, accounts: Accounts) {
+function composeDatabases(
+  { config, logger, problems, engine, plans, tls, store, held }: Foundations,
+  accounts: Accounts,
+) {
   const clock = systemClock
   const fleet = createFleet({ ...fleetSettings(config), engine, clock, logger })
   const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
@@ -215,6 +222,8 @@ function composeDatabases({ config, logger, engine, plans, tls, store, held }: F
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),
     onServing: (databaseId) => gateway.openDatabase(databaseId),
+    problems,
+    isOperator: (accountId) => accounts.isFirst(accountId),
     onAsleep: () => memory.rest(),
     traffic: {
       meterOf: (databaseId) => gateway.usageOf(databaseId)?.meter,

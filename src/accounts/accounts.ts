@@ -23,6 +23,8 @@ export interface AccountsOptions {
   readonly logger: Pick<Logger, 'warn'>
   /** E-mail of the first account. Default `owner@homeport.local`. */
   readonly firstEmail?: string
+  /** What to do when the data directory was used with another store. Default `refuse`. */
+  readonly foreignStore?: 'refuse' | 'take-over'
 }
 
 /** Accounts and who may act for them. `start` has to resolve before anybody is recognised. */
@@ -35,6 +37,8 @@ export interface Accounts extends Service, Authenticator {
   readonly sessions: Sessions
   /** The account with this id, if there is one. */
   account(accountId: string): Account | undefined
+  /** Whether an account is the first one of this server, which is its operator's. */
+  isFirst(accountId: string): boolean
   /** The account whose queue token holds this `UserID`, if there is one. */
   accountOfQueueUser(userId: string): Account | undefined
   /** The signing keys of an account that exists. */
@@ -84,8 +88,8 @@ class StoredAccounts implements Accounts {
   }
 
   async start(): Promise<void> {
-    const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL } = this.#options
-    this.#installationId = await bindDataDir(store, dataDir, clock.now())
+    const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#options
+    this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
     const isEmpty = (await this.#reload()) === 0
     const own = isEmpty ? await makeFirstAccount({ store, dataDir, clock, email }, found) : found
@@ -106,6 +110,10 @@ class StoredAccounts implements Accounts {
 
   account(accountId: string): Account | undefined {
     return this.#directory.account(accountId)
+  }
+
+  isFirst(accountId: string): boolean {
+    return this.#directory.firstId === accountId
   }
 
   accountOfQueueUser(userId: string): Account | undefined {

@@ -43,6 +43,11 @@ export class AccountDirectory implements Authenticator {
   readonly #accountsByTokenHash = new Map<string, AccountRow>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
+  /** The account that was made first. */
+  get firstId(): string | undefined {
+    return this.#accounts.keys().next().value
+  }
+
   /** Takes over what the store holds, in place of what was known before. */
   load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
     const indexes = [this.#accounts, this.#keysByHash, this.#keysById, this.#accountsByTokenHash, this.#accountsByUser]

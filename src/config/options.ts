@@ -250,6 +250,19 @@ const OPTIONS = {
       'again of ended workflow runs with theirs; older ones are deleted in small steps that do not disturb deliveries.',
     relation: 'Whichever of retentionMs and retentionBytes is reached first counts.',
   }),
+  acceptUnknownData: option({
+    kind: kinds.oneOf(['few', 'quarantine']),
+    default: 'few',
+    meaning:
+      'Up to three databases and backups in the data directory that the store does not know are moved into quarantine, ' +
+      'as long as the store knows as many databases; with more of them the server starts only when this is quarantine.',
+    relation: 'They stand in quarantine/ for quarantineMs, and "homeport db adopt" brings them back.',
+  }),
+  quarantineMs: option({
+    kind: kinds.durationMs(MINUTE_MS, 3650 * 24 * 60 * MINUTE_MS),
+    default: 7 * 24 * 60 * MINUTE_MS,
+    meaning: 'What was moved into quarantine is deleted after this time.',
+  }),
   shutdownGraceMs: option({
     kind: kinds.durationMs(0, 10 * MINUTE_MS),
     default: 10_000,

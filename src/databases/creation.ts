@@ -2,16 +2,28 @@ import { auditRow } from '../accounts/index.js'
 import { sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
 import { HomeportError, isError } from '../contract/errors.js'
+import type { Platform, Region } from '../contract/regions.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { engineSpecOf } from './engine-wish.js'
 import { newIdentity } from './identity.js'
 import { begin, type DatabaseRow, serve, undo } from './life.js'
-import type { DatabaseWish } from './rules.js'
+import { type DatabaseWish, judgeCreation } from './rules.js'
 import type { Surroundings } from './surroundings.js'
 
 /** How long to wait before an undoing that failed is tried again. */
 const UNDO_AGAIN_MS = 5_000
+
+/** A database whose data is in place and that has no record. */
+export interface AdoptedDatabase {
+  readonly databaseId: string
+  readonly name: string
+  readonly platform: Platform
+  readonly primaryRegion: Region
+  readonly persistence: DatabaseRow['persistence']
+  /** Where its data was found, for the audit log. */
+  readonly from: string
+}
 
 /** Makes databases: wholly, or not at all. */
 export class Creation {
@@ -34,6 +46,13 @@ export class Creation {
         return this.#track(outcome.database, caller)
       case 'repeated':
         return this.#made(caller, outcome.databaseId)
+      default:
+        return this.#refuse(outcome, caller)
+    }
+  }
+
+  #refuse(outcome: Exclude<operations.databases.CreateOutcome, { kind: 'created' }>, caller: Caller): never {
+    switch (outcome.kind) {
       case 'key_conflict':
         throw new HomeportError('idempotency_conflict', {})
       case 'key_gone':
@@ -44,9 +63,32 @@ export class Creation {
         throw new HomeportError('no_free_port', this.#parts.settings.redisPorts)
       case 'no_slug':
         throw new Error('no slug out of several random ones was free')
+      case 'repeated':
+        throw new Error('a database that has no idempotency key cannot be a repeated one')
       default:
         return unreachable(outcome)
     }
+  }
+
+  /**
+   * Makes the record of a database whose data is in place already. When the record is there, the data is never deleted
+   * for what fails afterwards.
+   */
+  async adopt(caller: Caller, { databaseId, from, ...adopted }: AdoptedDatabase): Promise<DatabaseRow> {
+    const { plans, settings, clock, store, directory } = this.#parts
+    const body = { database_name: adopted.name, primary_region: adopted.primaryRegion, platform: adopted.platform }
+    const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
+    const args = this.#argsOf(caller, judgeCreation(body, rules), undefined)
+    const event = { action: 'Adopt Files', entity: databaseId, details: { name: adopted.name, from } } as const
+    const outcome = await begin(store, {
+      ...args,
+      database: { ...args.database, database_id: databaseId, persistence: adopted.persistence },
+      adopted: { audit: auditRow(caller, event, clock.now()) },
+    })
+    if (outcome.kind !== 'created') return this.#refuse(outcome, caller)
+    directory.put(outcome.database)
+    await this.#openPort(outcome.database)
+    return outcome.database
   }
 
   /** Waits until what is under way has ended, well or not; nothing is tried again afterwards. */

@@ -16,6 +16,7 @@ import { engineSpecOf, planOf } from './engine-wish.js'
 import { everyRow, PAGE_ROWS } from './every-row.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import type { DatabasesOptions } from './parts.js'
+import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
 import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
@@ -31,6 +32,8 @@ export interface Databases extends Service {
   readonly backups: Backups
   /** What the databases use; to be started after them and before the data plane, and so stopped after that. */
   readonly usage: Usage
+  /** What the store does not know and stands in the data directory. */
+  readonly quarantine: Quarantine
 
   /**
    * Makes a database; resolves when it accepts commands and every read region replicates. Rejects with nothing left.
@@ -80,6 +83,7 @@ class StoredDatabases implements Databases {
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
+  readonly quarantine: Quarantine
   readonly #parts: DatabasesOptions
   readonly #creation: Creation
   readonly #deletion: Deletion
@@ -107,6 +111,12 @@ class StoredDatabases implements Databases {
     this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
     this.directory.onChange(() => sleep.reconsider())
     this.#creation = new Creation({ ...parts, directory: this.directory, sleep })
+    this.quarantine = new Quarantine({
+      ...parts,
+      keepMs: settings.quarantineMs,
+      accept: settings.acceptUnknownData,
+      creation: this.#creation,
+    })
     this.backups = new Backups({ ...parts, sleep, targets: new TargetGate(settings.deliveryTargets) })
     this.#deletion = new Deletion({ ...parts, directory: this.directory, sleep, backups: this.backups })
     const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
@@ -130,16 +140,22 @@ class StoredDatabases implements Databases {
 
   /** Ends what a crash left half done, then serves every database. Nothing is woken. */
   async start(): Promise<void> {
+    const before = await everyRow(this.#parts.store)
+    const databaseIds = await this.#parts.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
+    // A store that is not the right one is found out before anything is settled by what it says.
+    this.quarantine.check({ databaseIds, backups: [], known: before.length })
     this.#broken = await this.backups.recover()
     const rows = await everyRow(this.#parts.store)
-    const kept = rows.filter((row) => fateOf(row) === 'bring-back')
-    await this.#parts.fleet.collectOrphans(new Set(kept.map((row) => row.database_id)))
     await Promise.all(rows.map((row) => this.#settleFate(row)))
-    for (const row of kept) this.directory.put(row)
+    // While a restore is still to be ended, its files are needed.
+    const backups = this.#broken.size === 0 ? await this.backups.strangers() : []
+    await this.quarantine.start({ databaseIds, backups, known: rows.length })
+    for (const row of rows) if (fateOf(row) === 'bring-back') this.directory.put(row)
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#creation.stop(), this.#deletion.stop(), this.changes.stop(), this.backups.stop()])
+    const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
+    await Promise.all(ending.map((part) => part.stop()))
     this.#sleep.stop()
   }
 
@@ -231,8 +247,12 @@ class StoredDatabases implements Databases {
 
   async #settleFate(row: DatabaseRow): Promise<void> {
     const fate = fateOf(row)
+    if (fate !== 'bring-back') await this.#parts.fleet.remove(row.database_id)
     if (fate === 'undo') await undo(this.#parts.store, row.database_id)
-    if (fate === 'end') await endDelete(this.#parts.store, row.database_id)
+    if (fate === 'end') {
+      await this.backups.removeAll(row.database_id)
+      await endDelete(this.#parts.store, row.database_id)
+    }
     if (fate === 'bring-back') await giveUpChange(this.#parts.store, row)
   }
 

@@ -3,7 +3,7 @@ import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
-import type { DatabaseMeter, Logger } from '../telemetry/index.js'
+import type { DatabaseMeter, Logger, Problems } from '../telemetry/index.js'
 
 /** What the databases are made of. */
 export interface DatabasesOptions {
@@ -33,6 +33,10 @@ export interface DatabasesOptions {
   /** From `loadPlans`. */
   readonly plans: PlanTable
   readonly settings: DatabaseSettings
+  /** Told of what only a person can put right. */
+  readonly problems: Pick<Problems, 'report' | 'resolve'>
+  /** Whether an account is that of the operator, who may see what may belong to anybody. */
+  readonly isOperator: (accountId: string) => boolean
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
   readonly hasNewer?: (name: string) => boolean
   /** E-mail of an account that exists. */
@@ -76,4 +80,6 @@ export type DatabaseSettings = Pick<
   | 'awakeDatabases'
   | 'usageFlushMs'
   | 'deliveryTargets'
+  | 'acceptUnknownData'
+  | 'quarantineMs'
 >

@@ -12,6 +12,7 @@ import { ok, type Route, route } from '../http/index.js'
 import { backupRoutes } from './backups/index.js'
 import { changeRoutes } from './changes/routes.js'
 import type { Databases } from './databases.js'
+import { quarantineRoutes } from './quarantine/index.js'
 import { usageRoutes } from './usage/index.js'
 
 /** The operations of the management API on databases (reference redis 1.2). */
@@ -23,6 +24,7 @@ export function databaseRoutes(databases: Databases): Route[] {
     route(deleteDatabase, (call) => ok(databases.remove(call.caller, call.params.id))),
     route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
+    ...quarantineRoutes(databases.quarantine),
     ...usageRoutes({ usage: databases.usage, isAwake: (databaseId) => databases.isAwake(databaseId) }),
     ...changeRoutes(databases.changes, (row, caller) => databases.recordFor(row, caller)),
   ]

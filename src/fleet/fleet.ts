@@ -15,7 +15,7 @@ import { replicationOf } from './replication.js'
 import { DiskRoom } from './room.js'
 import { sampleMembers } from './sample.js'
 import { adoptSnapshot } from './snapshot/adopt.js'
-import { judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
+import { isThrowaway, judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
@@ -182,12 +182,12 @@ class EngineFleet implements Fleet {
     return usedBytes(address)
   }
 
-  async collectOrphans(known: ReadonlySet<string>): Promise<void> {
-    const { layout, logger } = this.#context()
-    const present = new Set([...directoriesIn(layout.databasesDir), ...this.#keepers.keys()])
-    const orphans = [...present].filter((id) => isDatabaseId(id) && !known.has(id))
-    if (orphans.length > 0) logger.warn({ orphans }, 'files of databases that do not exist are deleted')
-    await Promise.all(orphans.map((id) => this.remove(id)))
+  async collectOrphans(known: ReadonlySet<string>): Promise<readonly string[]> {
+    const unknown = directoriesIn(this.#context().layout.databasesDir).filter(
+      (id) => isDatabaseId(id) && !known.has(id),
+    )
+    await Promise.all(unknown.filter(isThrowaway).map((id) => this.remove(id)))
+    return unknown.filter((id) => !isThrowaway(id))
   }
 
   /** Runs `work` on an engine that has loaded a snapshot and lives for this only. */

@@ -261,6 +261,9 @@ export interface Fleet extends Service {
    */
   noteLackOfRoom(): void
 
-  /** Deletes the files and ends the processes of every database that is not in `known`. */
-  collectOrphans(known: ReadonlySet<string>): Promise<void>
+  /**
+   * Deletes what engines have left that existed for a check only. Answers which databases have files and are not in
+   * `known`: these stay as they are.
+   */
+  collectOrphans(known: ReadonlySet<string>): Promise<readonly string[]>
 }

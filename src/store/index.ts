@@ -24,6 +24,6 @@
  */
 
 export type { StoreDamage } from './damage.js'
-export { openStore } from './open.js'
+export { hasSqliteStore, openStore } from './open.js'
 export * as operations from './operations/index.js'
 export type { Store, StoreDescription } from './types.js'

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
@@ -22,6 +23,22 @@ export interface StoreSettings {
   readonly onDamage?: (damage: StoreDamage) => void
 }
 
+const pathIn = (dataDir: string): string => join(dataDir, 'homeport.sqlite')
+
+/** Whether a data directory holds a SQLite store with anything in it, be it in its write-ahead log only. */
+export async function hasSqliteStore(dataDir: string): Promise<boolean> {
+  const path = pathIn(dataDir)
+  const sizes = await Promise.all(
+    [path, `${path}-wal`].map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  )
+  return sizes.some((size) => size > 0)
+}
+
 /**
  * Opens the store that the settings name, with its schema brought up to date.
  * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
@@ -30,7 +47,7 @@ export async function openStore(settings: StoreSettings): Promise<Store> {
   const { onFailure, onDamage = () => undefined } = settings
   const watch = { onFailure, onDamage }
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
-  const path = join(settings.dataDir, 'homeport.sqlite')
+  const path = pathIn(settings.dataDir)
   closeToOthers(path)
   return openSqliteStore(path, settings.modules ?? [], watch)
 }

@@ -9,6 +9,7 @@ import { exportCommand } from './export.js'
 import { getCommand } from './get.js'
 import { importCommand } from './import.js'
 import { listCommand } from './list.js'
+import { adoptCommand, quarantineCommand } from './quarantine.js'
 import { restoreCommand } from './restore.js'
 import { statsCommand } from './stats.js'
 import { usersCommand } from './users.js'
@@ -24,6 +25,8 @@ export const dbCommand = group('db', 'create, change, back up and use databases'
   backupCommand,
   backupsCommand,
   restoreCommand,
+  quarantineCommand,
+  adoptCommand,
   importCommand,
   exportCommand,
   execCommand,

@@ -123,6 +123,25 @@ export const databasesErrors = {
     text: ({ reason }) =>
       `The snapshot cannot be used: ${reason}. The data of the database is untouched; use another snapshot.`,
   }),
+  quarantine_not_found: define<{ id: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ id }) => `Nothing in quarantine has the id "${id}". GET /v2/redis/quarantine lists what there is.`,
+  }),
+  quarantine_unusable: define<{ id: string; reason: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ id, reason }) => `"${id}" cannot be adopted: ${reason}. It stays in quarantine.`,
+  }),
+  operator_only: define<None>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'Only the first account of this server may do this: what is in quarantine may belong to any account. Ask the operator.',
+  }),
   no_free_port: define<{ from: number; to: number }>({
     status: 503,
     blame: 'operator',

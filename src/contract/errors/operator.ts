@@ -74,6 +74,20 @@ export const operatorErrors = {
     text: ({ directory }) =>
       `The data directory ${directory} belongs to another store. Start with the store it was made with (see --store), or give this store a data directory of its own with --data-dir.`,
   }),
+  unknown_data: define<{ directory: string; databases: number; backups: number; known: number }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ directory, databases, backups, known }) =>
+      `The data directory ${directory} holds the files of ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} that the store does not know, beside ${known} known ${known === 1 ? 'database' : 'databases'}. The store has most likely lost its latest changes (homeport.sqlite-wal), or is an older copy. Put the right one back. To start without: --accept-unknown-data quarantine moves these files into quarantine/, and "homeport db adopt" brings them back.`,
+  }),
+  store_missing: define<{ directory: string; databases: number }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ directory, databases }) =>
+      `The data directory ${directory} holds the files of ${databases} ${databases === 1 ? 'database' : 'databases'}, but its store (homeport.sqlite) is missing or empty. Put the store back. To start with a new one: --accept-unknown-data quarantine moves these files into quarantine/, and "homeport db adopt" brings them back.`,
+  }),
   credentials_unusable: define<{ path: string; reason: string }>({
     status: 500,
     blame: 'operator',

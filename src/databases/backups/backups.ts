@@ -11,7 +11,7 @@ import type { DatabaseRow } from '../life.js'
 import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
-import { BackupFiles } from './files.js'
+import { BackupFiles, type BackupName } from './files.js'
 import { Importing } from './importing.js'
 import { Making } from './making.js'
 import type { BackupParts } from './parts.js'
@@ -58,7 +58,7 @@ export class Backups implements Service {
    * @returns the databases whose data is not in place, so that their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {
-    const { store, clock, files, logger } = this.#parts
+    const { store, clock, logger } = this.#parts
     const replacing = await store.run(operations.restores.recover, { at: clock.now() })
     const ids = new Set(replacing.map((restore) => restore.database_id))
     const rows = ids.size === 0 ? [] : await everyRow(store)
@@ -70,8 +70,13 @@ export class Backups implements Service {
         logger.error({ error, databaseId: row.database_id }, 'a restore cannot be ended; the next start tries again')
       }
     }
-    if (ids.size === 0) await files.sweep(await store.run(operations.backups.known, {}))
     return ids
+  }
+
+  /** The files that look like backups and that no record knows; to be called when nothing is being restored. */
+  async strangers(): Promise<readonly BackupName[]> {
+    const { store, files } = this.#parts
+    return files.sweep(await store.run(operations.backups.everyName, {}))
   }
 
   /** Begins with the schedule, after `recover`. */

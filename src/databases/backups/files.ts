@@ -7,11 +7,12 @@
  *                                restore.rdb      what is being restored into this database, whosever backup it is
  * ```
  *
- * Rows come first and go last: a file without a row is left over from a crash, and goes at the next start.
+ * Rows come first and go last. A file without a row is left over from a crash, or the store has lost the row: the next
+ * start moves it into quarantine.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, type ReadStream } from 'node:fs'
-import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { codeOf } from '../../base/index.js'
@@ -19,6 +20,7 @@ import { HomeportError } from '../../contract/errors.js'
 import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
+const EXTENSION = '.rdb'
 /** The length of what a file begins with: `REDIS0012`, `VALKEY080`. */
 const FORMAT_BYTES = 9
 
@@ -50,7 +52,7 @@ export class BackupFiles {
 
   /** The file of a backup. */
   path({ database_id, backup_id }: BackupName): string {
-    return join(this.#root, database_id, `${backup_id}.rdb`)
+    return join(this.#root, database_id, `${backup_id}${EXTENSION}`)
   }
 
   /** Where the file goes that is imported as a backup, as it comes; in a directory that exists. */
@@ -114,16 +116,26 @@ export class BackupFiles {
     await rm(join(this.#root, databaseId), { recursive: true, force: true })
   }
 
-  /** Deletes every file that is not one of the given backups'. */
-  async sweep(known: readonly BackupName[]): Promise<void> {
-    const wanted = new Set(known.map((backup) => this.path(backup)))
+  /**
+   * Deletes what Homeport itself has left of what it was making, and answers the files that look like backups and are
+   * none of the given ones: these stay as they are.
+   */
+  async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {
+    const states = new Map(known.map((backup) => [this.path(backup), backup.state]))
+    const unknown: BackupName[] = []
     for (const databaseId of await namesIn(this.#root)) {
       const dir = join(this.#root, databaseId)
-      const files = (await namesIn(dir)).map((name) => join(dir, name))
-      const left = files.filter((path) => !wanted.has(path))
-      if (left.length === files.length) await rm(dir, { recursive: true, force: true })
-      else await Promise.all(left.map((path) => rm(path, { recursive: true, force: true })))
+      for (const name of await namesIn(dir)) {
+        const state = states.get(join(dir, name))
+        if (name === STAGED || state === 'failed') await rm(join(dir, name), { force: true })
+        else if (state === undefined && name.endsWith(EXTENSION)) {
+          unknown.push({ database_id: databaseId, backup_id: name.slice(0, -EXTENSION.length) })
+        }
+      }
+      // Only a directory with nothing in it goes.
+      await rmdir(dir).catch(() => undefined)
     }
+    return unknown
   }
 }
 

@@ -7,12 +7,13 @@ import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
 import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
 import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
+import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesOptions } from '../parts.js'
 import { databaseRoutes } from '../routes.js'
 import { PortGate } from './port-gate.js'
 
-const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+const quiet = silentLogger
 
 /** What a test may choose about its house. */
 export interface HouseOptions {
@@ -34,6 +35,9 @@ export interface HouseOptions {
   readonly awakeDatabases?: number
   /** Told the name of every transaction before it is run. */
   readonly onTransaction?: (name: string) => void
+  /** Default: `few`. */
+  readonly acceptUnknownData?: 'few' | 'quarantine'
+  readonly problems?: Problems
   /** What a data plane would tell. Default: nobody ever asks for anything. */
   readonly traffic?: DatabasesOptions['traffic']
 }
@@ -73,7 +77,13 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const fleet = createFleet({ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet })
   await fleet.start()
   const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, redisPorts, options })
-  await databases.start()
+  try {
+    await databases.start()
+  } catch (error) {
+    await fleet.stop()
+    await store.close()
+    throw error
+  }
   await databases.usage.start()
   const server = serverOf(databases, accounts)
   await server.start()
@@ -133,7 +143,10 @@ function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: F
       usageFlushMs: 10_000,
       deliveryTargets: options.deliveryTargets ?? 'everything',
       ...{ redisDomain: undefined, redisDomainPort: 8703 },
+      ...{ acceptUnknownData: options.acceptUnknownData ?? 'few', quarantineMs: 7 * 86_400_000 },
     },
+    problems: options.problems ?? new Problems(systemClock, quiet),
+    isOperator: (accountId) => accounts.isFirst(accountId),
     traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     onServing: (databaseId) => gate.open(databaseId),

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/index.js'
 import { DEFAULT_PLANS } from '../../contract/plans.js'
 import type { Store } from '../../store/index.js'
-import { silentLogger } from '../../telemetry/index.js'
+import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesOptions } from '../parts.js'
 import type { House } from './house.js'
@@ -48,7 +48,10 @@ export class Mortal {
         ...{ redisTlsByDefault: false, proxyTerminatesTls: false, freeAccountDatabases: 1, paidAccountDatabases: 1000 },
         ...{ awakeDatabases: 1000, usageFlushMs: 10_000, deliveryTargets: 'everything' as const },
         ...{ redisDomain: undefined, redisDomainPort: 8703 },
+        ...{ acceptUnknownData: 'few' as const, quarantineMs: 7 * 86_400_000 },
       },
+      problems: new Problems(systemClock, silentLogger),
+      isOperator: () => true,
       traffic: { meterOf: () => undefined, release: () => true },
       emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
       onServing: (databaseId) => this.#effect('port opened', () => this.#gate.open(databaseId)),

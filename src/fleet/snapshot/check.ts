@@ -21,10 +21,15 @@ export interface SnapshotFacts {
 /** More than any machine has: what is checked here is the file, not a plan. */
 const NO_BOUND_BYTES = 2 ** 50
 
+const THROWAWAY = 'check-'
+
+/** Whether a database is the one of an engine that lives for one check. */
+export const isThrowaway = (databaseId: string): boolean => databaseId.startsWith(THROWAWAY)
+
 /** The wish for an engine that lives for one check. */
 export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
   return {
-    databaseId: `check-${randomSecret(12)}`,
+    databaseId: `${THROWAWAY}${randomSecret(12)}`,
     members: [{ region: 'check', role: 'primary' }],
     users: [],
     maxMemoryBytes,

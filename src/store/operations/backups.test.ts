@@ -170,9 +170,9 @@ describeOnEveryStore('the backups operations', (openStore) => {
       expect(await store.run(backups.list, { accountId, databaseId: backing })).toMatchObject([failed])
       expect(await store.run(backups.list, { accountId, databaseId: importing })).toMatchObject([failed])
       expect(await store.run(imports.get, { accountId, databaseId: importing })).toMatchObject(failed)
-      const known = await store.run(backups.known, {})
-      expect(known.map((one) => one.backup_id)).toContain(backupId)
-      expect(known.map((one) => one.backup_id)).not.toContain(filled.backup_id)
+      const known = await store.run(backups.everyName, {})
+      const stateOf = (id: string) => known.find((one) => one.backup_id === id)?.state
+      expect([stateOf(backupId), stateOf(filled.backup_id)]).toEqual(['completed', 'failed'])
       await store.run(restores.finish, { databaseId: replacing })
     })
   })

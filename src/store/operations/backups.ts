@@ -144,6 +144,21 @@ export const finish = write(
   },
 )
 
+/** Takes a file that was set aside as a completed backup. */
+export const adopt = write(
+  'backups.adopt',
+  function* (args: {
+    backup: NewBackup
+    result: Extract<BackupResult, { kind: 'completed' }>
+    at: number
+    audit: NewAuditRow
+  }): Transaction<void> {
+    const { backup, result, at, audit } = args
+    yield* insertAll('backups', [{ ...backup, ...outcomeOf(result, at) }])
+    yield* recordAudit(audit)
+  },
+)
+
 const ofDatabase = query<{ accountId: string; databaseId: string }, BackupRow>(({ db, p }) =>
   db
     .selectFrom('backups')
@@ -230,13 +245,14 @@ export const removeAll = write('backups.removeAll', function* (args: { databaseI
   yield* change(dropImportOf, args)
 })
 
-const names = query<object, { database_id: string; backup_id: string }>(({ db }) =>
-  db.selectFrom('backups').select(['database_id', 'backup_id']).where('state', '!=', 'failed'),
+const names = query<object, BackupFile>(({ db }) =>
+  db.selectFrom('backups').select(['database_id', 'backup_id', 'state']),
 )
 
-/** Every backup that may have a file: one that failed has none. */
-export const known = read('backups.known', function* (_: object): Transaction<
-  { database_id: string; backup_id: string }[]
-> {
+/** Which file a backup has, if it has one. */
+export type BackupFile = Pick<BackupRow, 'database_id' | 'backup_id' | 'state'>
+
+/** Every backup of every database: one that failed has no file. */
+export const everyName = read('backups.everyName', function* (_: object): Transaction<BackupFile[]> {
   return yield* all(names, {})
 })

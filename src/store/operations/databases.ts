@@ -29,6 +29,8 @@ export interface CreateArgs {
   readonly idempotency?: { readonly key: string; readonly requestHash: string } | undefined
   /** Keys made before this time are forgotten, Unix milliseconds. */
   readonly forgetBefore: number
+  /** Its data is in place already, so that it serves from the first; absent: it is still to be made. */
+  readonly adopted?: { readonly audit: NewAuditRow }
 }
 
 /** How a creation ended. Only `created` has changed anything. */
@@ -114,8 +116,10 @@ export const create = write('databases.create', function* (args: CreateArgs): Tr
   if (port === undefined) return { kind: 'no_port' }
   const slug = yield* freeSlug(args.slugs)
   if (slug === undefined) return { kind: 'no_slug' }
-  const row = { ...args.database, port, slug, state: 'active' as const, modifying_state: 'creating' as const }
+  const modifying_state = args.adopted ? ('' as const) : ('creating' as const)
+  const row = { ...args.database, port, slug, state: 'active' as const, modifying_state }
   yield* insertAll('databases', [row])
+  if (args.adopted) yield* recordAudit(args.adopted.audit)
   yield* rememberKey(args)
   return { kind: 'created', database: yield* only(rowOf, { databaseId: row.database_id }) }
 })
@@ -196,6 +200,13 @@ export const finishDelete = write(
     if (dropped > 0) yield* forgetUsage(args.databaseId)
   },
 )
+
+const everyId = query<object, { database_id: string }>(({ db }) => db.selectFrom('databases').select('database_id'))
+
+/** The ids of all databases of all accounts. */
+export const ids = read('databases.ids', function* (_: object): Transaction<string[]> {
+  return (yield* all(everyId, {})).map((row) => row.database_id)
+})
 
 /** The database with this id, if the account has it. */
 export const get = read('databases.get', function* (args: { accountId: string; databaseId: string }): Transaction<

@@ -1,3 +1,5 @@
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createDatabase, LEAST } from '../../e2e/support/service.js'
 import { type Answer, call, waitFor } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
@@ -48,6 +50,18 @@ export const lastDatabaseExchanges: Exchanges = {
   enableTls: about('POST', (id) => `/enable-tls/${id}`),
   updateMutualTls: about('POST', (id) => `/${id}/mutual-tls`, { client_ca: null }),
   deleteDatabase: about('DELETE', (id) => `/database/${id}`),
+}
+
+/** Puts a copy of a backup where a start puts files that the store does not know; answers the id of the entry. */
+async function quarantined(stage: Stage): Promise<string> {
+  const [databaseId, backupId] = [await stage.database(), await backup(stage)]
+  const { dataDir } = stage.homeport.place
+  const entry = join(dataDir, 'quarantine', 'by-hand')
+  mkdirSync(entry, { recursive: true, mode: 0o700 })
+  const note = { kind: 'backup', databaseId, backupId, from: 'backups', reason: 'a test', movedAt: Date.now() }
+  writeFileSync(join(entry, 'note.json'), JSON.stringify(note), { mode: 0o600 })
+  copyFileSync(join(dataDir, 'backups', databaseId, `${backupId}.rdb`), join(entry, 'data'))
+  return 'by-hand'
 }
 
 /** Makes a backup of the database of the stage; answers its id. */
@@ -102,6 +116,9 @@ export const backupExchanges: Exchanges = {
   enableDailyBackupByPost: daily('POST', 'enable'),
   disableDailyBackup: daily('PATCH', 'disable'),
   disableDailyBackupByPost: daily('POST', 'disable'),
+  listQuarantine: ({ homeport }) => homeport.api('GET', `${REDIS}/quarantine`),
+  adoptQuarantined: async (stage) =>
+    stage.homeport.api('POST', `${REDIS}/quarantine/${await quarantined(stage)}/adopt`, { name: 'adopted' }),
   importFile: importDownloaded,
   importFromUrl: importOther,
   getImport: after(

@@ -1,0 +1,45 @@
+import { adoptQuarantined, listQuarantine, type QuarantineRecord } from '../../contract/quarantine.js'
+import { group } from '../remote/group.js'
+import { remote } from '../remote/remote.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { type Column, renderTable } from '../terminal/table.js'
+
+const COLUMNS: readonly Column<QuarantineRecord>[] = [
+  { title: 'ID', value: (one) => one.id },
+  { title: 'KIND', value: (one) => one.kind },
+  { title: 'FROM', value: (one) => one.from },
+  { title: 'MOVED', value: (one) => momentOfSeconds(one.moved_at) },
+  { title: 'DELETED AFTER', value: (one) => momentOfSeconds(one.deleted_at) },
+]
+
+const listQuarantineCommand = remote({
+  name: 'list',
+  summary: 'list files of databases and backups that the store did not know',
+  args: [],
+  examples: ['homeport db quarantine list'],
+  run: async ({ api, io, show }) => {
+    const entries = await api.call(listQuarantine, {})
+    show(entries, () => (entries.length === 0 ? 'Nothing is in quarantine.\n' : renderTable(io, COLUMNS, entries)))
+  },
+})
+
+/** `homeport db quarantine`: what was set aside. */
+export const quarantineCommand = group('quarantine', 'files that the store did not know', [listQuarantineCommand])
+
+/** `homeport db adopt`: makes a database or a backup of what was set aside. */
+export const adoptCommand = remote<{ name?: string; database?: string }>({
+  name: 'adopt',
+  summary: 'make a database, or a backup of one, of files in quarantine',
+  args: [['<id>', 'id of the entry: `homeport db quarantine list` shows it']],
+  flags: (command) =>
+    command
+      .option('--name <name>', 'name of the database or backup')
+      .option('--database <id>', 'of a backup: the database that it will belong to'),
+  examples: ['homeport db adopt 20260102T030405678Z-3f2a9c-1b2c --name shop'],
+  run: async ({ api, show }, { name, database }, id) => {
+    const body = { ...(name !== undefined && { name }), ...(database !== undefined && { database_id: database }) }
+    const adopted = await api.call(adoptQuarantined, { params: { id }, body })
+    const what = adopted.backup_id === undefined ? 'database' : `backup ${adopted.backup_id} of`
+    show(adopted, () => `adopted: ${what} ${adopted.database_id}\n`)
+  },
+})

@@ -1,0 +1,132 @@
+/**
+ * The entries on disk:
+ *
+ * ```
+ * <dataDir>/quarantine/<time>-<name>/note.json   what it is, where it stood, why and when it was moved
+ *                                    data        the directory of a database, or the file of a backup
+ * ```
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { codeOf, readFileIfThere, replaceFile, syncPath, tryParseJson } from '../../base/index.js'
+
+const NoteSchema = Type.Object({
+  kind: Type.Enum(['database', 'backup']),
+  databaseId: Type.String(),
+  backupId: Type.Optional(Type.String()),
+  /** Where it stood, relative to the data directory. */
+  from: Type.String(),
+  reason: Type.String(),
+  /** Unix milliseconds. */
+  movedAt: Type.Integer(),
+})
+
+/** What is known of something that was set aside. */
+export type QuarantineNote = Static<typeof NoteSchema>
+
+/** Something that was set aside. */
+export interface QuarantineEntry extends QuarantineNote {
+  /** The name of its directory. */
+  readonly id: string
+}
+
+const NOTE = 'note.json'
+const DATA = 'data'
+/** No path can be made of it. */
+const ENTRY_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/
+
+/** What lies in `quarantine/`. */
+export class QuarantineFiles {
+  readonly #dataDir: string
+  readonly #root: string
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+    this.#root = join(dataDir, 'quarantine')
+  }
+
+  /**
+   * Moves a file or directory into quarantine. The note comes first: what is there without data was not moved yet.
+   * @param path of the data; on the same file system.
+   */
+  async take(path: string, what: Omit<QuarantineNote, 'from'>): Promise<QuarantineEntry> {
+    const note = { ...what, from: relative(this.#dataDir, path) }
+    const time = new Date(what.movedAt).toISOString().replace(/[-:.]/g, '')
+    const name = (what.backupId ?? what.databaseId).replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 80)
+    const id = `${time}-${name}-${randomBytes(2).toString('hex')}`
+    const dir = join(this.#root, id)
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    await replaceFile(join(dir, NOTE), `${JSON.stringify(note, null, 2)}\n`)
+    await syncPath(this.#root)
+    await rename(path, join(dir, DATA))
+    await syncPath(dir)
+    await syncPath(dirname(path))
+    return { ...note, id }
+  }
+
+  /** Where the data of an entry lies. */
+  dataOf(id: string): string {
+    return join(this.#root, id, DATA)
+  }
+
+  /** Every entry with data, the oldest first; one whose note cannot be read is told as what its place says. */
+  async list(): Promise<readonly QuarantineEntry[]> {
+    const entries: QuarantineEntry[] = []
+    for (const id of (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name)).sort()) {
+      const found = await stat(this.dataOf(id)).catch(() => undefined)
+      if (!found) continue
+      const note = tryParseJson((await readFileIfThere(join(this.#root, id, NOTE))) ?? '')
+      const unknown = { databaseId: id, from: 'unknown', reason: 'its note cannot be read', movedAt: found.ctimeMs }
+      const kind = found.isDirectory() ? ('database' as const) : ('backup' as const)
+      entries.push({ ...(Value.Check(NoteSchema, note) ? note : { ...unknown, kind }), id })
+    }
+    return entries
+  }
+
+  /** One entry, if there is one of this id. */
+  async find(id: string): Promise<QuarantineEntry | undefined> {
+    return (await this.list()).find((entry) => entry.id === id)
+  }
+
+  /** Moves the data of an entry to a place where nothing stands; the note stays until `forget`. */
+  async giveBack(id: string, path: string): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    if (await stat(path).catch(() => undefined)) throw new Error(`${basename(path)} is there already`)
+    await rename(this.dataOf(id), path)
+    await syncPath(dirname(path))
+    await syncPath(join(this.#root, id))
+  }
+
+  /** Moves data that `giveBack` has moved into its entry again. */
+  async takeBack(id: string, path: string): Promise<void> {
+    await rename(path, this.dataOf(id))
+    await syncPath(join(this.#root, id))
+  }
+
+  /** Deletes an entry with all that is in it. */
+  async forget(id: string): Promise<void> {
+    await rm(join(this.#root, id), { recursive: true, force: true })
+  }
+
+  /** Deletes what was moved here before a time, and entries without data. Answers what is gone. */
+  async prune(movedBefore: number): Promise<readonly string[]> {
+    const entries = await this.list()
+    const withData = new Set(entries.map(({ id }) => id))
+    const old = entries.filter(({ movedAt }) => movedAt < movedBefore).map(({ id }) => id)
+    const empty = (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name) && !withData.has(name))
+    for (const id of [...old, ...empty]) await this.forget(id)
+    return old
+  }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}

@@ -1,0 +1,269 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { auditRow } from '../../accounts/index.js'
+import { type Clock, newId, type Timer } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { AdoptBody, QuarantineRecord } from '../../contract/quarantine.js'
+import { isPrimaryRegion, REGIONS, type Region } from '../../contract/regions.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { BackupFiles, type BackupName } from '../backups/files.js'
+import type { Creation } from '../creation.js'
+import { newIdentity } from '../identity.js'
+import type { DatabasesOptions } from '../parts.js'
+import { nameProblems } from '../rules.js'
+import { type QuarantineEntry, QuarantineFiles } from './files.js'
+
+/** Up to so many strangers are set aside without a word; more, and the store is most likely not the right one. */
+const FEW = 3
+const PRUNE_EVERY_MS = 60 * 60_000
+const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
+
+/** What quarantine works with. */
+export interface QuarantineDeps
+  extends Pick<DatabasesOptions, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
+  readonly clock: Clock
+  /** How long entries are kept. */
+  readonly keepMs: number
+  readonly accept: 'few' | 'quarantine'
+  readonly creation: Pick<Creation, 'adopt'>
+}
+
+/** What a start has found that the store does not know. */
+export interface Strangers {
+  readonly databaseIds: readonly string[]
+  readonly backups: readonly BackupName[]
+  /** How many databases the store does know. */
+  readonly known: number
+}
+
+/** Files that the store does not know: see the page of this folder. */
+export class Quarantine {
+  readonly #deps: QuarantineDeps
+  readonly #files: QuarantineFiles
+  readonly #backups: BackupFiles
+  #timer: Timer | undefined
+  #isStopped = false
+  #underWay: Promise<unknown> = Promise.resolve()
+
+  constructor(deps: QuarantineDeps) {
+    this.#deps = deps
+    this.#files = new QuarantineFiles(deps.dataDir)
+    this.#backups = new BackupFiles(deps.dataDir)
+  }
+
+  /**
+   * Sets aside what a start has found, and tells of everything that lies in quarantine.
+   * @throws HomeportError `unknown_data` when it is too much to be moved without being told to; nothing is moved then.
+   */
+  async start(strangers: Strangers): Promise<void> {
+    this.check(strangers)
+    for (const databaseId of strangers.databaseIds) {
+      await this.#take(this.#directoryOf(databaseId), { kind: 'database', databaseId })
+    }
+    for (const { database_id: databaseId, backup_id: backupId } of strangers.backups) {
+      const path = this.#backups.path({ database_id: databaseId, backup_id: backupId })
+      await this.#take(path, { kind: 'backup', databaseId, backupId })
+    }
+    await this.#prune()
+    for (const entry of await this.#files.list()) this.#tell(entry)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#timer?.cancel()
+    await this.#underWay
+  }
+
+  /** What lies in quarantine, the oldest first. Only for the operator: it may be anybody's. */
+  async list(caller: Caller): Promise<QuarantineRecord[]> {
+    this.#refuseOthers(caller)
+    return (await this.#files.list()).map((entry) => this.#recordOf(entry))
+  }
+
+  /** Makes a database or a backup of an entry again; one after the other. Answers what it is now. */
+  adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
+    this.#refuseOthers(caller)
+    const work = this.#underWay.then(() => this.#adopt(caller, id, body))
+    this.#underWay = work.catch(() => undefined)
+    return work
+  }
+
+  /** @throws HomeportError `unknown_data` when this is too much to be moved without being told to. */
+  check({ databaseIds, backups, known }: Strangers): void {
+    const { accept, dataDir } = this.#deps
+    const isMost = databaseIds.length > known
+    const areMany = databaseIds.length + backups.length > FEW
+    if (accept === 'quarantine' || !(isMost || areMany)) return
+    throw new HomeportError('unknown_data', {
+      directory: dataDir,
+      databases: databaseIds.length,
+      backups: backups.length,
+      known,
+    })
+  }
+
+  async #take(path: string, what: Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>): Promise<void> {
+    const { clock, logger } = this.#deps
+    const reason = 'the store does not know it'
+    try {
+      const { id, from } = await this.#files.take(path, { ...what, reason, movedAt: clock.now() })
+      logger.warn({ id, from }, 'files that the store does not know were moved into quarantine')
+    } catch (error) {
+      logger.error({ error, ...what }, 'files that the store does not know cannot be moved; they stay where they are')
+    }
+  }
+
+  #tell(entry: QuarantineEntry): void {
+    const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
+    this.#deps.problems.report({
+      kind: 'quarantine',
+      subject: entry.id,
+      severity: 'warning',
+      title: `${entry.from} was moved into quarantine, because ${entry.reason}.`,
+      advice: `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
+    })
+  }
+
+  async #prune(): Promise<void> {
+    const { clock, keepMs, logger, problems } = this.#deps
+    const gone = await this.#files.prune(clock.now() - keepMs)
+    for (const id of gone) {
+      logger.warn({ id }, 'files in quarantine were deleted: their time is over')
+      problems.resolve('quarantine', id)
+    }
+    if (this.#isStopped) return
+    this.#timer = clock.after(PRUNE_EVERY_MS, () => {
+      this.#underWay = this.#underWay
+        .then(() => this.#prune())
+        .catch((error: unknown) => logger.warn({ error }, 'old files in quarantine cannot be deleted yet'))
+    })
+  }
+
+  async #adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
+    const entry = await this.#files.find(id)
+    if (!entry) throw new HomeportError('quarantine_not_found', { id })
+    const adopted =
+      entry.kind === 'database'
+        ? await this.#adoptDatabase(caller, entry, body)
+        : await this.#adoptBackup(caller, entry, body)
+    await this.#files.forget(id)
+    this.#deps.problems.resolve('quarantine', id)
+    return adopted
+  }
+
+  /** The data is in place before the row: cut off in between, the next start finds a stranger and sets it aside again. */
+  async #adoptDatabase(caller: Caller, entry: QuarantineEntry, body: AdoptBody): Promise<{ database_id: string }> {
+    const name = nameOf(body.name ?? `adopted ${entry.databaseId}`.slice(0, 60))
+    const found = await primaryIn(this.#files.dataOf(entry.id))
+    if (!found) {
+      const reason = 'none of its directories holds the data of a primary in a region that Homeport knows'
+      throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
+    }
+    const isTaken = (await this.#rows()).has(entry.databaseId) || (await isThere(this.#directoryOf(entry.databaseId)))
+    const databaseId = isTaken ? newIdentity().databaseId : entry.databaseId
+    const path = this.#directoryOf(databaseId)
+    await this.#files.giveBack(entry.id, path)
+    try {
+      await this.#deps.creation.adopt(caller, {
+        ...found,
+        platform: REGIONS[found.primaryRegion].platform,
+        databaseId,
+        name,
+        from: entry.from,
+      })
+    } catch (error) {
+      if (!(await this.#rows()).has(databaseId)) await this.#files.takeBack(entry.id, path)
+      throw error
+    }
+    return { database_id: databaseId }
+  }
+
+  async #adoptBackup(caller: Caller, entry: QuarantineEntry, body: AdoptBody) {
+    const { store, fleet, clock } = this.#deps
+    const databaseId = body.database_id ?? entry.databaseId
+    const name = nameOf(body.name ?? `adopted ${entry.backupId ?? ''}`.slice(0, 60))
+    const database = await store.run(operations.databases.get, { accountId: caller.accountId, databaseId })
+    if (!database) throw new HomeportError('database_not_found', { databaseId })
+    const file = this.#files.dataOf(entry.id)
+    const { keys, dataBytes } = await fleet.checkSnapshot(file)
+    const now = clock.now()
+    const backupId = await this.#freeBackupId(databaseId, entry.backupId, now)
+    const backup = { database_id: databaseId, backup_id: backupId }
+    const path = await this.#backups.prepare(backup)
+    await this.#files.giveBack(entry.id, path)
+    try {
+      const facts = await this.#backups.facts(backup)
+      const details = { backup_id: backupId, from: entry.from }
+      const event = { action: 'Adopt Files', entity: databaseId, details } as const
+      await store.run(operations.backups.adopt, {
+        backup: { ...backup, name, kind: 'manual', created_at: entry.movedAt },
+        result: { kind: 'completed', keyCount: keys, dataBytes, ...facts },
+        at: now,
+        audit: auditRow(caller, event, now),
+      })
+    } catch (error) {
+      // The commit may have taken place although it was answered with an error.
+      const rows = await store.run(operations.backups.everyName, {})
+      if (!rows.some((row) => row.backup_id === backupId)) await this.#files.takeBack(entry.id, path)
+      throw error
+    }
+    return backup
+  }
+
+  async #freeBackupId(databaseId: string, wanted: string | undefined, now: number): Promise<string> {
+    if (wanted === undefined || !BACKUP_ID.test(wanted)) return newId('bak_', now)
+    const isKnown = (await this.#deps.store.run(operations.backups.everyName, {})).some(
+      (row) => row.backup_id === wanted,
+    )
+    const path = this.#backups.path({ database_id: databaseId, backup_id: wanted })
+    return isKnown || (await isThere(path)) ? newId('bak_', now) : wanted
+  }
+
+  async #rows(): Promise<ReadonlySet<string>> {
+    return new Set(await this.#deps.store.run(operations.databases.ids, {}))
+  }
+
+  #directoryOf(databaseId: string): string {
+    return join(this.#deps.dataDir, 'databases', databaseId)
+  }
+
+  #recordOf({ id, kind, databaseId, backupId, from, reason, movedAt }: QuarantineEntry): QuarantineRecord {
+    return {
+      ...{ id, kind, database_id: databaseId, from, reason },
+      ...(backupId !== undefined && { backup_id: backupId }),
+      moved_at: Math.floor(movedAt / 1000),
+      deleted_at: Math.floor((movedAt + this.#deps.keepMs) / 1000),
+    }
+  }
+
+  #refuseOthers({ accountId }: Caller): void {
+    if (!this.#deps.isOperator(accountId)) throw new HomeportError('operator_only', {})
+  }
+}
+
+function nameOf(given: string): string {
+  const name = given.trim()
+  const problems = nameProblems(name, 'name')
+  if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+  return name
+}
+
+/** Which of the regions in the directory of a database was the primary, and how it keeps its data. */
+async function primaryIn(
+  path: string,
+): Promise<{ primaryRegion: Region; persistence: 'append-only' | 'snapshot' } | undefined> {
+  const regions = (await readdir(path)).filter(isPrimaryRegion)
+  const kinds = [
+    ['appendonlydir', 'append-only'],
+    ['dump.rdb', 'snapshot'],
+  ] as const
+  for (const [file, persistence] of kinds) {
+    for (const primaryRegion of regions) {
+      if (await isThere(join(path, primaryRegion, file))) return { primaryRegion, persistence }
+    }
+  }
+  return undefined
+}
+
+const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
