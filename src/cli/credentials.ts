@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type Credentials, credentialsPath, resetCredentials } from '../accounts/index.js'
 import { systemClock } from '../base/index.js'
-import { type Config, inspectDataDir, lockDataDir } from '../config/index.js'
+import { type Config, inspectDataDir, keepFilesPrivate, lockDataDir } from '../config/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { openStore } from '../store/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
@@ -43,6 +43,7 @@ const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Comm
 /** The lock makes sure that no server works with what is changed. */
 async function reset(config: Config, endsOtherKeys: boolean): Promise<Credentials> {
   const { dataDir, store: choice } = config
+  keepFilesPrivate()
   const lock = lockDataDir(dataDir)
   try {
     const location = choice.kind === 'sqlite' ? 'sqlite' : choice.url

@@ -3,7 +3,7 @@ import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir } from '../config/index.js'
 import { isError } from '../contract/errors.js'
 import { checkCertificate } from './doctor/certificate.js'
-import { checkDataDir, checkStore } from './doctor/data.js'
+import { checkDataDir, checkModes, checkStore } from './doctor/data.js'
 import { checkEngine } from './doctor/engine.js'
 import { type Finding, fail, ok, renderFindings } from './doctor/finding.js'
 import { checkDiskSpace, checkEnvironment, checkFileSystem, checkNode } from './doctor/machine.js'
@@ -46,6 +46,7 @@ async function examineSurroundings(config: Config): Promise<Finding[]> {
   return [
     await checkEngine(config),
     checkDataDir(config, dataDir),
+    await checkModes(config),
     checkDiskSpace(config),
     checkFileSystem(config),
     await checkStore(config),

@@ -1,6 +1,14 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
-import { type Config, describeStore, hasServed, lockDataDir, noteAddresses } from '../config/index.js'
+import {
+  type Config,
+  closeDataDir,
+  describeStore,
+  hasServed,
+  keepFilesPrivate,
+  lockDataDir,
+  noteAddresses,
+} from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { compileSooner } from './compile-sooner.js'
 import { describeError } from './errors.js'
@@ -28,6 +36,7 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
  * @param prepare called when the data directory is locked and nothing of it has been read.
  */
 export async function runServer(config: Config, io: Io, prepare?: () => Promise<void>): Promise<ExitCode> {
+  keepFilesPrivate()
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
   const growAsEver = startLean()
@@ -43,6 +52,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
         growAsEver()
+        void closeDataDir(config.dataDir).catch(() => undefined)
         compileSooner()
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)

@@ -1,4 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmod, lstat, readdir } from 'node:fs/promises'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, neverCollected } from '../base/index.js'
@@ -14,6 +16,10 @@ import { HomeportError } from '../contract/errors.js'
  */
 const LOCK_FILE = 'lock'
 const PID_FILE = 'lock.pid'
+
+const PRIVATE_UMASK = 0o077
+/** What nobody but the owner may do. */
+const OTHERS = 0o077
 
 /** Long enough for a look of `homeport doctor` to pass by, short enough to fail at once for a person. */
 const LOCK_WAIT_MS = 250
@@ -48,6 +54,44 @@ export function lockDataDir(directory: string): DataDirLock {
       : unusable(directory, error)
   }
   return { release: () => release(lock, directory) }
+}
+
+/**
+ * From now on every file of this process, and of those that it starts, is closed to other users, whoever makes it and
+ * with whatever mode: engines, SQLite and others ask for files that everybody may read.
+ */
+export function keepFilesPrivate(): void {
+  process.umask(PRIVATE_UMASK)
+}
+
+/**
+ * Closes what earlier versions, or somebody's tools, have left open to others in the data directory. Links are not
+ * followed, and files of other users stay as they are.
+ * @returns how many files and directories that were.
+ */
+export async function closeDataDir(directory: string): Promise<number> {
+  let closed = 0
+  for (const path of await openToOthers(directory)) {
+    await chmod(path, (await lstat(path)).mode & ~OTHERS & 0o777).then(
+      () => closed++,
+      () => undefined,
+    )
+  }
+  return closed
+}
+
+/** What in the data directory others may read or enter: files come and go while it is looked at. */
+export async function openToOthers(directory: string): Promise<string[]> {
+  const found: string[] = []
+  const look = async (path: string): Promise<void> => {
+    const stats = await lstat(path).catch(() => undefined)
+    if (!stats || stats.isSymbolicLink() || stats.uid !== userInfo().uid) return
+    if ((stats.mode & OTHERS) !== 0) found.push(path)
+    if (!stats.isDirectory()) return
+    for (const name of await readdir(path).catch(() => [])) await look(join(path, name))
+  }
+  await look(directory)
+  return found
 }
 
 /** Looks at the data directory without changing anything in it. */

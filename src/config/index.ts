@@ -17,7 +17,15 @@
  * Nothing outside this room reads `process.env`.
  */
 export { type ClientVariables, clientVariablesOfProcess } from './client.js'
-export { type DataDirLock, type DataDirState, inspectDataDir, lockDataDir } from './data-dir.js'
+export {
+  closeDataDir,
+  type DataDirLock,
+  type DataDirState,
+  inspectDataDir,
+  keepFilesPrivate,
+  lockDataDir,
+  openToOthers,
+} from './data-dir.js'
 export type { Config } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
 export { DEFAULT_FILE, readConfigFile } from './file.js'

@@ -111,16 +111,16 @@ describe('when the launcher is killed', async () => {
 })
 
 describe('orphans', async () => {
-  test('are databases that nobody knows: ended and deleted, while known ones stay', async () => {
+  test('are databases that nobody knows: told and left alone, but for those of engines that checked something', async () => {
     const dataDir = tempDir()
     const { fleet: earlier } = await startFleet({ dataDir })
     await Promise.all([earlier.ensure(specOf('db_known')), earlier.ensure(specOf('db_orphan', ['eu-west-1']))])
     await clientOf((await earlier.endpoints('db_known'))[0]).set('key', 'value')
     await earlier.stop()
     const { fleet } = await startFleet({ dataDir })
-    await fleet.ensure(specOf('db_running'))
-    await fleet.collectOrphans(new Set(['db_known']))
-    expect(readdirSync(join(dataDir, 'databases'))).toEqual(['db_known'])
+    mkdirSync(join(dataDir, 'databases', 'check-abc', 'check'), { recursive: true })
+    expect(await fleet.collectOrphans(new Set(['db_known']))).toEqual(['db_orphan'])
+    expect(readdirSync(join(dataDir, 'databases')).sort()).toEqual(['db_known', 'db_orphan'])
     expect(processesMarked(join(dataDir, 'databases'))).toEqual([])
     await fleet.ensure(specOf('db_known'))
     expect(await clientOf((await fleet.endpoints('db_known'))[0]).get('key')).toBe('value')

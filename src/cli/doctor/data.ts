@@ -1,6 +1,7 @@
 import { createConnection } from 'node:net'
+import { relative } from 'node:path'
 import { unreachable } from '../../base/index.js'
-import { type Config, type DataDirState, describeStore } from '../../config/index.js'
+import { type Config, type DataDirState, describeStore, openToOthers } from '../../config/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
@@ -28,6 +29,15 @@ function checkMode(found: string, mode: number): Finding {
   if ((mode & OTHERS) === 0) return ok('data directory', found)
   const text = `${found}; other users may look into it (mode 0${mode.toString(8)})`
   return warn('data directory', text, 'Close it: chmod 700.')
+}
+
+/** Whether other users of the machine could read a file of the data directory, were its own mode not in the way. */
+export async function checkModes({ dataDir }: Config): Promise<Finding> {
+  const open = await openToOthers(dataDir)
+  if (open.length === 0) return ok('file modes', 'nothing in the data directory is open to other users')
+  const names = open.slice(0, 3).map((path) => relative(dataDir, path) || '.')
+  const found = `${open.length} open to other users: ${names.join(', ')}${open.length > 3 ? ', ...' : ''}`
+  return warn('file modes', found, 'The next start closes them; or at once: chmod -R go= on the data directory.')
 }
 
 /** Where durable state goes and what a 2xx promises about it. */

@@ -79,7 +79,7 @@ export const operatorErrors = {
     blame: 'operator',
     retry: 'never',
     text: ({ directory, databases, backups, known }) =>
-      `The data directory ${directory} holds the files of ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} that the store does not know, beside ${known} known ${known === 1 ? 'database' : 'databases'}. The store has most likely lost its latest changes (homeport.sqlite-wal), or is an older copy. Put the right one back. To start without: --accept-unknown-data quarantine moves these files into quarantine/, and "homeport db adopt" brings them back.`,
+      `The store does not know ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} of the data directory ${directory}, beside ${known} that it knows: it has lost its latest changes (homeport.sqlite-wal), or is an older copy. Put the right store back, or start with --accept-unknown-data quarantine, which moves them into quarantine/; "homeport db adopt" brings them back.`,
   }),
   store_missing: define<{ directory: string; databases: number }>({
     status: 500,

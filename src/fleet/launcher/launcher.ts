@@ -24,6 +24,9 @@ setFlagsFromString('--no-opt')
 setFlagsFromString('--optimize-for-size')
 setFlagsFromString('--semi-space-growth-factor=1')
 
+// Engines ask for files that everybody may read: what they write is as private as everything else of the data directory.
+process.umask(0o077)
+
 // Names the data directory, so that a list of processes tells which server a launcher belongs to.
 process.title = ['homeport-launcher', ...process.argv.slice(2)].join(' ')
 
