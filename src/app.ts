@@ -33,7 +33,7 @@ import { createGateway, openServerCertificate, type ServerCertificate } from './
 import { HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
-import { createLogger, type Logger, type ProblemReport, Problems } from './telemetry/index.js'
+import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
 
 /** The whole server as one thing. */
@@ -59,6 +59,7 @@ export interface AppSurroundings {
 export async function createApp(config: Config, surroundings: AppSurroundings): Promise<App> {
   const logger = createLogger({ level: config.logLevel })
   const problems = new Problems(systemClock, logger)
+  tellOfLastCrash(config.dataDir, problems)
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
   const tls = await openServerCertificate(certificateOptions(config, logger))
@@ -81,6 +82,22 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
     title: `The store is damaged in the table ${table}: ${found}.`,
     advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
   }
+}
+
+/** A crash is mentioned for so long, unless its report is deleted. */
+const CRASH_TOLD_MS = 7 * 86_400_000
+
+function tellOfLastCrash(dataDir: string, problems: Problems): void {
+  const crash = lastCrash(dataDir)
+  if (!crash || systemClock.now() - crash.atMs > CRASH_TOLD_MS) return
+  const at = new Date(crash.atMs).toISOString()
+  problems.report({
+    kind: 'crash',
+    subject: crash.file,
+    severity: 'warning',
+    title: `The server ended by a defect at ${at}: ${crash.type} in ${crash.module}.`,
+    advice: `See ${crash.file} in the data directory and the log of that time, and report it. It is mentioned for 7 days, or until the file is deleted and the server restarted.`,
+  })
 }
 
 interface Composed {

@@ -40,10 +40,12 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
   const growAsEver = startLean()
+  let ignoreDefects = (): void => undefined
   try {
     await prepare?.()
     // Loaded late, so that the other commands answer without loading the whole server.
-    const { createApp } = await import('../app.js')
+    const [{ createApp }, { endOnDefects }] = await Promise.all([import('../app.js'), import('./crash.js')])
+    ignoreDefects = endOnDefects(config)
     const app = await createApp(config, { onFailure: (error) => giveUp(error, config, io) })
     return await serve({
       app,
@@ -60,6 +62,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       },
     })
   } finally {
+    ignoreDefects()
     lock.release()
   }
 }

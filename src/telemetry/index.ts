@@ -11,12 +11,16 @@
  *
  * `Problems` keeps what only a person can put right: a damaged page, files that nobody knows, an engine that hangs.
  *
+ * `describeCrash` and `writeCrashReport` keep why a server ended by a defect, without words of anybody; `lastCrash` tells
+ * the next one.
+ *
  * `renderMetrics` writes metrics the way Prometheus reads them; the rooms that have figures are asked for them when it
  * is scraped.
  *
  * `DatabaseMeter` holds the counters of one database: the data plane writes them, what keeps the time series reads
  * them.
  */
+export { type CrashKind, describeCrash, lastCrash, writeCrashReport } from './crash-reports.js'
 export {
   COMMAND_INDEX,
   type CommandTotals,

@@ -1,0 +1,28 @@
+import { systemClock } from '../base/index.js'
+import type { Config } from '../config/index.js'
+import { type CrashKind, createLogger, describeCrash, writeCrashReport } from '../telemetry/index.js'
+import { FAILED } from './exit-codes.js'
+
+/**
+ * Ends the process when an error reaches nobody: what it has left undone is not known, and whatever was acknowledged is
+ * on disk. The log line and the report are written before the call returns; nothing is waited for.
+ * @returns what ends the watch.
+ */
+export function endOnDefects(config: Pick<Config, 'dataDir' | 'logLevel'>): () => void {
+  const logger = createLogger({ level: config.logLevel })
+  let isEnding = false
+  const end = (kind: CrashKind, error: unknown): void => {
+    // An error of the following lines comes here too.
+    if (isEnding) process.exit(FAILED)
+    isEnding = true
+    const report = describeCrash(kind, error, systemClock.now())
+    const file = writeCrashReport(config.dataDir, report)
+    const { module } = report
+    logger.error({ error, kind, module, file }, `a defect in ${module} ends the server; start it again`)
+    process.exit(FAILED)
+  }
+  const onException = (error: unknown): void => end('uncaughtException', error)
+  const onRejection = (error: unknown): void => end('unhandledRejection', error)
+  process.on('uncaughtException', onException).on('unhandledRejection', onRejection)
+  return () => void process.off('uncaughtException', onException).off('unhandledRejection', onRejection)
+}
