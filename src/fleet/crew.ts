@@ -11,6 +11,8 @@ import {
   followPrimary,
   openReplicationPort,
 } from './control.js'
+import { readLogFiles } from './data/log-files.js'
+import { setDataAside } from './data/set-aside.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { deleteEngineFiles } from './engine-files.js'
 import { beginRun, type EngineRun, type FleetContext, type RunEnd } from './engine-run.js'
@@ -35,6 +37,8 @@ export class Crew {
   readonly #secrets: InternalSecrets = { control: randomSecret(), replication: randomSecret() }
   readonly #members = new Map<string, Member>()
   readonly #runs = new Map<string, EngineRun>()
+  /** Regions whose engine has answered: from then on there is data. */
+  readonly #hasServed = new Set<string>()
 
   /** @param regions the regions that have a directory already, from an earlier life. */
   constructor(context: FleetContext, databaseId: string, regions: readonly string[], onEvent: () => void) {
@@ -80,7 +84,7 @@ export class Crew {
         break
       case 'delete':
         this.#update(region, transitions.deleting)
-        void this.#delete(region)
+        void this.#delete(action)
         break
       case 'open-port':
       case 'close-port':
@@ -99,7 +103,7 @@ export class Crew {
     this.#members.set(region, transitions.start(present, role, generation))
     const run = beginRun({
       context: this.#context,
-      spec,
+      spec: this.#hasServed.has(region) ? { ...spec, data: 'must-exist' } : spec,
       member: { region, role },
       paths: this.paths(region),
       secrets: this.#secrets,
@@ -112,6 +116,7 @@ export class Crew {
   /** An answer may come after the decision to stop; then it says nothing any more. */
   #onAnswer(region: string, run: EngineRun, pid: number, settings: string): void {
     if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'starting') return
+    this.#hasServed.add(region)
     this.#context.logger.info({ databaseId: this.#databaseId, region, pid }, 'engine started')
     this.#update(region, (member) => transitions.answered(member, pid, settings, this.#context.clock.now()))
     this.#onEvent()
@@ -127,12 +132,27 @@ export class Crew {
     this.#onEvent()
   }
 
-  async #delete(region: string): Promise<void> {
-    await deleteEngineFiles(this.paths(region)).catch((error: unknown) => {
+  async #delete({ region, data }: ActionOf<'delete'>): Promise<void> {
+    try {
+      if (data === 'set-aside') await this.#setLogAside(region)
+      await deleteEngineFiles(this.paths(region))
+    } catch (error) {
       this.#context.logger.error({ error, databaseId: this.#databaseId, region }, 'files cannot be deleted')
-    })
+    }
     this.#members.delete(region)
     this.#onEvent()
+  }
+
+  /** Only a primary keeps a log, and no primary is ever unwished while its database stays. */
+  async #setLogAside(region: string): Promise<void> {
+    const { dir } = this.paths(region)
+    if (!(await readLogFiles(dir))) return
+    const { layout, clock, logger } = this.#context
+    const reason = `The database has no member in ${region}, but a log lay there.`
+    const { quarantineDir } = layout
+    const databaseId = this.#databaseId
+    await setDataAside({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
+    logger.warn({ databaseId, region }, 'a log that no member of a database has written was set aside')
   }
 
   #changeFor(action: ActionOf<'open-port' | 'close-port' | 'apply-settings' | 'follow'>): Change {

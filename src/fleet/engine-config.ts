@@ -79,7 +79,10 @@ const COMMON = [
 function persistenceLines(persistence: EngineSpec['persistence'], role: MemberRole): readonly string[] {
   // A replica starts empty and copies its primary; files of its own would only be read to be thrown away.
   if (role === 'replica') return ['appendonly no', 'save ""']
-  if (persistence === 'append-only') return ['appendonly yes', 'appendfsync everysec', 'save ""']
+  // A log that ends in the middle of a command is judged by us; the engine would cut it without a word.
+  if (persistence === 'append-only') {
+    return ['appendonly yes', 'appendfsync everysec', 'aof-load-truncated no', 'save ""']
+  }
   return ['appendonly no', 'save 3600 1 300 100 60 10000']
 }
 

@@ -3,13 +3,17 @@
  * before there is a process, and it ends exactly once.
  */
 import { type Clock, unreachable } from '../base/index.js'
+import type { Problems } from '../telemetry/index.js'
+import { UnservableData } from './data/judge.js'
+import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'
 import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
 import { untilAnswering } from './ping.js'
-import type { EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
+import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
+import { EngineWatch } from './watch.js'
 
 /** What every part of a running fleet shares. */
 export interface FleetContext {
@@ -23,6 +27,9 @@ export interface FleetContext {
   readonly readyDeadlineMs: number
   /** Words before an engine's command that make it end when the launcher dies; empty where the system cannot. */
   readonly commandPrefix: readonly string[]
+  /** Told what was found of the data of a database. */
+  readonly onData: (databaseId: string, report: DataReport) => void
+  readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
   /** A number that no process of this fleet has had. */
   readonly nextGeneration: () => number
 }
@@ -69,6 +76,10 @@ function describeExit(report: ExitReport, hasAnswered: boolean): RunEnd {
 }
 
 function describeError(error: unknown): RunEnd {
+  if (error instanceof UnservableData) {
+    const { kind, what } = error.report
+    return { failure: { kind: `data-${kind}`, reason: what }, detail: what }
+  }
   const detail = error instanceof Error ? error.message : String(error)
   return { failure: failureOf(detail, 'it could not be started'), detail }
 }
@@ -77,6 +88,9 @@ class Run implements EngineRun {
   readonly ended: Promise<RunEnd>
   readonly #options: RunOptions
   readonly #quit = new AbortController()
+  /** Of a primary: a replica's data is that of its primary. */
+  readonly #data: PrimaryData | undefined
+  #watch: EngineWatch | undefined
   #process: LaunchedProcess | undefined
   #stopping: 'no' | 'save' | 'discard' = 'no'
   #hasAnswered = false
@@ -84,6 +98,7 @@ class Run implements EngineRun {
 
   constructor(options: RunOptions) {
     this.#options = options
+    if (options.member.role === 'primary') this.#data = new PrimaryData(options)
     this.ended = this.#live().catch(describeError)
   }
 
@@ -100,6 +115,7 @@ class Run implements EngineRun {
 
   async #live(): Promise<RunEnd> {
     const { context, spec, member, paths, secrets } = this.#options
+    await this.#data?.judge()
     await writeEngineFiles(spec, member, paths, secrets, context.engine.commands)
     this.#quit.signal.throwIfAborted()
     const [command = '', ...args] = [...context.commandPrefix, context.engine.binary, paths.configFile]
@@ -109,6 +125,9 @@ class Run implements EngineRun {
     void this.#awaitAnswer(process.pid)
     const report = await process.exited
     this.#quit.abort(new Error('the engine has ended'))
+    this.#watch?.stop()
+    await this.#data?.afterEnd(report, this.#hasAnswered, this.#stopping)
+    if (this.#stopping === 'save' && report.code === 0) context.problems?.resolve('engine_hung', this.#subject)
     return this.#problem ?? describeExit(report, this.#hasAnswered)
   }
 
@@ -117,6 +136,8 @@ class Run implements EngineRun {
     try {
       await untilAnswering({ socketPath: paths.socket, password: secrets.control, ...context }, this.#quit.signal)
       this.#hasAnswered = true
+      this.#data?.onAnswer()
+      this.#beginWatch(pid)
       onAnswer(pid)
     } catch (error) {
       if (this.#quit.signal.aborted) return
@@ -124,6 +145,34 @@ class Run implements EngineRun {
       this.#problem = { failure: { kind: 'engine', reason: detail }, detail }
       this.stop('discard')
     }
+  }
+
+  get #subject(): string {
+    return `${this.#options.spec.databaseId}/${this.#options.member.region}`
+  }
+
+  #beginWatch(pid: number): void {
+    const { context, paths, secrets } = this.#options
+    const onHung = (how: string): void => this.#onHung(pid, how)
+    const onLook = (): void => this.#data?.onLook()
+    const address = { socketPath: paths.socket, secrets }
+    this.#watch = new EngineWatch({ pid, address, clock: context.clock, onHung, onLook })
+  }
+
+  /** An engine that hangs serves nobody, and would not end by itself either. */
+  #onHung(pid: number, how: string): void {
+    const { context } = this.#options
+    if (this.#stopping !== 'no') return
+    const reason = `it hung: ${how}`
+    this.#problem = { failure: { kind: 'engine', reason }, detail: reason }
+    context.problems?.report({
+      kind: 'engine_hung',
+      subject: this.#subject,
+      severity: 'warning',
+      title: `The engine of a database hung (${how}); Homeport ended it and starts it again.`,
+      advice: `Nothing that it had answered is lost. If this comes again, look at process ${pid} in the system's log.`,
+    })
+    this.breakOff()
   }
 
   /** Carries out the stop, if one was asked for and there is a process yet. */

@@ -3,6 +3,9 @@ import { rm } from 'node:fs/promises'
 import { codeOf } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
+import { acceptLoss } from './data/accept-loss.js'
+import { judgeData, UnservableData } from './data/judge.js'
+import { setDataAside } from './data/set-aside.js'
 import { unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
@@ -21,6 +24,7 @@ import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
 import { type Shrinking, shrinkLog, tidyLog } from './tidy-log.js'
 import type {
+  DataReport,
   EngineEndpoint,
   EngineOccupancy,
   EngineSample,
@@ -177,6 +181,26 @@ class EngineFleet implements Fleet {
     await adoptSnapshot(dir, spec.persistence, file)
   }
 
+  async setDataAside(spec: EngineSpec, reason: string): Promise<void> {
+    const place = this.#placeOf(spec)
+    const kept = await setDataAside({ ...place, reason })
+    if (kept !== undefined) this.#options.logger.warn({ databaseId: spec.databaseId, kept }, 'data was set aside')
+  }
+
+  async acceptLoss(spec: EngineSpec): Promise<void> {
+    await acceptLoss(this.#placeOf(spec), spec.persistence)
+  }
+
+  async inspectData(spec: EngineSpec): Promise<DataReport> {
+    const { layout } = this.#context()
+    try {
+      return await judgeData(memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '').dir, spec)
+    } catch (error) {
+      if (error instanceof UnservableData) return error.report
+      throw error
+    }
+  }
+
   async usedBytes(databaseId: string): Promise<number> {
     const { address } = await this.#wishedKeeper(databaseId).source()
     return usedBytes(address)
@@ -205,12 +229,23 @@ class EngineFleet implements Fleet {
     }
   }
 
+  /** Where the data of a database is that is stopped, and where it is kept when it leaves. */
+  #placeOf(spec: EngineSpec) {
+    checkSpec(spec)
+    const { layout, clock } = this.#context()
+    if (this.#keepers.get(spec.databaseId)?.isAtRest === false)
+      throw new Error('the data of a database that runs stays')
+    const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
+    const { quarantineDir } = layout
+    return { quarantineDir, databaseId: spec.databaseId, memberDir: dir, atMs: clock.now() }
+  }
+
   /** Starts an engine whose only task is to load; that it cannot is the fault of what it loads. */
   async #ensureLoaded(spec: EngineSpec): Promise<void> {
     try {
       await this.ensure(spec, 'while-loading')
     } catch (cause) {
-      if (!isError(cause, 'engine_failed')) throw cause
+      if (!isError(cause, 'engine_failed') && !isError(cause, 'data_unreadable')) throw cause
       throw new HomeportError('snapshot_unusable', { reason: unloadableReason(cause.details.reason) }, { cause })
     }
   }
@@ -283,11 +318,13 @@ class EngineFleet implements Fleet {
   }
 
   async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
-    const { engine, clock, logger, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
+    const { engine, clock, logger, problems, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
+    const onData = (databaseId: string, report: DataReport): void => this.#options.onData?.(databaseId, report)
     const commandPrefix = await findDeathSignalPrefix()
     const nextGeneration = (): number => ++this.#lastGeneration
     const stopGraceMs = (): number => this.#stopGraceMs
-    return { engine, launcher, layout, clock, logger, stopGraceMs, readyDeadlineMs, commandPrefix, nextGeneration }
+    const limits = { stopGraceMs, readyDeadlineMs }
+    return { engine, launcher, layout, clock, logger, problems, onData, ...limits, commandPrefix, nextGeneration }
   }
 
   /** What requests work with; rejects them before `start` and after `stop`. */

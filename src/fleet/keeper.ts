@@ -160,9 +160,14 @@ export class DatabaseKeeper {
   #throwIfFailed(region: string): void {
     const member = this.#crew.members.get(region)
     if (!member?.failure) return
-    if (member.failure.kind === 'disk-full') throw new HomeportError('store_full', {})
+    const { kind, reason } = member.failure
+    const databaseId = this.#databaseId
+    if (kind === 'disk-full') throw new HomeportError('store_full', {})
+    // What is on the disk is the same at the next try.
+    if (kind === 'data-missing') throw new HomeportError('data_missing', { databaseId, reason })
+    if (kind === 'data-unreadable') throw new HomeportError('data_unreadable', { databaseId, reason })
     if (member.failures < TOLD_AFTER_FAILURES || isSoonBack(member, this.#context.clock.now())) return
-    throw new HomeportError('engine_failed', { reason: member.failure.reason })
+    throw new HomeportError('engine_failed', { reason })
   }
 
   #endpointOf({ region, role }: MemberSpec): EngineEndpoint {

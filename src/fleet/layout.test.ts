@@ -24,7 +24,7 @@ describe('the directories of the fleet', () => {
     expect(socketDirFor(long, '/tmp', 7)).toBe(socketDirFor(long, '/tmp', 7))
     expect(socketDirFor(`${long}y`, '/tmp', 7)).not.toBe(socketDirFor(long, '/tmp', 7))
     const longest = `/srv/${'x'.repeat(100 - '/srv//run/0123456789abcdef.sock'.length)}`
-    const layout = { databasesDir: '/d', socketDir: socketDirFor(longest, '/tmp', 7) }
+    const layout = { databasesDir: '/d', quarantineDir: '/q', socketDir: socketDirFor(longest, '/tmp', 7) }
     expect(layout.socketDir).toBe(`${longest}/run`)
     expect(memberPaths(layout, 'db', 'us-east-1').socket).toHaveLength(100)
   })

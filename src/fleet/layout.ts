@@ -31,6 +31,8 @@ export interface Layout {
   readonly databasesDir: string
   /** Holds the sockets; mode 0700 and ours. */
   readonly socketDir: string
+  /** Keeps data that left a database although nobody has deleted it; made when needed. */
+  readonly quarantineDir: string
 }
 
 /** The directory for sockets that belongs to a data directory. Pure. */
@@ -56,7 +58,7 @@ export async function prepareLayout(dataDir: string): Promise<Layout> {
   const realRoot = await realpath(resolve(dataDir))
   const socketDir = socketDirFor(realRoot, tmpdir(), userInfo().uid)
   await privateDir(socketDir)
-  return { databasesDir: join(realRoot, 'databases'), socketDir }
+  return { databasesDir: join(realRoot, 'databases'), socketDir, quarantineDir: join(realRoot, 'quarantine') }
 }
 
 /** The directory of one database. */

@@ -27,7 +27,7 @@ import type { MemberRole } from './types.js'
 
 /** Why a process ended, did not start, or did not take a change. Without paths and secrets. */
 export interface Failure {
-  readonly kind: 'disk-full' | 'engine'
+  readonly kind: 'disk-full' | 'engine' | 'data-missing' | 'data-unreadable'
   readonly reason: string
 }
 

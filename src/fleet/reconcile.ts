@@ -19,12 +19,15 @@ export type Wish =
 
 type SpecWish = Extract<Wish, { kind: 'spec' }>
 
-/** One thing to do with one member. `save` ends an engine cleanly, `discard` at once, because its data goes too. */
+/**
+ * One thing to do with one member. `save` ends an engine cleanly, `discard` at once, because its data goes too. What is
+ * deleted of a database that stays should be a copy; data that is none is set aside.
+ */
 export type Action =
   | (Target & { readonly kind: 'start'; readonly region: string; readonly role: MemberRole })
   | { readonly kind: 'stop'; readonly region: string; readonly how: 'save' | 'discard' }
   | { readonly kind: 'give-up'; readonly region: string }
-  | { readonly kind: 'delete'; readonly region: string }
+  | { readonly kind: 'delete'; readonly region: string; readonly data: 'set-aside' | 'discard' }
   | { readonly kind: 'open-port'; readonly region: string }
   | { readonly kind: 'close-port'; readonly region: string }
   | (PrimaryToFollow & { readonly kind: 'follow'; readonly region: string })
@@ -101,7 +104,7 @@ function planUnwished(wish: Wish, member: Member): Action | undefined {
     case 'backing-off':
       return { kind: 'give-up', region }
     case 'stopped':
-      return keep ? undefined : { kind: 'delete', region }
+      return keep ? undefined : { kind: 'delete', region, data: wish.kind === 'remove' ? 'discard' : 'set-aside' }
     case 'stopping':
     case 'deleting':
       return undefined

@@ -1,5 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
-import type { Logger } from '../telemetry/index.js'
+import type { Logger, Problems } from '../telemetry/index.js'
 import type { SnapshotFacts } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 
@@ -69,6 +69,33 @@ export interface EngineSpec {
   /** Which events of keys are published, in the letters of `notify-keyspace-events`. Omitted: none. */
   readonly keyspaceEvents?: string
   readonly wanted: 'running' | 'stopped'
+  /**
+   * `may-begin`: where no data is found, an empty database begins. `must-exist`: that is refused with `data_missing`,
+   * because the database has had data. Default: `may-begin`.
+   */
+  readonly data?: 'may-begin' | 'must-exist'
+}
+
+/**
+ * What was found of the data of a database when an engine was to read it.
+ * - `whole`: nothing is wrong with it.
+ * - `cut`: the end of its log is missing; the database serves what is left.
+ * - `missing`: there is none, or not all of it; no engine is started, because it would serve an empty database.
+ * - `unreadable`: the engine cannot read it.
+ */
+export type DataReport = { readonly kind: 'whole' } | (DataLoss & { readonly kind: 'cut' }) | UnservableReport
+
+/** Of data that no engine serves. */
+export type UnservableReport = DataLoss & { readonly kind: 'missing' | 'unreadable' }
+
+/** What is wrong with the data of a database. */
+export interface DataLoss {
+  /** What is missing, a clause such as `its log is missing`; without paths. */
+  readonly what: string
+  /** When the data was last seen whole, Unix milliseconds; absent where that was not noted. */
+  readonly lastWholeAtMs?: number
+  /** The entry of the quarantine that keeps what was cut off. */
+  readonly keptIn?: string
 }
 
 /** Where an engine that serves can be reached. */
@@ -154,6 +181,9 @@ export interface FleetOptions {
   readonly stopGraceMs?: number
   /** How long `ensure` may work on a wish, and how long `endpoints` waits. Default 30,000. */
   readonly readyDeadlineMs?: number
+  /** Told what was found of the data of a database, before its engine serves. */
+  readonly onData?: (databaseId: string, report: DataReport) => void
+  readonly problems?: Pick<Problems, 'report' | 'resolve'>
 }
 
 /** The engine processes of all databases. The only one that starts or stops such a process. */
@@ -239,6 +269,18 @@ export interface Fleet extends Service {
    * repeat: the caller has to remember that it has begun, and repeat it after a crash before it lets an engine start.
    */
   adoptSnapshot(spec: EngineSpec, file: string): Promise<void>
+
+  /** Keeps a second name of all data of a database that is stopped, before it is replaced because no engine reads it. */
+  setDataAside(spec: EngineSpec, reason: string): Promise<void>
+
+  /**
+   * Gives up what is missing or cannot be read of a database that is stopped: it begins with what comes before the
+   * damage, or empty. What was there is set aside. May be repeated.
+   */
+  acceptLoss(spec: EngineSpec): Promise<void>
+
+  /** Looks at the data of a database that should have some, as a start of its engine does. Wakes nothing. */
+  inspectData(spec: EngineSpec): Promise<DataReport>
 
   /**
    * How much of its memory bound a database uses, bytes, as its primary counts when it decides whether data still fits.

@@ -196,6 +196,22 @@ export const dataPlaneErrors = {
     text: ({ reason }) =>
       `The engine of this database is not available: ${reason}. Try again in a moment; the server's log has the details.`,
   }),
+  data_missing: define<{ databaseId: string; reason: string }>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'later',
+    text: ({ databaseId, reason }) =>
+      `The data of this database is missing on the server (${reason}), so it serves nothing rather than an empty database. Its owner can restore a backup, or accept the loss: homeport db accept-loss ${databaseId}.`,
+  }),
+  data_unreadable: define<{ databaseId: string; reason: string }>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'later',
+    text: ({ databaseId, reason }) =>
+      `The data of this database is damaged on the server (${reason}), so its engine does not start. Its owner can restore a backup, or accept the loss: homeport db accept-loss ${databaseId}.`,
+  }),
   engine_lost: define<None>({
     status: 503,
     resp: 'ERR',

@@ -8,7 +8,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Clock, pause } from '../../base/index.js'
+import { type Clock, pause, type Timer } from '../../base/index.js'
 import type { FleetLogger } from '../types.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
@@ -57,6 +57,9 @@ interface Pending {
 }
 
 const RETRY_MS = 1_000
+const PING_EVERY_MS = 2_000
+/** A launcher that leaves so many questions in a row unanswered hangs: it has next to nothing to do. */
+const MOST_UNANSWERED = 5
 /** The launcher kills engines that do not end before it ends itself; one that takes longer hangs. */
 const LAUNCHER_GRACE_MS = 15_000
 const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended' }
@@ -85,6 +88,7 @@ class LauncherClient implements Launcher {
   #recovered: Promise<void> = Promise.resolve()
   #isStopping = false
   #lastId = 0
+  #unanswered = 0
 
   constructor(options: LauncherOptions) {
     this.#options = options
@@ -126,11 +130,18 @@ class LauncherClient implements Launcher {
     const child = forkLauncher(this.#options.dataDir)
     this.#child = child
     this.#launchedAtMs = this.#options.clock.now()
+    this.#unanswered = 0
+    const watch = this.#watch(child)
     child.once('exit', (code, signal) => {
+      watch.cancel()
       this.#recovered = this.#recover(code, signal)
     })
     return new Promise((resolve, reject) => {
-      child.on('message', (report: LauncherReport) => (report.kind === 'ready' ? resolve() : this.#hear(report)))
+      child.on('message', (report: LauncherReport) => {
+        this.#unanswered = 0
+        if (report.kind === 'ready') resolve()
+        else if (report.kind !== 'pong') this.#hear(report)
+      })
       child.on('error', (error) => {
         // What could not even be started never exits.
         if (child.pid === undefined) this.#child = undefined
@@ -140,12 +151,32 @@ class LauncherClient implements Launcher {
     })
   }
 
+  /**
+   * Ends a launcher that hangs, as one that was stopped by a signal: it neither starts engines nor tells of their ends,
+   * and its exit settles everything. Questions are counted, so that time in which this process did not run counts for none.
+   */
+  #watch(child: ChildProcess): Timer {
+    let timer: Timer
+    const look = (): void => {
+      if (this.#unanswered >= MOST_UNANSWERED) {
+        this.#options.logger.error({ pid: child.pid }, 'the launcher does not answer any more; it is ended')
+        child.kill('SIGKILL')
+        return
+      }
+      this.#unanswered++
+      this.#send({ kind: 'ping' })
+      timer = this.#options.clock.after(PING_EVERY_MS, look)
+    }
+    timer = this.#options.clock.after(PING_EVERY_MS, look)
+    return { cancel: () => timer.cancel() }
+  }
+
   #send(request: LauncherRequest): void {
     // A failure to send means that the launcher has gone; its exit settles everything.
     if (this.#child?.connected) this.#child.send(request, () => {})
   }
 
-  #hear(report: Exclude<LauncherReport, { kind: 'ready' }>): void {
+  #hear(report: Exclude<LauncherReport, { kind: 'ready' | 'pong' }>): void {
     const pending = this.#pending.get(report.id)
     this.#pending.delete(report.id)
     if (report.kind === 'started') pending?.resolve(this.#launched(report.id, report.pid))

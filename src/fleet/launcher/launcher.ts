@@ -82,7 +82,8 @@ function leaveWhenDone(): void {
 }
 
 process.on('message', (message: LauncherRequest) => {
-  if (message.kind === 'start') start(message.id, message.command, message.args)
+  if (message.kind === 'ping') report({ kind: 'pong' })
+  else if (message.kind === 'start') start(message.id, message.command, message.args)
   else children.get(message.id)?.kill(message.signal)
 })
 process.on('disconnect', () => {

@@ -8,7 +8,7 @@ import { type ControlAddress, withControl } from '../control.js'
 import { SNAPSHOT_FILE } from '../engine-files.js'
 import type { EngineSpec } from '../types.js'
 import { type Evidence, readEvidence, SAMPLE_SCRIPT, sampleArguments } from './evidence.js'
-import { placeCopy } from './files.js'
+import { placeCopy, placeLink } from './files.js'
 
 /** Which engine to take the snapshot of. */
 export interface SnapshotSource {
@@ -33,7 +33,8 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
       await untilSaved(engine, source.clock)
       return begun
     })
-    await placeCopy(saved, file)
+    // Beside a log the engine's own snapshot goes at once; without one it is the data itself, and stays.
+    await (source.persistence === 'append-only' ? placeLink(saved, file) : placeCopy(saved, file))
     return evidence
   } catch (cause) {
     if (cause instanceof HomeportError) throw cause

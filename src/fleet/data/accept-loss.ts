@@ -1,0 +1,55 @@
+/** Gives up what is missing or cannot be read of a database, because its owner has said so. */
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncPath } from '../../base/index.js'
+import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
+import type { EngineSpec } from '../types.js'
+import { cutLog } from './judge.js'
+import { MANIFEST_FILE, readLogFiles } from './log-files.js'
+import { NOTE_FILE } from './log-note.js'
+import { scanLog } from './log-scan.js'
+import { type SetAside, setDataAside } from './set-aside.js'
+
+const CHANGES = 'appendonly.aof.1.incr.aof'
+
+/**
+ * Makes the data of a member what can still be read of it: all commands of the log before the place that is damaged, or
+ * nothing. Everything that is there is set aside before. Its engine must not run. May be repeated after a crash.
+ * @param how `readable` keeps what comes before the damage; `empty` begins with nothing.
+ */
+export async function acceptLoss(
+  what: Omit<SetAside, 'reason'>,
+  persistence: EngineSpec['persistence'],
+): Promise<void> {
+  const { memberDir } = what
+  await setDataAside({ ...what, reason: 'The owner of this database has accepted that its data is lost.' })
+  if (persistence === 'append-only' && (await keepReadable(what))) return
+  await mkdir(memberDir, { recursive: true, mode: 0o700 })
+  if (persistence === 'append-only') await beginLog(memberDir)
+  else await rm(join(memberDir, SNAPSHOT_FILE), { force: true })
+  await syncPath(memberDir)
+}
+
+/** Cuts the log where it is damaged. False when that helps nothing: no log, or one whose other files are damaged. */
+async function keepReadable(what: Omit<SetAside, 'reason'>): Promise<boolean> {
+  const files = await readLogFiles(what.memberDir)
+  if (files?.last === undefined) return false
+  const path = join(files.dir, files.last)
+  const scan = await scanLog(path).catch(() => undefined)
+  if (!scan || scan.kind === 'whole') return false
+  await cutLog(what, path, scan.bytes)
+  await rm(join(what.memberDir, NOTE_FILE), { force: true })
+  return true
+}
+
+async function beginLog(memberDir: string): Promise<void> {
+  const [next, log] = [join(memberDir, `${LOG_DIRECTORY}.next`), join(memberDir, LOG_DIRECTORY)]
+  await rm(next, { recursive: true, force: true })
+  await mkdir(next, { mode: 0o700 })
+  await writeFile(join(next, CHANGES), '', { mode: 0o600, flush: true })
+  await writeFile(join(next, MANIFEST_FILE), `file ${CHANGES} seq 1 type i\n`, { mode: 0o600, flush: true })
+  await syncPath(next)
+  await rm(join(memberDir, NOTE_FILE), { force: true })
+  await rm(log, { recursive: true, force: true })
+  await rename(next, log)
+}

@@ -1,0 +1,202 @@
+import {
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { tempDir, waitFor } from '../../../test/support/index.js'
+import { clientOf, specOf, startFleet } from '../testing/fleet-house.js'
+import type { DataReport } from '../types.js'
+import { NOTE_FILE } from './log-note.js'
+
+const MUST_EXIST = { data: 'must-exist' } as const
+
+/** A fleet that remembers what it found of each database's data. */
+async function startWatched(dataDir?: string) {
+  const found: [string, DataReport][] = []
+  const house = await startFleet({
+    ...(dataDir === undefined ? {} : { dataDir }),
+    onData: (databaseId, report) => void found.push([databaseId, report]),
+  })
+  const dirOf = (id: string) => join(house.dataDir, 'databases', id, 'us-east-1')
+  const logOf = (id: string) => join(dirOf(id), 'appendonlydir', 'appendonly.aof.1.incr.aof')
+  const ofKind = (id: string, kind: DataReport['kind']) =>
+    found.filter(([of, report]) => of === id && report.kind === kind).map(([, report]) => report)
+  const quarantine = () => {
+    const dir = join(house.dataDir, 'quarantine')
+    return existsSync(dir) ? readdirSync(dir).map((name) => join(dir, name)) : []
+  }
+  return { ...house, dirOf, logOf, ofKind, quarantine }
+}
+
+describe('the data of a database', async () => {
+  const at = await startWatched()
+  const { fleet } = at
+
+  /** A database with 300 keys that is stopped cleanly. */
+  async function filled(id: string) {
+    await fleet.ensure(specOf(id))
+    const client = clientOf((await fleet.endpoints(id))[0])
+    for (let n = 0; n < 300; n++) await client.set(`key ${n}`, 'v'.repeat(20))
+    await fleet.rest(id)
+    return id
+  }
+
+  const keysOf = async (id: string) => {
+    await fleet.ensure(specOf(id, [], MUST_EXIST))
+    return clientOf((await fleet.endpoints(id))[0]).dbsize()
+  }
+
+  test('that is whole is told as such, after a clean stop and after a kill', async () => {
+    const id = await filled('db_whole')
+    expect(await keysOf(id)).toBe(300)
+    const [member] = fleet.observe(id)
+    process.kill(member?.pid ?? 0, 'SIGKILL')
+    await waitFor(() => fleet.observe(id)[0]?.state === 'running' && fleet.observe(id)[0]?.pid !== member?.pid, {
+      what: 'the next engine',
+    })
+    expect(at.ofKind(id, 'whole')).toHaveLength(3)
+    expect(at.quarantine()).toEqual([])
+  })
+
+  test.each([
+    ['the directory', (id: string) => rmSync(at.dirOf(id), { recursive: true }), 'its data directory is missing'],
+    ['the log', (id: string) => rmSync(join(at.dirOf(id), 'appendonlydir'), { recursive: true }), 'its log is missing'],
+    [
+      'a file of the log',
+      (id: string) => rmSync(at.logOf(id)),
+      'the file appendonly.aof.1.incr.aof of its log is missing',
+    ],
+    ['all of the log', (id: string) => truncateSync(at.logOf(id), 0), /its log is empty where it had \d{5} bytes/],
+  ] as const)('of which %s is missing is not served empty, until the loss is accepted', async (what, lose, reason) => {
+    const id = await filled(`db_gone_${what.replaceAll(' ', '_')}`)
+    lose(id)
+    const spec = specOf(id, [], MUST_EXIST)
+    await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_missing' })
+    const said = typeof reason === 'string' ? reason : expect.stringMatching(reason)
+    expect(at.ofKind(id, 'missing')[0]).toMatchObject({ what: said })
+    expect(await fleet.inspectData(spec)).toMatchObject({ kind: 'missing' })
+    await fleet.rest(id)
+    await fleet.acceptLoss(spec)
+    await fleet.acceptLoss(spec)
+    expect(await keysOf(id)).toBe(0)
+  })
+
+  test('whose directory comes back is served again', async () => {
+    const id = await filled('db_back')
+    const away = join(tempDir(), 'away')
+    renameSync(at.dirOf(id), away)
+    await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_missing' })
+    await fleet.rest(id)
+    renameSync(away, at.dirOf(id))
+    expect(await keysOf(id)).toBe(300)
+  })
+
+  test('whose log was cut after a clean stop is served as far as it goes, and told', async () => {
+    const id = await filled('db_cut')
+    const size = statSync(at.logOf(id)).size
+    truncateSync(at.logOf(id), Math.floor(size * 0.16) + 3)
+    const before = at.quarantine().length
+    expect(await keysOf(id)).toBeLessThan(60)
+    const [report] = at.ofKind(id, 'cut')
+    expect(report).toMatchObject({
+      what: expect.stringMatching(/^the last \d+ of \d+ bytes of its log are missing$/),
+      lastWholeAtMs: expect.any(Number),
+    })
+    expect(at.quarantine()).toHaveLength(before + 1)
+  })
+
+  test('whose log was cut at the end of a command is told as well', async () => {
+    const id = await filled('db_cut_between')
+    const log = readFileSync(at.logOf(id), 'latin1')
+    truncateSync(at.logOf(id), log.lastIndexOf('*3\r\n'))
+    expect(await keysOf(id)).toBe(299)
+    expect(at.ofKind(id, 'cut')).toHaveLength(1)
+  })
+
+  test('whose log ends in a command that nobody was answered is served without a word to the owner', async () => {
+    const id = await filled('db_tail')
+    const [log, note] = [readFileSync(at.logOf(id)), readFileSync(join(at.dirOf(id), NOTE_FILE), 'utf8')]
+    // As a kill in the middle of a write leaves it: what was noted before is all there.
+    writeFileSync(at.logOf(id), Buffer.concat([log, Buffer.from('*3\r\n$3\r\nSET\r\n$3\r\nke')]))
+    const before = at.quarantine().length
+    expect(await keysOf(id)).toBe(300)
+    expect(note).toContain(`${log.length}`)
+    expect(at.ofKind(id, 'cut')).toEqual([])
+    expect(statSync(at.logOf(id)).size).toBe(log.length)
+    expect(at.quarantine()).toHaveLength(before + 1)
+  })
+
+  test.each([
+    ['a length', (log: string) => log.replace('$6\r\nkey 50', '$999999\r\nkey 50')],
+    [
+      'the beginning of a command',
+      (log: string) => log.replace('*3\r\n$3\r\nset\r\n$6\r\nkey 50', '?3\r\n$3\r\nset\r\n$6\r\nkey 50'),
+    ],
+  ])('of which %s is damaged in the middle is not served until the loss is accepted', async (what, damage) => {
+    const id = await filled(`db_damaged_${what.length}`)
+    const log = readFileSync(at.logOf(id), 'latin1')
+    expect(damage(log)).not.toBe(log)
+    writeFileSync(at.logOf(id), damage(log), 'latin1')
+    const spec = specOf(id, [], MUST_EXIST)
+    await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_unreadable' })
+    expect(at.ofKind(id, 'unreadable')[0]).toMatchObject({ what: expect.stringMatching(/from byte \d+ of \d+ on/) })
+    await fleet.rest(id)
+    expect(readFileSync(at.logOf(id), 'latin1')).toBe(damage(log))
+    await fleet.acceptLoss(spec)
+    expect(await keysOf(id)).toBe(50)
+    const kept = at.quarantine().flatMap((dir) => readdirSync(dir).map((name) => join(dir, name)))
+    expect(kept.some((path) => readFileSync(path, 'latin1').includes('key 299'))).toBe(true)
+  })
+
+  test('whose base is damaged is not served, and set aside when it is replaced', async () => {
+    const id = await filled('db_base')
+    const base = join(at.dirOf(id), 'appendonlydir', 'appendonly.aof.1.base.rdb')
+    const bytes = readFileSync(base)
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+    writeFileSync(base, bytes)
+    const spec = specOf(id, [], MUST_EXIST)
+    await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_unreadable' })
+    await fleet.rest(id)
+    const before = at.quarantine().length
+    await fleet.acceptLoss(spec)
+    expect(await keysOf(id)).toBe(0)
+    expect(at.quarantine()).toHaveLength(before + 1)
+  })
+
+  test('in a directory that is no region of it is set aside, not deleted', async () => {
+    const id = await filled('db_elsewhere')
+    const before = at.quarantine().length
+    const away = join(at.dataDir, 'databases', id, 'eu-west-1')
+    renameSync(at.dirOf(id), away)
+    await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_missing' })
+    await waitFor(() => !existsSync(away), { what: 'the directory to go' })
+    expect(at.quarantine()).toHaveLength(before + 1)
+    await fleet.rest(id)
+  })
+
+  test('of a running engine is noted, so that a cut after a kill is told', async () => {
+    const id = 'db_killed'
+    await fleet.ensure(specOf(id))
+    const client = clientOf((await fleet.endpoints(id))[0])
+    const noted = join(at.dirOf(id), NOTE_FILE)
+    await waitFor(() => existsSync(noted), { what: 'the first note' })
+    for (let n = 0; n < 300; n++) await client.set(`key ${n}`, 'v')
+    const size = statSync(at.logOf(id)).size
+    await waitFor(() => readFileSync(noted, 'utf8').includes(`${size}`), { what: 'the note' })
+    // Another name of the same file survives what the next engine does.
+    linkSync(at.logOf(id), join(at.dataDir, 'whole.aof'))
+    const [member] = fleet.observe(id)
+    truncateSync(at.logOf(id), 2_000)
+    process.kill(member?.pid ?? 0, 'SIGKILL')
+    await waitFor(() => at.ofKind(id, 'cut').length > 0, { what: 'the report' })
+    expect(at.ofKind(id, 'cut')[0]).toMatchObject({ what: expect.stringContaining(`of ${size} bytes`) })
+  })
+})

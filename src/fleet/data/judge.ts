@@ -1,0 +1,131 @@
+/** Judges the data of a database before an engine reads it, and after one has refused it. */
+import { open, rm, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { codeOf, syncPath } from '../../base/index.js'
+import { failureOf } from '../engine-files.js'
+import type { DataReport, EngineSpec, UnservableReport } from '../types.js'
+import { type LogFiles, readLogFiles, sizesOfLog } from './log-files.js'
+import { type LogNote, leastSize, NOTE_FILE, readLogNote } from './log-note.js'
+import { scanLog } from './log-scan.js'
+import { type SetAside, setTailAside } from './set-aside.js'
+
+/** Data that no engine is started on, as `Run` throws it. */
+export class UnservableData extends Error {
+  readonly report: UnservableReport
+
+  constructor(report: UnservableReport) {
+    super(report.what)
+    this.report = report
+  }
+}
+
+const WHOLE: DataReport = { kind: 'whole' }
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false
+    throw error
+  }
+}
+
+/**
+ * What the disk has of a database that has had data.
+ * @throws UnservableData when an engine would find nothing, and begin an empty database.
+ */
+export async function judgeData(memberDir: string, spec: EngineSpec): Promise<DataReport> {
+  const note = await readLogNote(memberDir)
+  const noted = note ? { lastWholeAtMs: note.atMs } : {}
+  if (!(await isThere(memberDir)))
+    throw new UnservableData({ kind: 'missing', what: 'its data directory is missing', ...noted })
+  if (spec.persistence === 'snapshot') return WHOLE
+  const files = await readLogFiles(memberDir)
+  if (!files) throw new UnservableData({ kind: 'missing', what: 'its log is missing', ...noted })
+  return judgeSizes(files, note)
+}
+
+async function judgeSizes(files: LogFiles, note: LogNote | undefined): Promise<DataReport> {
+  const present = await sizesOfLog(files)
+  const noted = note ? { lastWholeAtMs: note.atMs } : {}
+  for (const name of files.names) {
+    const [least, found] = [await leastSize(note, name), present[name]]
+    if (found === undefined) {
+      throw new UnservableData({ kind: 'missing', what: `the file ${name} of its log is missing`, ...noted })
+    }
+    if (found === 0 && least > 0) {
+      const what = `its log is empty where it had ${least} bytes`
+      throw new UnservableData({ kind: 'missing', what, ...noted })
+    }
+    // A base that is too short does not load; the engine says so.
+    if (name !== files.last || found >= least) continue
+    return { kind: 'cut', what: lackOf(least, found), ...noted }
+  }
+  return WHOLE
+}
+
+const lackOf = (least: number, found: number): string =>
+  `the last ${least - found} of ${least} bytes of its log are missing`
+
+/** What an engine says of data that is damaged, not of data that another engine has written. */
+const DAMAGED = [
+  /(?:Bad file format|Unexpected end of file|Unknown command '.*'|Unrecoverable error) reading the append only file/,
+  /Error reading the RDB (?:base file|preamble)/,
+  /Wrong RDB checksum|Internal error in RDB reading|Terminating server after rdb file reading failure/,
+  /FATAL AOF MANIFEST FILE ERROR|Found an empty AOF manifest|Error opening the append only file/i,
+]
+const CUT = /Unexpected end of file reading the append only file/
+
+/** What became of data that an engine has refused; undefined when the engine has not ended because of its data. */
+export type Refusal =
+  /** The end of the log is no whole command and was set aside: the engine can be started again. */
+  | { readonly kind: 'mended'; readonly report: DataReport; readonly cutBytes: number; readonly keptIn: string }
+  | { readonly kind: 'unreadable'; readonly report: UnservableReport }
+
+/**
+ * Finds out why an engine has ended at its start. A log that ends in the middle of a command is what a crash leaves: the
+ * engine had answered nothing of that command yet. It is cut there, and its end kept. When that would give up what was
+ * seen in the log as long ago as noted, somebody decides instead.
+ */
+export async function judgeRefusal(said: string, what: Omit<SetAside, 'reason'>): Promise<Refusal | undefined> {
+  // Data that another engine has written, and a full disk, have names of their own.
+  const isNamed = failureOf(said, '').reason !== ''
+  if (isNamed || !DAMAGED.some((pattern) => pattern.test(said))) return undefined
+  const files = await readLogFiles(what.memberDir)
+  if (files?.last === undefined) return unreadable('the engine cannot read its data')
+  const path = join(files.dir, files.last)
+  const scan = await scanLog(path).catch(() => undefined)
+  if (!scan || scan.kind === 'whole') return unreadable('the engine cannot read its data')
+  const place = `its log cannot be read from byte ${scan.bytes} of ${scan.size} on`
+  const note = await readLogNote(what.memberDir)
+  const least = await leastSize(note, files.last)
+  const isCutOnly = scan.kind === 'cut' && CUT.test(said) && (scan.bytes >= least || scan.size < least)
+  if (!isCutOnly) return unreadable(place, note)
+  const keptIn = await cutLog(what, path, scan.bytes)
+  // What it says of the log is over; it is written anew when the engine answers.
+  await rm(join(what.memberDir, NOTE_FILE), { force: true })
+  const cutBytes = scan.size - scan.bytes
+  if (scan.bytes >= least) return { kind: 'mended', report: WHOLE, cutBytes, keptIn }
+  const noted = note ? { lastWholeAtMs: note.atMs } : {}
+  const report: DataReport = { kind: 'cut', what: lackOf(least, scan.bytes), ...noted, keptIn }
+  return { kind: 'mended', report, cutBytes, keptIn }
+}
+
+function unreadable(what: string, note?: LogNote): Refusal {
+  return { kind: 'unreadable', report: { kind: 'unreadable', what, ...(note && { lastWholeAtMs: note.atMs }) } }
+}
+
+/** Cuts a log behind its last whole command; what is cut off is kept. @returns where, relative to the quarantine. */
+export async function cutLog(what: Omit<SetAside, 'reason'>, path: string, bytes: number): Promise<string> {
+  const reason = 'The end of the log of this database cannot be read as commands, and was cut off.'
+  const kept = await setTailAside({ ...what, reason }, path, bytes)
+  const file = await open(path, 'r+')
+  try {
+    await file.truncate(bytes)
+  } finally {
+    await file.close()
+  }
+  await syncPath(path)
+  return basename(kept)
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it, test } from 'vitest'
+import { processesMarked, waitFor } from '../../test/support/index.js'
+import { type Clock, systemClock } from '../base/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { Problems, silentLogger } from '../telemetry/index.js'
+import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { parseProcessStat } from './watch.js'
+
+/** A clock whose timers fire eight times as fast; what a real engine needs of time stays far below that. */
+const hurried: Clock = { now: systemClock.now, after: (ms, callback) => systemClock.after(ms / 8, callback) }
+
+it.each([
+  ['42 (redis-server) S 1 42 42 0 -1 4194560 3 0 0 0 7 5 0 0 20', { state: 'other', ticks: 12 }],
+  ['42 (a) b) T 1 42 42 0 -1 4194560 3 0 0 0 7 5 0 0 20', { state: 'stopped', ticks: 12 }],
+  ['42 (x) D 1 42 42 0 -1 4194560 3 0 0 0 1 1 0 0 20', { state: 'waiting', ticks: 2 }],
+  ['', undefined],
+])('reads what the system tells of a process: %j', (text, expected) => {
+  expect(parseProcessStat(text)).toEqual(expected)
+})
+
+describe('an engine that hangs', async () => {
+  const problems = new Problems(new ManualClock(), silentLogger)
+  const { fleet, dataDir } = await startFleet({ clock: hurried, problems })
+
+  test('is ended, told, and started again with its data', async () => {
+    const id = 'db_hung'
+    await fleet.ensure(specOf(id))
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    const pid = fleet.observe(id)[0]?.pid ?? 0
+    process.kill(pid, 'SIGSTOP')
+    await waitFor(() => fleet.observe(id)[0]?.state === 'running' && fleet.observe(id)[0]?.pid !== pid, {
+      what: 'another engine',
+    })
+    expect(await clientOf((await fleet.endpoints(id))[0]).get('key')).toBe('value')
+    expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1' }])
+  })
+
+  test('is told from one that works: a script that takes its time goes on', async () => {
+    const id = 'db_busy'
+    await fleet.ensure(specOf(id, [], { users: [{ name: 'default', password: 'p', rules: '~* &* +@all' }] }))
+    const client = clientOf((await fleet.endpoints(id))[0], 'p')
+    const pid = fleet.observe(id)[0]?.pid
+    // Longer than the watch waits for an answer on this clock: 1 s for 8 s.
+    const busy =
+      "local t = redis.call('TIME') local from = t[1] * 1000 + t[2] / 1000 repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 - from > 2500 return 'done'"
+    expect(await client.eval(`redis.replicate_commands() ${busy}`, 0)).toBe('done')
+    expect(fleet.observe(id)[0]?.pid).toBe(pid)
+  })
+
+  test('is replaced as well when its launcher hangs', async () => {
+    const id = 'db_launcher'
+    await fleet.ensure(specOf(id))
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    const pid = fleet.observe(id)[0]?.pid ?? 0
+    const [launcher] = processesMarked(dataDir).filter(({ command }) => command.includes('homeport-launcher'))
+    process.kill(launcher?.pid ?? 0, 'SIGSTOP')
+    await waitFor(() => fleet.observe(id)[0]?.state === 'running' && fleet.observe(id)[0]?.pid !== pid, {
+      what: 'another engine',
+    })
+    expect(await clientOf((await fleet.endpoints(id))[0]).get('key')).toBe('value')
+  })
+})
