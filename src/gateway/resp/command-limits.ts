@@ -4,6 +4,8 @@ export interface CommandLimits {
   readonly maxArguments: number
   /** Longest single argument, bytes. */
   readonly maxArgumentBytes: number
+  /** Longest command typed by hand, a line without lengths, bytes. */
+  readonly maxInlineBytes: number
   /** Longest whole command, bytes. A longer one is skipped and told as `oversize`; the connection goes on. */
   readonly maxRequestBytes: number
   /** From this length on an argument may be passed on as it comes (`large`), bytes. */
@@ -16,6 +18,7 @@ export interface CommandLimits {
 export const LIMITS_BEFORE_LOGIN: CommandLimits = {
   maxArguments: 10,
   maxArgumentBytes: 16_384,
+  maxInlineBytes: 16_384,
   maxRequestBytes: 1_048_576,
   largeArgumentBytes: Number.POSITIVE_INFINITY,
   excessWord: 'unauthenticated',
@@ -26,6 +29,7 @@ export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
   return {
     maxArguments: 2 ** 31 - 1,
     maxArgumentBytes: 512 * 1024 * 1024,
+    maxInlineBytes: 65_536,
     maxRequestBytes,
     largeArgumentBytes: 1024 * 1024,
     excessWord: 'invalid',

@@ -112,7 +112,30 @@ describe('the command parser', () => {
       ['GET', "it's"],
     ])
     expect(parse([Buffer.from('SET a "open\r\n')])).toEqual(['Protocol error: unbalanced quotes in request'])
+    expect(parse([Buffer.from('SET a"b c"\n')])).toEqual([['SET', 'ab c']])
+    expect(parse([Buffer.from('SET "a"b\n')])).toEqual(['Protocol error: unbalanced quotes in request'])
     expect(parse([Buffer.alloc(70_000, 'a')])).toEqual(['Protocol error: too big inline request'])
+    expect(parse([Buffer.alloc(16_385, 'a')], LIMITS_BEFORE_LOGIN)).toEqual(['Protocol error: too big inline request'])
+  })
+
+  it.each([
+    ['words', 'a '],
+    ['words and a long tail of blanks', `${'a '.repeat(16_250)}${' '.repeat(32_500)}\n`],
+    ['quotes', '"a" '],
+    ['escapes', '"\\xff\\n" '],
+    ['an open quote', "a 'b "],
+    ['blanks', ' \t'],
+  ])('takes time in proportion to the length of a line of %s', (_, pattern) => {
+    const line = `${pattern.repeat(Math.ceil(65_000 / pattern.length)).slice(0, 65_000)}\n`
+    const started = performance.now()
+    parse(new Array<Buffer>(5).fill(Buffer.from(line)))
+    expect((performance.now() - started) / 5).toBeLessThan(100)
+  })
+
+  it('passes over a flood of empty lines at a glance', () => {
+    const started = performance.now()
+    expect(parse([Buffer.alloc(262_144, '\n'), Buffer.alloc(262_144, '\r\n')])).toEqual([])
+    expect(performance.now() - started).toBeLessThan(250)
   })
 
   it.each([

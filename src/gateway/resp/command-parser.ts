@@ -1,8 +1,8 @@
 import { ChunkQueue } from './chunk-queue.js'
 import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
-import { encodeCommand } from './encode.js'
+import { encodeLatin1Command } from './encode.js'
 import { HeaderReader, INCOMPLETE, INVALID, printable } from './header-reader.js'
-import { splitInline } from './inline.js'
+import { behindEmptyLines, splitInline } from './inline.js'
 import { copied, isLent } from './lent-memory.js'
 import { PlainCommand } from './plain-command.js'
 
@@ -24,7 +24,6 @@ type Fate = 'gathered' | 'skipped' | 'streamed'
 /** The name and the argument behind it, mostly a key, are never passed on in pieces. */
 const WHOLE_ARGUMENTS = 2
 
-const LONGEST_INLINE_BYTES = 65_536
 /** How much of a chunk is taken at a time where nobody knows yet how much is needed. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
@@ -233,6 +232,7 @@ export class CommandParser {
   }
 
   #beginCommand(): 'begun' | ParseOutcome {
+    this.#at = behindEmptyLines(this.#buffer, this.#at, this.#end)
     this.#begin = this.#at
     while (this.#at < this.#end) {
       if (this.#buffer[this.#at] !== STAR) {
@@ -356,9 +356,10 @@ export class CommandParser {
   }
 
   #readInline(): 'blank' | ParseOutcome {
+    const { maxInlineBytes } = this.limits
     const lineEnd = this.#buffer.subarray(0, this.#end).indexOf(LF, this.#at)
-    if (lineEnd < 0 || lineEnd - this.#at > LONGEST_INLINE_BYTES) {
-      return this.#end - this.#begin > LONGEST_INLINE_BYTES ? this.#broken('too big inline request') : 'more'
+    if (lineEnd < 0 || lineEnd - this.#at > maxInlineBytes) {
+      return this.#end - this.#begin > maxInlineBytes ? this.#broken('too big inline request') : 'more'
     }
     const words = splitInline(this.#buffer.toString('latin1', this.#at, lineEnd).replace(/\r$/, ''))
     this.#at = lineEnd + 1
@@ -367,8 +368,8 @@ export class CommandParser {
     return words.length === 0 ? 'blank' : this.#inlineFrame(words)
   }
 
-  #inlineFrame(words: readonly Buffer[]): 'frame' {
-    const frame = encodeCommand(words)
+  #inlineFrame(words: readonly string[]): 'frame' {
+    const frame = encodeLatin1Command(words)
     const nameBytes = words[0]?.length ?? 0
     this.frameBuffer = frame
     this.frameStart = 0

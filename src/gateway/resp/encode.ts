@@ -18,6 +18,13 @@ export function encodeTextCommand(args: readonly string[]): string {
   return text
 }
 
+/** A command whose arguments are bytes that travel as latin1 characters. */
+export function encodeLatin1Command(args: readonly string[]): Buffer {
+  let text = `*${args.length}\r\n`
+  for (const arg of args) text += `$${arg.length}\r\n${arg}\r\n`
+  return Buffer.from(text, 'latin1')
+}
+
 /** `+text`. The text is ours and has no line breaks. */
 export function encodeSimple(text: string): Buffer {
   return Buffer.from(`+${text}\r\n`)
