@@ -12,6 +12,7 @@
  * - `neverCollected` keeps objects from the collector of garbage that it cannot be trusted with.
  * - `onceOver` tells when the answer to an HTTP request has gone out, or never will.
  * - `othersFirst` cuts long work into parts, between which everybody else gets a turn.
+ * - `inTurn`, `nextTurn` and `isTurnSpent` share the event loop out among all that have long work to do.
  * - `parseDuration` and `formatDuration` read and write times as people do, `otherUnitOf` tells a time in seconds from one
  *   in milliseconds, `ipMatcher` reads networks, and `nearest` guesses which word a misspelt one was meant to be.
  * - `VERSION` is the one place that knows which Homeport this is.
@@ -44,5 +45,6 @@ export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } f
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
 export { inSlices, TimeSlice } from './time-slice.js'
 export { TurnoverMap } from './turnover-map.js'
+export { inTurn, isTurnSpent, nextTurn } from './turns.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'

@@ -42,6 +42,20 @@ function chunksOf(text: string, cuts: readonly number[]): Buffer[] {
 }
 
 describe('replies of an engine', () => {
+  it('are not copied again and again where one is an error without end', () => {
+    const pending = new PendingReplies()
+    const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
+    const client = new Client()
+    pending.expect(client, 2)
+    const text = `-ERR ${'x'.repeat(600)}`
+    const pieces = [text, ...new Array<string>(400).fill('x'.repeat(65_536)), '\r\n+OK\r\n']
+    const started = performance.now()
+    for (const piece of pieces) gate.push(Buffer.from(piece))
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(client.completed).toBe(2)
+    expect(client.pieces.join('') === pieces.join('')).toBe(true)
+  })
+
   it('reach who they are for, however they are cut into chunks and whatever is too long', () => {
     const clients = fc.array(fc.array(replyOf, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 5 })
     fc.assert(

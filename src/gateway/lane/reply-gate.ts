@@ -22,7 +22,7 @@ export const NO_REPLY_LIMITS: ReplyLimits = {
 /** Who gets the replies of an engine. */
 export type ReplyTaker = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver'>
 
-/** Where the engine's wording stands in an error that names a script before it. */
+/** Where the engine's wording stands in an error that names a script before it. A longer one has no other wording here. */
 const LONGEST_ERROR_BYTES = 512
 const MINUS = 0x2d
 const PUSH = 0x3e
@@ -80,6 +80,8 @@ export class ReplyGate {
 
   #error(chunk: Buffer, start: number): number {
     const lineEnd = chunk.indexOf(LF, start)
+    // A script can fail with a text of any length; gathered piece by piece it would be copied once for each.
+    if (lineEnd < 0 && chunk.length - start >= LONGEST_ERROR_BYTES) return this.#pass(chunk, start)
     if (lineEnd < 0) {
       this.#tail = kept(chunk.subarray(start))
       return chunk.length

@@ -4,19 +4,8 @@ import { encodeLatin1Command } from './encode.js'
 import { HeaderReader, INCOMPLETE, INVALID, printable } from './header-reader.js'
 import { behindEmptyLines, splitInline } from './inline.js'
 import { copied, isLent } from './lent-memory.js'
+import type { ParseOutcome } from './parse-outcome.js'
 import { PlainCommand } from './plain-command.js'
-
-/**
- * - `frame`: one whole command; see `frameBuffer` and its neighbours.
- * - `more`: the next chunk is needed.
- * - `oversize`: a command longer than the limit went by; `actualBytes` is its length.
- * - `broken`: the bytes are no command; `problem` is the engine's wording. Nothing after them can be understood.
- * - `large`: a command is coming of which an argument, not its name or the one behind that, is so long that it may be
- *   passed on as it comes. The frame is what stands before that argument, `actualBytes` is the length of the command as
- *   far as it is known. Unless `stream` is called now, the command is gathered and answered as a frame in the end.
- * - `part`, `last`: the next piece of a command that is streamed stands in the frame; with `last` it is complete.
- */
-export type ParseOutcome = 'frame' | 'more' | 'oversize' | 'broken' | 'large' | 'part' | 'last'
 
 /** What becomes of the bytes of the command in work. */
 type Fate = 'gathered' | 'skipped' | 'streamed'
@@ -27,6 +16,8 @@ const WHOLE_ARGUMENTS = 2
 /** How much of a chunk is taken at a time where nobody knows yet how much is needed. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
+/** A client may send a hundred thousand commands of nothing at once; so many are passed over at a stretch. */
+const MOST_EMPTY_COMMANDS = 1_000
 const LF = 10
 const DOLLAR = 36
 const STAR = 42
@@ -234,7 +225,8 @@ export class CommandParser {
   #beginCommand(): 'begun' | ParseOutcome {
     this.#at = behindEmptyLines(this.#buffer, this.#at, this.#end)
     this.#begin = this.#at
-    while (this.#at < this.#end) {
+    for (let empty = 0; this.#at < this.#end; empty++) {
+      if (empty === MOST_EMPTY_COMMANDS) return 'empty'
       if (this.#buffer[this.#at] !== STAR) {
         const outcome = this.#readInline()
         if (outcome !== 'blank') return outcome
@@ -356,10 +348,9 @@ export class CommandParser {
   }
 
   #readInline(): 'blank' | ParseOutcome {
-    const { maxInlineBytes } = this.limits
     const lineEnd = this.#buffer.subarray(0, this.#end).indexOf(LF, this.#at)
-    if (lineEnd < 0 || lineEnd - this.#at > maxInlineBytes) {
-      return this.#end - this.#begin > maxInlineBytes ? this.#broken('too big inline request') : 'more'
+    if (lineEnd < 0 || lineEnd - this.#at > this.limits.maxInlineBytes) {
+      return this.#end - this.#begin > this.limits.maxInlineBytes ? this.#broken('too big inline request') : 'more'
     }
     const words = splitInline(this.#buffer.toString('latin1', this.#at, lineEnd).replace(/\r$/, ''))
     this.#at = lineEnd + 1

@@ -111,14 +111,15 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     }
   }
 
-  onLarge(before: Buffer, count: number, bytes: number): LargeSink | undefined {
+  onLarge(before: () => Buffer, count: number, bytes: number): LargeSink | undefined {
     if (this.#slots.some(isFiltered)) return undefined
     if (this.#exchange.isAnswered && !this.#streamed) return UNWANTED
-    this.#lane.guard.meter.bytesOut += before.length + bytes
+    const replies = before()
+    this.#lane.guard.meter.bytesOut += replies.length + bytes
     if (this.#kind === 'single') return this.#exchange.beginLarge(this.#form, bytes)
     this.#streamed ??= this.#exchange.beginPipeline(this.#form, this.#slots)
     try {
-      return this.#streamed.large(before, count, bytes)
+      return this.#streamed.large(replies, count, bytes)
     } catch (error) {
       this.onLost(error)
       return UNWANTED

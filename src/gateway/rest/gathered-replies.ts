@@ -95,7 +95,7 @@ export class GatheredReplies {
     }
     const { bulkBytes, midReply, replyStart } = framer
     if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES) return false
-    const before = Buffer.concat([...this.#parts, part.subarray(0, replyStart)])
+    const before = (): Buffer => Buffer.concat([...this.#parts, part.subarray(0, replyStart)])
     const sink = this.#reader.onLarge?.(before, this.#count, bulkBytes)
     if (!sink) return false
     this.#parts = []

@@ -100,7 +100,7 @@ class MeasuredReplies implements RepliesReader {
     this.#reader.onReplies(replies)
   }
 
-  onLarge(before: Buffer, count: number, bytes: number): LargeSink | undefined {
+  onLarge(before: () => Buffer, count: number, bytes: number): LargeSink | undefined {
     return this.#reader.onLarge?.(before, count, bytes)
   }
 

@@ -22,10 +22,11 @@ export interface LargeSink {
 /** Who waits for the replies of a request. */
 export interface RepliesReader {
   /**
-   * A large bulk string has begun, of so many bytes, behind `count` replies that stand in `before`. Who takes it; of what
-   * was said so far nothing is said again. Undefined: it is gathered like any other, and so are those before it.
+   * A large bulk string has begun, of so many bytes, behind `count` replies that stand in what `before` puts together. Who
+   * takes it; of what was said so far nothing is said again. Undefined: it is gathered like any other, and so are those
+   * before it.
    */
-  onLarge?(before: Buffer, count: number, bytes: number): LargeSink | undefined
+  onLarge?(before: () => Buffer, count: number, bytes: number): LargeSink | undefined
   /** The bytes of all replies, or of those behind the last large one. They may be lent: what is needed later is copied. */
   onReplies(replies: Buffer): void
   /** So much more has to be held until all replies have come. @returns why not, which `onLost` is told then */

@@ -20,6 +20,12 @@ import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 /** What they do may only happen once everything before them has. */
 const REACHES_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
+/** What is asked about every client of the database. */
+const LOOKS_AT_ALL = new Set(['CLIENT|LIST', ...REACHES_OTHERS])
+/** How much more work a command is that is not simply passed on, and one that looks at every client. */
+const EFFORT_OF_ROUTING = 4
+const EFFORT_OF_ALL = 64
+const ARGUMENTS_PER_EFFORT = 64
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
 const UNCOUNTED = encodeError('ERR Command not allowed here, where its place in the transaction cannot be told')
 const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
@@ -66,6 +72,7 @@ export class CommandRouter {
   /** Takes the parser's present frame, whose row in the command table is `command`. */
   route(command: KnownCommand | undefined): void {
     const { user, lane, parser } = this.#session
+    this.#session.flow.toil(EFFORT_OF_ROUTING + parser.argumentCount / ARGUMENTS_PER_EFFORT)
     if (command && hasTooManyArguments(command, parser.argumentCount)) {
       this.#session.refuse(tooManyArguments())
       return
@@ -183,6 +190,7 @@ export class CommandRouter {
       return
     }
     if (REACHES_OTHERS.has(name) && !session.quietOrLater()) return
+    if (LOOKS_AT_ALL.has(name)) session.flow.toil(EFFORT_OF_ALL)
     const { reply, ends } = this.#answerNow(name, args)
     if (Buffer.isBuffer(reply)) session.lane.reply(reply)
     else session.waitFor(reply.then((bytes) => session.lane.reply(bytes)))

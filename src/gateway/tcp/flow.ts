@@ -1,3 +1,4 @@
+import { inTurn, isTurnSpent } from '../../base/index.js'
 import type { ClientLane } from './client-lane.js'
 import type { Outlet } from './outlet.js'
 
@@ -11,10 +12,11 @@ import type { Outlet } from './outlet.js'
  * - `engine`: until the engine takes more, or has answered a greeting.
  * - `rate`: until its turn comes among the commands of the database, of which there are too many in a second, or too
  *   many bytes in the month.
+ * - `turn`: until others have been served; the client has kept the process busy for a while.
  * - `reader`: until the client has read more of what was sent to it.
  * - `end`: for ever; the connection is being closed.
  */
-export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'reader' | 'end'
+export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'turn' | 'reader' | 'end'
 
 /** Whose commands flow. */
 export interface FlowOwner {
@@ -33,12 +35,16 @@ export interface FlowOwner {
  */
 const FIRST_WINDOW = 32
 const LARGEST_WINDOW = 256
+/** After so much effort the clock is looked at. A command that is only passed on is an effort of 1. */
+const EFFORT_BETWEEN_LOOKS = 64
 
 /** Decides when the next command of one client is taken, so that neither it nor its engine is ever ahead by much. */
 export class Flow {
   readonly #owner: FlowOwner
   #wait: Wait = 'nothing'
   #window = FIRST_WINDOW
+  /** Since the clock was looked at. */
+  #effort = 0
 
   constructor(owner: FlowOwner) {
     this.#owner = owner
@@ -68,6 +74,23 @@ export class Flow {
     }
     this.#wait = 'nothing'
     this.#owner.goOn()
+  }
+
+  /** The present command is so much more work than one that is only passed on. */
+  toil(effort: number): void {
+    this.#effort += effort
+  }
+
+  /**
+   * A command has been taken. A client whose commands keep the process busy has the next one taken in a later turn of the
+   * event loop.
+   */
+  took(): void {
+    if (++this.#effort < EFFORT_BETWEEN_LOOKS) return
+    this.#effort = 0
+    if (this.#wait !== 'nothing' || !isTurnSpent()) return
+    this.#wait = 'turn'
+    inTurn(() => this.proceed('turn'))
   }
 
   /** Commands have been sent. */

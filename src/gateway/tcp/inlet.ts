@@ -1,5 +1,5 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
-import { isObject } from '../../base/index.js'
+import { inTurn, isObject, isTurnSpent } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { readDirectly } from './direct-reader.js'
 import { handleOf } from './server-handle.js'
@@ -12,6 +12,8 @@ import { streamInternals } from './stream-internals.js'
 export type Receiver = (memory: Buffer, length: number) => void
 
 const KEEP_ALIVE_DELAY_MS = 300_000
+/** Whoever sends so much at a time may have more on the way; the system would hand it over read by read, in one turn. */
+const MUCH_BYTES = 65_536
 
 /** The connection of a client and what takes the bytes that it sends. */
 export class Inlet {
@@ -21,7 +23,7 @@ export class Inlet {
   receive: Receiver = () => {}
 
   private constructor(open: (receive: Receiver) => Socket, handle?: ConnectionHandle) {
-    this.socket = open((memory, length) => this.receive(memory, length))
+    this.socket = open((memory, length) => this.#take(memory, length))
     this.handle = handle
   }
 
@@ -40,8 +42,17 @@ export class Inlet {
       const options = { handle, allowHalfOpen: true, onread: { buffer: COMMON_BLOCK, callback } }
       return new Socket(options as SocketConstructorOpts)
     }, handle)
-    readDirectly(handle, streamInternals, (length) => inlet.receive(COMMON_BLOCK, length))
+    readDirectly(handle, streamInternals, (length) => inlet.#take(COMMON_BLOCK, length))
     return inlet
+  }
+
+  /** Reads no more for a moment where others have to wait; whoever has stopped reading for other reasons goes on. */
+  #take(memory: Buffer, length: number): void {
+    this.receive(memory, length)
+    const { socket } = this
+    if (length < MUCH_BYTES || socket.isPaused() || socket.destroyed || !isTurnSpent()) return
+    socket.pause()
+    inTurn(() => socket.resume())
   }
 
   /** The client has logged in: it gets what is not worth the system calls for a stranger. */

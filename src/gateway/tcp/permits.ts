@@ -12,7 +12,7 @@ import type { Session } from './session.js'
 const LINE_END_BYTES = 2
 const NAME_AND_KEY = 2
 /** Of commands with more arguments, those are refused of which all have to be read. */
-const MOST_ARGUMENTS_READ = 1_048_576
+const MOST_ARGUMENTS_READ = 65_536
 /** From here on it pays to see first whether any argument is long. */
 const MANY_ARGUMENTS = 1_000
 

@@ -34,6 +34,8 @@ export class QueuedAnswers {
   endsConnection = false
   readonly #lane: QueueingLane
   readonly #places: Place[] = []
+  /** How many of them the engine knows nothing of. */
+  #ownPlaces = 0
   /** Replies on the lane that belong to no command in the engine's queue. */
   #others: number
   #isUncounted = false
@@ -51,7 +53,7 @@ export class QueuedAnswers {
 
   /** Commands that wait for EXEC, as far as replies are counted. */
   get length(): number {
-    return Math.max(0, this.#queued) + this.#places.filter(({ kind }) => kind === 'own').length
+    return Math.max(0, this.#queued) + this.#ownPlaces
   }
 
   /** Whether there are so many of these commands that no further one may be queued. */
@@ -77,6 +79,7 @@ export class QueuedAnswers {
       return
     }
     this.#places.push({ kind: 'own', at: this.#queued, answer })
+    this.#ownPlaces++
     const before = this.#taken
     this.#lane.reply(QUEUED)
     this.#others += this.#taken - before

@@ -24,6 +24,8 @@ import { Upload } from './upload.js'
 
 /** Replies that the engine has ready still reach a client that sends no more, though others may never come. */
 const LAST_REPLIES_MS = 1_000
+/** Many commands of nothing are as much work as so many that are passed on. */
+const EFFORT_OF_EMPTY = 64
 /** Input that is read while the client has to wait. */
 const HELD_INPUT_BYTES = 256 * 1024
 const NOTHING_SUBSCRIBED = { channels: 0, patterns: 0, shardChannels: 0 }
@@ -46,7 +48,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
 
   readonly #socket: Socket
   readonly router: CommandRouter
-  readonly #flow = new Flow(this)
+  readonly flow = new Flow(this)
   readonly #upload = new Upload(this)
   #inputEnded = false
   readonly #latency: LatencySample
@@ -61,7 +63,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.profile = new ClientProfile(socket, id, services.clock.now())
     this.lane = new ClientLane(services.lanes, this, services.guard.meter)
     this.outlet = new Outlet(inlet, services.guard.meter, services.readerBounds, {
-      drained: () => this.#flow.drained(),
+      drained: () => this.flow.drained(),
       grew: (bytes) => services.memory.grew(this, bytes),
     })
     this.permits = new Permits(this)
@@ -132,17 +134,17 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   quietOrLater(): boolean {
     if (this.lane.owed === 0) return true
     this.parser.repeat()
-    this.#flow.wait('quiet')
+    this.flow.wait('quiet')
     return false
   }
 
   /** Takes the present command again when its turn has come among those of the database. */
   waitForTurn(): void {
     this.parser.repeat()
-    this.#flow.wait('rate')
+    this.flow.wait('rate')
     this.services.guard.rate.wait(1, () => {
       this.permits.giveToken()
-      this.#flow.proceed('rate')
+      this.flow.proceed('rate')
     })
   }
 
@@ -153,21 +155,21 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
 
   /** Whether no command is under way either. */
   get isAtRest(): boolean {
-    return this.#flow.isOpen && this.isIdle && !this.#upload.isSending
+    return this.flow.isOpen && this.isIdle && !this.#upload.isSending
   }
 
   /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
   sendRun(): boolean {
     this.#flushRun()
-    if (!this.#flow.isOpen) this.parser.repeat()
-    return this.#flow.isOpen
+    if (!this.flow.isOpen) this.parser.repeat()
+    return this.flow.isOpen
   }
 
   /** Takes no further command until `promise` is settled. */
   waitFor(promise: Promise<void>): void {
-    this.#flow.wait('engine')
+    this.flow.wait('engine')
     promise.then(
-      () => this.#flow.proceed('engine'),
+      () => this.flow.proceed('engine'),
       (error: unknown) => this.#onFault(error),
     )
   }
@@ -189,18 +191,18 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   write(bytes: Buffer): void {
-    if (this.outlet.write(bytes)) this.#flow.slowed()
+    if (this.outlet.write(bytes)) this.flow.slowed()
   }
 
   progressed(): void {
     this.#latency.answered(this.lane.answered)
-    this.#flow.answered()
+    this.flow.answered()
     this.reach.progressed()
-    if (this.#inputEnded && this.#flow.isOpen && this.lane.owed === 0) this.hangUp()
+    if (this.#inputEnded && this.flow.isOpen && this.lane.owed === 0) this.hangUp()
   }
 
   hangUp(): void {
-    this.#flow.wait('end')
+    this.flow.wait('end')
     this.#socket.destroySoon()
   }
 
@@ -210,14 +212,14 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   cut(): void {
-    this.#flow.wait('end')
+    this.flow.wait('end')
     this.#socket.destroy()
   }
 
   #onData(memory: Buffer, length: number): void {
     this.services.guard.meter.bytesIn += length
     this.parser.push(memory, length)
-    if (this.#flow.isOpen) this.#takeCommands()
+    if (this.flow.isOpen) this.#takeCommands()
     else if (this.parser.heldBytes > HELD_INPUT_BYTES) this.#socket.pause()
     this.parser.release()
     if (this.parser.heldBytes > WORTH_NOTING_BYTES) this.services.memory.grew(this, length)
@@ -235,9 +237,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   #takeAll(): void {
     this.profile.lastCommandAtMs = this.user ? this.services.guard.touch() : this.services.clock.now()
     if (this.user) this.#waitForBandwidth()
-    while (this.#flow.isOpen && this.#takeCommand()) {
-      // every turn takes one command
-    }
+    while (this.flow.isOpen && this.#takeCommand()) this.flow.took()
     this.#flushRun()
     this.parser.release()
     this.reach.progressed()
@@ -246,9 +246,9 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
 
   #waitForBandwidth(): void {
     const { waitMs } = this.services.guard.bandwidth
-    if (waitMs === 0 || !this.#flow.isOpen) return
-    this.#flow.wait('rate')
-    this.services.clock.after(waitMs, () => this.#flow.proceed('rate'))
+    if (waitMs === 0 || !this.flow.isOpen) return
+    this.flow.wait('rate')
+    this.services.clock.after(waitMs, () => this.flow.proceed('rate'))
   }
 
   /** @returns whether there may be another one. */
@@ -263,11 +263,14 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
         return true
       case 'part':
         this.#upload.pass()
-        this.#flow.sent()
+        this.flow.sent()
         return true
       case 'last':
         this.#upload.end()
         this.#conclude(this.#beginSkip())
+        return true
+      case 'empty':
+        this.flow.toil(EFFORT_OF_EMPTY)
         return true
       case 'oversize':
         this.#onOversize()
@@ -284,7 +287,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   #isSkipped(): boolean {
     this.#flushRun()
     if (this.lane.owed > 0) {
-      this.#flow.wait('quiet')
+      this.flow.wait('quiet')
       return false
     }
     this.outlet.replies = 'on'
@@ -322,7 +325,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const { frameBuffer, frameStart, frameEnd } = this.parser
     if (!this.#run.isContinuedBy(frameBuffer, frameStart)) this.#flushRun()
     this.#run.add(frameBuffer, frameStart, frameEnd, command.access === 'write')
-    if (this.#flow.isFull(this.#run.count)) this.#flushRun()
+    if (this.flow.isFull(this.#run.count)) this.#flushRun()
   }
 
   #flushRun(): void {
@@ -331,7 +334,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.#run.clear()
     this.lane.forward(buffer, start, end, count)
     if (this.lane.state.kind !== 'pinned') this.#latency.begin(this.lane.answered + this.lane.owed, writes)
-    this.#flow.sent()
+    this.flow.sent()
   }
 
   #onOversize(): void {
@@ -347,7 +350,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const problem = encodeError(`ERR ${this.parser.problem}`)
     if (!this.#upload.breakOff(problem)) this.lane.reply(problem)
     this.#inputEnded = true
-    if (this.#flow.isOpen) this.progressed()
+    if (this.flow.isOpen) this.progressed()
   }
 
   goOn(): void {
@@ -360,15 +363,13 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   #onFault(error: unknown): void {
-    const { address } = this.profile
-    const message = 'a client was disconnected: its command has met a fault'
-    this.services.logger.error({ error, databaseId: this.owner, address }, message)
+    const fields = { error, databaseId: this.owner, address: this.profile.address }
+    this.services.logger.error(fields, 'a client was disconnected: its command has met a fault')
     this.cut()
   }
 
   #cutTelling(message: string): void {
-    const { address } = this.profile
-    this.services.logger.warn({ databaseId: this.owner, address }, message)
+    this.services.logger.warn({ databaseId: this.owner, address: this.profile.address }, message)
     this.cut()
   }
 
@@ -384,11 +385,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     const mayNeverCome = state.kind === 'pinned' || this.blocked > 0
     if (!mayNeverCome) this.progressed()
     else this.services.clock.after(LAST_REPLIES_MS, () => this.cut())
-    if (state.kind === 'pinned' && this.#flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
+    if (state.kind === 'pinned' && this.flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
   }
 
   #onClose(): void {
-    this.#flow.wait('end')
+    this.flow.wait('end')
     this.#loginTimer.cancel()
     this.services.memory.gone(this)
     this.lane.leave()
