@@ -238,6 +238,7 @@ function composeDatabases(
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),
+    engineSettings: engine.settings,
     onServing: (databaseId) => gateway.openDatabase(databaseId),
     problems,
     isOperator: (accountId) => accounts.isFirst(accountId),

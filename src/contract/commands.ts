@@ -15,7 +15,8 @@ export type CommandAccess = 'read' | 'write' | 'none'
  * - `stateless`: nothing; it may share a connection with other clients.
  * - `session`: asks or tells something about the client's own connection; the gateway answers it.
  * - `managed`: asks or tells something about the database itself; the management side of databases answers it.
- * - `filtered`: nothing either, but its reply tells about the host and is filtered.
+ * - `observed`: asks the engine about itself. The gateway asks for the client, over a connection of its own, and leaves
+ *   out of the reply what concerns the host: the users of a database may not ask by themselves, or their scripts could.
  * - `transaction`: opens, watches or closes a transaction.
  * - `blocking`: may hold the connection until something happens.
  * - `blocking-option`: holds the connection when `BLOCK` is among its options.
@@ -27,7 +28,7 @@ export type CommandState =
   | 'stateless'
   | 'session'
   | 'managed'
-  | 'filtered'
+  | 'observed'
   | 'transaction'
   | 'blocking'
   | 'blocking-option'
@@ -81,6 +82,8 @@ const socketOnly = (state: CommandState, access: CommandAccess, names: string): 
 })
 
 const managed = (names: string): Family => ({ access: 'none', state: 'managed', rest: true, names })
+
+const observed = (names: string): Family => ({ access: 'none', state: 'observed', rest: true, names })
 
 /** Commands of vector sets that read. Engines do not count these and `VECTOR_WRITES` among `@read` and `@write`. */
 export const VECTOR_READS: readonly string[] =
@@ -148,7 +151,7 @@ const FAMILIES: readonly Family[] = [
   // `HELP` tells what of a container is served here
   managed('ACL|HELP COMMAND|HELP CONFIG|HELP MEMORY|HELP SCRIPT|HELP'),
   socketOnly('managed', 'none', 'CLIENT|HELP'),
-  { access: 'none', state: 'filtered', rest: true, names: 'INFO' },
+  observed('ACL|DRYRUN CONFIG|RESETSTAT INFO LASTSAVE LATENCY MEMORY|DOCTOR ROLE SLOWLOG'),
   plain('read', 'DBSIZE'),
   plain('write', 'FLUSHALL FLUSHDB'),
   socketOnly('monitor', 'none', 'MONITOR'),
@@ -179,10 +182,9 @@ const FAMILIES: readonly Family[] = [
 
 const REFUSED: Readonly<Record<RefusalReason, string>> = {
   host:
-    'ACL|DRYRUN BGREWRITEAOF BGSAVE COMMANDLOG CONFIG|RESETSTAT CONFIG|REWRITE DEBUG HOTKEYS LASTSAVE LATENCY ' +
-    'MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG ' +
-    'SHUTDOWN SLOWLOG',
-  replication: 'ASKING CLUSTER CLUSTERSCAN FAILOVER PSYNC REPLCONF REPLICAOF ROLE SLAVEOF SYNC TRIMSLOTS',
+    'BGREWRITEAOF BGSAVE COMMANDLOG CONFIG|REWRITE DEBUG HOTKEYS MEMORY|MALLOC-STATS MEMORY|PURGE MEMORY|STATS ' +
+    'MODULE PFDEBUG PFSELFTEST SAVE SCRIPT|DEBUG SHUTDOWN',
+  replication: 'ASKING CLUSTER CLUSTERSCAN FAILOVER PSYNC REPLCONF REPLICAOF SLAVEOF SYNC TRIMSLOTS',
   others: 'CLIENT|IMPORT-SOURCE CLIENT|PAUSE CLIENT|UNPAUSE MIGRATE MOVE RESTORE-ASKING SWAPDB XIDMPRECORD',
 }
 

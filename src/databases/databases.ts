@@ -12,7 +12,7 @@ import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import { ServingDirectory } from './directory.js'
-import { engineSpecOf, planOf } from './engine-wish.js'
+import { dataBoundOf, engineSpecOf, planOf, settingBoundsOf } from './engine-wish.js'
 import { everyRow, PAGE_ROWS } from './every-row.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import type { DatabasesOptions } from './parts.js'
@@ -76,6 +76,8 @@ export function createDatabases(parts: DatabasesOptions): Databases {
   return new StoredDatabases(parts)
 }
 
+const NO_SETTINGS: ReadonlyMap<string, string> = new Map()
+
 class StoredDatabases implements Databases {
   readonly name = 'databases'
   readonly directory: ServingDirectory
@@ -134,6 +136,12 @@ class StoredDatabases implements Databases {
       row: (databaseId) => this.directory.rowOf(databaseId),
       change: (caller, databaseId, judge) => this.changes.reconfigure(caller, databaseId, judge),
       emailOf: parts.emailOf,
+      factsOf: (row) => ({
+        ...settingBoundsOf(row, plans),
+        defaults: parts.engineSettings ?? NO_SETTINGS,
+        maxMemoryBytes: dataBoundOf(planOf(row, plans)),
+        maxClients: planOf(row, plans).db_max_clients,
+      }),
       hasNewer: parts.hasNewer ?? (() => false),
     })
   }

@@ -1,7 +1,8 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import { NS_PER_MS, type Plan, type PlanTable } from '../contract/plans.js'
+import { OBSERVER_USER } from '../fleet/index.js'
 import type { operations } from '../store/index.js'
-import { allowedIpsOf, dataBoundOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import { allowedIpsOf, dataBoundOf, observerPasswordOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
@@ -177,6 +178,13 @@ export class ServingDirectory {
     if (login) return login
     // A user that was deleted meanwhile gets a login that no engine accepts.
     return { username: user, password: '' }
+  }
+
+  /** What the data plane logs in to the engine with where it asks about the engine itself. The database must be served. */
+  observerCredentials(databaseId: string): { username: string; password: string } {
+    const entry = this.#entries.get(databaseId)
+    if (!entry) throw new Error(`database ${databaseId} is not served`)
+    return { username: OBSERVER_USER, password: observerPasswordOf(entry.row) }
   }
 
   #forget(databaseId: string): boolean {

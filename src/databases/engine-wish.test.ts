@@ -26,6 +26,7 @@ const row: DatabaseRow = {
     read_only_rest_token: 'ro',
     acl_users: '[]',
     keyspace_events: 'KEx',
+    engine_settings: '{}',
     client_authority: null,
   },
 }

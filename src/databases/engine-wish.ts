@@ -1,7 +1,16 @@
-import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
+import { createHmac } from 'node:crypto'
+import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
 import type { operations } from '../store/index.js'
-import { engineUserOf, readUsers, type StoredUser } from './users/index.js'
+import {
+  engineUserOf,
+  readSettings,
+  readUsers,
+  type SettingBounds,
+  type StoredUser,
+  settingsThatHold,
+  TAKEN_FROM_ALL,
+} from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
 
@@ -10,8 +19,9 @@ type DatabaseRow = operations.databases.DatabaseRow
  * The gateway refuses more; these rules hold even where it would not.
  */
 const DEFAULT_RULES = [
-  '~* &* +@all -@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite',
-  '+flushall +flushdb +keys +info +monitor +restore +sort +sort_ro +client|list +client|unblock',
+  '~* &* +@all',
+  TAKEN_FROM_ALL,
+  '+flushall +flushdb +keys +monitor +restore +sort +sort_ro +client|list +client|unblock',
 ].join(' ')
 
 /**
@@ -19,7 +29,7 @@ const DEFAULT_RULES = [
  * refuse a write even from a command that counts as reading.
  */
 const READ_ONLY_RULES =
-  '%R~* -@all +@read +@connection +@transaction -@dangerous -scan -clusterscan +info +time +acl|whoami +acl|cat +acl|genpass'
+  '%R~* -@all +@read +@connection +@transaction -@dangerous -scan -clusterscan +time +acl|whoami +acl|cat +acl|genpass +client|list'
 
 /** The name of a stored database's plan. */
 export function planNameOf(row: DatabaseRow): PlanName {
@@ -62,6 +72,19 @@ function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): read
   throw new Error(`database ${row.database_id} has unreadable ${column}`)
 }
 
+/** What the settings of a stored database are held against. */
+export function settingBoundsOf(row: DatabaseRow, plans: PlanTable): SettingBounds {
+  return { eviction: row.eviction === 1, scriptTimeoutMs: planOf(row, plans).db_lua_timeout / NS_PER_MS }
+}
+
+/**
+ * What the data plane asks the engines of a database about themselves with. It follows the other credentials, so that a
+ * change of these ends its connections too.
+ */
+export function observerPasswordOf({ database_id: databaseId, password, rest_token: token }: DatabaseRow): string {
+  return createHmac('sha256', password).update(`observer ${databaseId} ${token}`).digest('hex')
+}
+
 /** What the fleet should run for a database. */
 export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
   const replicas = readRegionsOf(row).map((region): MemberSpec => ({ region, role: 'replica' }))
@@ -77,6 +100,8 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     eviction: row.eviction === 1,
     persistence: row.persistence,
     keyspaceEvents: row.keyspace_events,
+    settings: settingsThatHold(readSettings(row), settingBoundsOf(row, plans)),
+    observerPassword: observerPasswordOf(row),
     wanted: 'running',
   }
 }

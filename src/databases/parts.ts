@@ -39,6 +39,8 @@ export interface DatabasesOptions {
   readonly isOperator: (accountId: string) => boolean
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
   readonly hasNewer?: (name: string) => boolean
+  /** The settings of the engine and their values unless somebody changes them. Omitted: clients can change none. */
+  readonly engineSettings?: ReadonlyMap<string, string>
   /** E-mail of an account that exists. */
   readonly emailOf: (accountId: string) => string
   /**

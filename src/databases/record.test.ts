@@ -10,7 +10,14 @@ const row: DatabaseRow = {
   ...{ primary_region: 'eu-west-1', read_regions: '["us-west-1","us-east-1"]', plan: 'payg', budget: 0 },
   ...{ eviction: 1, tls: 1, persistence: 'append-only', state: 'active', modifying_state: '', created_at: 1_500 },
   ...{ auto_upgrade: 0, production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null },
-  ...{ password: 'pw', rest_token: 'rw', read_only_rest_token: 'ro', acl_users: '[]', keyspace_events: '' },
+  ...{
+    password: 'pw',
+    rest_token: 'rw',
+    read_only_rest_token: 'ro',
+    acl_users: '[]',
+    keyspace_events: '',
+    engine_settings: '{}',
+  },
   client_authority: null,
 }
 

@@ -8,7 +8,14 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
   ...{ primary_region: 'eu-west-1', read_regions: '["us-west-1"]', plan: 'payg', budget: 0, created_at: n * 1000 },
   ...{ eviction: 0, tls: 0, persistence: 'append-only', state: 'active', modifying_state: '', auto_upgrade: 0 },
   ...{ production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null, password: 'pw' },
-  ...{ rest_token: 'rw', read_only_rest_token: 'ro', acl_users: '[]', keyspace_events: '', client_authority: null },
+  ...{
+    rest_token: 'rw',
+    read_only_rest_token: 'ro',
+    acl_users: '[]',
+    keyspace_events: '',
+    engine_settings: '{}',
+    client_authority: null,
+  },
   ...some,
 })
 

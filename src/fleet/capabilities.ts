@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { systemClock } from '../base/index.js'
-import { quoted } from './engine-config.js'
-import type { EngineCapability } from './types.js'
+import { OWN_DEFAULTS, quoted } from './engine-config.js'
+import type { EngineCapability, EngineInfo } from './types.js'
+
+/** The commands of an engine program and its settings. */
+export type Abilities = Pick<EngineInfo, 'commands' | 'settings'>
 
 const DEADLINE_MS = 5_000
 const RETRY_MS = 5
@@ -30,11 +33,13 @@ export function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCa
 function spawnBare(binary: string, socketPath: string): ChildProcess {
   const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'] })
   child.stdin?.on('error', () => {})
-  child.stdin?.end(`port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n`)
+  child.stdin?.end(
+    `port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n${OWN_DEFAULTS.join('\n')}\n`,
+  )
   return child
 }
 
-async function askCommands(socketPath: string, child: ChildProcess): Promise<ReadonlySet<string>> {
+async function askAbilities(socketPath: string, child: ChildProcess): Promise<Abilities> {
   const retryUntilMs = systemClock.now() + DEADLINE_MS
   const mayCome = (): boolean =>
     child.exitCode === null && child.signalCode === null && systemClock.now() < retryUntilMs
@@ -42,19 +47,26 @@ async function askCommands(socketPath: string, child: ChildProcess): Promise<Rea
   const engine = new Redis({ path: socketPath, retryStrategy, maxRetriesPerRequest: null, enableReadyCheck: false })
   engine.on('error', () => {})
   try {
-    const names = await engine.call('COMMAND', 'LIST')
-    return new Set(Array.isArray(names) ? names.map((name) => String(name).toUpperCase()) : [])
+    const names = textsIn(await engine.call('COMMAND', 'LIST'))
+    const pairs = textsIn(await engine.call('CONFIG', 'GET', '*'))
+    const settings = pairs.flatMap((name, at): [string, string][] =>
+      at % 2 === 0 ? [[name, pairs[at + 1] ?? '']] : [],
+    )
+    return { commands: new Set(names.map((name) => name.toUpperCase())), settings: new Map(settings) }
   } finally {
     engine.disconnect()
   }
 }
 
+function textsIn(reply: unknown): readonly string[] {
+  return Array.isArray(reply) ? reply.map(String) : []
+}
+
 /**
- * The names of the commands of an engine program, in upper case, those of subcommands as `CLIENT|KILL`. Rejects when it
- * cannot be started or does not answer.
+ * What an engine program knows, learnt by running it. Rejects when it cannot be started or does not answer.
  * @param binary absolute path.
  */
-export async function commandsOf(binary: string): Promise<ReadonlySet<string>> {
+export async function abilitiesOf(binary: string): Promise<Abilities> {
   const directory = await mkdtemp(join(tmpdir(), 'homeport-probe-'))
   const child = spawnBare(binary, join(directory, 's'))
   const ended = new Promise<void>((resolve) => {
@@ -62,7 +74,7 @@ export async function commandsOf(binary: string): Promise<ReadonlySet<string>> {
     child.once('error', () => resolve())
   })
   try {
-    return await askCommands(join(directory, 's'), child)
+    return await askAbilities(join(directory, 's'), child)
   } finally {
     child.kill('SIGKILL')
     await ended

@@ -5,10 +5,17 @@
 import { createServer } from 'node:net'
 import { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
-import { allUsers, evictionPolicy, type InternalSecrets, UPKEEP_PER_SECOND } from './engine-config.js'
+import {
+  allUsers,
+  evictionPolicy,
+  type InternalSecrets,
+  knownSettings,
+  OWN_DEFAULTS,
+  UPKEEP_PER_SECOND,
+} from './engine-config.js'
 import { usedBytesIn } from './info.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
-import type { EngineOccupancy, EngineSpec } from './types.js'
+import type { EngineInfo, EngineOccupancy, EngineSpec } from './types.js'
 
 /** How to reach one engine as its control user. */
 export interface ControlAddress {
@@ -54,11 +61,19 @@ async function setUsers(engine: Redis, wished: ReturnType<typeof allUsers>): Pro
   for (const [error] of replies) if (error) throw error
 }
 
-/** Gives a running engine, which has these commands, the memory bound, eviction policy and users of its spec. */
-export function applySettings(address: ControlAddress, spec: EngineSpec, commands: ReadonlySet<string>): Promise<void> {
+/** Gives a running engine, which has these commands and settings, the settings and users of its spec. */
+export function applySettings(
+  address: ControlAddress,
+  spec: EngineSpec,
+  { commands, settings }: Pick<EngineInfo, 'commands' | 'settings'>,
+): Promise<void> {
   return withControl(address, async (engine) => {
     const memory = ['maxmemory', `${spec.maxMemoryBytes}`, 'maxmemory-policy', evictionPolicy(spec.eviction)]
     await engine.call('CONFIG', 'SET', ...memory, 'notify-keyspace-events', spec.keyspaceEvents ?? '')
+    // A setting that the spec has no longer goes back to what it is without it.
+    await engine.call('CONFIG', 'SET', ...OWN_DEFAULTS.flatMap((line) => line.split(' ')))
+    const wished = knownSettings(spec, settings).flat()
+    if (wished.length > 0) await engine.call('CONFIG', 'SET', ...wished)
     await setUsers(engine, allUsers(spec, address.secrets, commands))
   })
 }

@@ -171,9 +171,7 @@ export class Crew {
         return {
           reason: 'it does not take its new settings',
           make: (address) =>
-            applySettings(address, action.spec, this.#context.engine.commands).then(() => ({
-              settings: action.settings,
-            })),
+            applySettings(address, action.spec, this.#context.engine).then(() => ({ settings: action.settings })),
         }
       case 'follow':
         return { reason: 'its replica cannot copy it', make: (address) => this.#follow(address, action) }

@@ -4,6 +4,7 @@ import { quoted, renderConfig, renderUsers } from './engine-config.js'
 import { checkSpec, settingsOf } from './spec.js'
 import { PASSWORD, specOf } from './testing/fleet-house.js'
 
+const NO_SETTINGS: ReadonlyMap<string, string> = new Map()
 const paths = { dir: '/d', configFile: '/d/engine.conf', userFile: '/d/engine.acl', socket: '/s' }
 const secrets = { control: 'control-secret', replication: 'replication-secret' }
 
@@ -15,8 +16,8 @@ describe('the configuration file', () => {
   })
 
   test('gives the primary a log and a replica no files', () => {
-    const primary = renderConfig(spec, { region: 'us-east-1', role: 'primary' }, paths)
-    const replica = renderConfig(spec, { region: 'eu-west-1', role: 'replica' }, paths)
+    const primary = renderConfig(spec, { region: 'us-east-1', role: 'primary' }, paths, NO_SETTINGS)
+    const replica = renderConfig(spec, { region: 'eu-west-1', role: 'replica' }, paths, NO_SETTINGS)
     expect(primary).toContain('appendonly yes\nappendfsync everysec')
     expect(replica).toContain('appendonly no\nsave ""')
     expect(replica).toContain('replica-announce-ip eu-west-1')
@@ -27,12 +28,17 @@ describe('the configuration file', () => {
     [3 * 2 ** 30, 3 * 2 ** 30],
     [500 * 2 ** 30, 8 * 2 ** 30],
   ])('bounds what a connection leaves unread, of a database with %i bytes', (maxMemoryBytes, limitBytes) => {
-    const text = renderConfig(specOf('db', [], { maxMemoryBytes }), { region: 'us-east-1', role: 'primary' }, paths)
+    const text = renderConfig(
+      specOf('db', [], { maxMemoryBytes }),
+      { region: 'us-east-1', role: 'primary' },
+      paths,
+      NO_SETTINGS,
+    )
     expect(text).toContain(`client-output-buffer-limit normal ${limitBytes} 0 0\n`)
   })
 
   test('holds no secret and opens no port', () => {
-    const text = renderConfig(spec, { region: 'us-east-1', role: 'primary' }, paths)
+    const text = renderConfig(spec, { region: 'us-east-1', role: 'primary' }, paths, NO_SETTINGS)
     expect(text).toContain('port 0')
     expect(text).toContain('sanitize-dump-payload yes')
     for (const secret of [PASSWORD, ...Object.values(secrets)]) expect(text).not.toContain(secret)

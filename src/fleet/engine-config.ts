@@ -4,8 +4,8 @@
  */
 import { sha256Hex } from '../base/index.js'
 import { fitRules } from './acl-rules.js'
-import { CONTROL_USER, REPLICATION_USER } from './spec.js'
-import type { EngineSpec, EngineUser, MemberRole, MemberSpec } from './types.js'
+import { CONTROL_USER, OBSERVER_USER, REPLICATION_USER } from './spec.js'
+import type { EngineInfo, EngineSpec, EngineUser, MemberRole, MemberSpec } from './types.js'
 
 /** Where an engine finds and keeps its things. All absolute. */
 export interface EnginePaths {
@@ -43,6 +43,17 @@ export function evictionPolicy(eviction: boolean): string {
   return eviction ? 'allkeys-lru' : 'noeviction'
 }
 
+/** What an engine of ours does in another way than by itself, where clients may see or change that. */
+export const OWN_DEFAULTS = [
+  'latency-tracking no',
+  // A script that has run for so long, in milliseconds, can be ended from outside, which the data plane then does.
+  // The name is the older one of busy-reply-threshold, which every engine takes.
+  'lua-time-limit 250',
+  'lazyfree-lazy-eviction yes',
+  'lazyfree-lazy-expire yes',
+  'lazyfree-lazy-user-flush yes',
+]
+
 const COMMON = [
   'daemonize no',
   // The command line keeps naming the configuration file: that is how engines of an earlier life are found.
@@ -61,13 +72,7 @@ const COMMON = [
   'enable-module-command no',
   'enable-protected-configs no',
   'dynamic-hz yes',
-  'latency-tracking no',
-  // A script that has run for so long, in milliseconds, can be ended from outside, which the data plane then does.
-  // The name is the older one of busy-reply-threshold, which every engine takes.
-  'lua-time-limit 250',
-  'lazyfree-lazy-eviction yes',
-  'lazyfree-lazy-expire yes',
-  'lazyfree-lazy-user-flush yes',
+  ...OWN_DEFAULTS,
   // A replica on this machine holds no truth of its own: a stopping primary does not wait for it.
   'shutdown-timeout 0',
   'repl-diskless-sync yes',
@@ -97,8 +102,18 @@ function unreadLimit(maxMemoryBytes: number): number {
   return Math.min(Math.max(maxMemoryBytes, LEAST_UNREAD_BYTES), MOST_UNREAD_BYTES)
 }
 
-/** The configuration file of one member. */
-export function renderConfig(spec: EngineSpec, { region, role }: MemberSpec, paths: EnginePaths): string {
+/** The settings of a spec that an engine with these settings knows, as names and values. */
+export function knownSettings(spec: EngineSpec, known: EngineInfo['settings']): readonly (readonly [string, string])[] {
+  return Object.entries(spec.settings ?? {}).filter(([name]) => known.has(name))
+}
+
+/** The configuration file of one member, for an engine with these settings. */
+export function renderConfig(
+  spec: EngineSpec,
+  { region, role }: MemberSpec,
+  paths: EnginePaths,
+  known: EngineInfo['settings'],
+): string {
   const isCopied = role === 'primary' && spec.members.length > 1
   const own = [
     `hz ${isCopied ? UPKEEP_WHILE_COPIED_PER_SECOND : UPKEEP_PER_SECOND}`,
@@ -111,6 +126,8 @@ export function renderConfig(spec: EngineSpec, { region, role }: MemberSpec, pat
     `maxmemory-policy ${evictionPolicy(spec.eviction)}`,
     `client-output-buffer-limit normal ${unreadLimit(spec.maxMemoryBytes)} 0 0`,
     `notify-keyspace-events "${spec.keyspaceEvents ?? ''}"`,
+    // A line behind another one of the same setting holds.
+    ...knownSettings(spec, known).map(([name, value]) => `${name} ${value === '' ? '""' : value}`),
   ]
   return `${[...COMMON, ...own, ...persistenceLines(spec.persistence, role)].join('\n')}\n`
 }
@@ -120,6 +137,9 @@ export interface InternalSecrets {
   readonly control: string
   readonly replication: string
 }
+
+/** Asks an engine about itself; what of the answers clients may see, the data plane decides. */
+const OBSERVER_RULES = '-@all +acl|dryrun +config|resetstat +info +lastsave +latency +memory|doctor +role +slowlog'
 
 /** The rules of one user as the engine, which has these commands, takes them in a file or in `ACL SETUSER`. */
 function userRules(user: EngineUser, commands: ReadonlySet<string>): readonly string[] {
@@ -136,8 +156,11 @@ export function allUsers(
     { name: CONTROL_USER, password: secrets.control, rules: '~* &* +@all' },
     { name: REPLICATION_USER, password: secrets.replication, rules: '+psync +replconf +ping' },
   ]
+  const { observerPassword } = spec
+  const observer =
+    observerPassword === undefined ? [] : [{ name: OBSERVER_USER, password: observerPassword, rules: OBSERVER_RULES }]
   const users = new Map<string, readonly string[]>([['default', ['off', '-@all']]])
-  for (const user of [...spec.users, ...own]) users.set(user.name, userRules(user, commands))
+  for (const user of [...spec.users, ...own, ...observer]) users.set(user.name, userRules(user, commands))
   return users
 }
 

@@ -3,7 +3,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type EnginePaths, type InternalSecrets, renderConfig, renderUsers } from './engine-config.js'
 import type { Failure } from './member.js'
-import type { EngineSpec, MemberSpec } from './types.js'
+import type { EngineInfo, EngineSpec, MemberSpec } from './types.js'
 
 /** A snapshot as the engine writes it by itself, and reads it at its start when it keeps no log. */
 export const SNAPSHOT_FILE = 'dump.rdb'
@@ -23,7 +23,7 @@ function refuseOtherPersistence(spec: EngineSpec, names: readonly string[]): voi
 }
 
 /**
- * Writes what an engine, which has these commands, starts from. Rejects when its data on disk is of the other kind of
+ * Writes what an engine with these commands and settings starts from. Rejects when its data on disk is of the other kind of
  * persistence.
  */
 export async function writeEngineFiles(
@@ -31,7 +31,7 @@ export async function writeEngineFiles(
   member: MemberSpec,
   paths: EnginePaths,
   secrets: InternalSecrets,
-  commands: ReadonlySet<string>,
+  engine: Pick<EngineInfo, 'commands' | 'settings'>,
 ): Promise<void> {
   const firstMade = await mkdir(paths.dir, { recursive: true, mode: 0o700 })
   const names = firstMade === undefined ? await readdir(paths.dir) : []
@@ -40,8 +40,8 @@ export async function writeEngineFiles(
   const left = names.filter((name) => LEFT_BY_A_KILL.test(name) || name === unread)
   await Promise.all([
     ...left.map((name) => rm(join(paths.dir, name), { recursive: true, force: true })),
-    writeFile(paths.configFile, renderConfig(spec, member, paths), { mode: 0o600 }),
-    writeFile(paths.userFile, renderUsers(spec, secrets, commands), { mode: 0o600 }),
+    writeFile(paths.configFile, renderConfig(spec, member, paths, engine.settings), { mode: 0o600 }),
+    writeFile(paths.userFile, renderUsers(spec, secrets, engine.commands), { mode: 0o600 }),
   ])
 }
 

@@ -116,7 +116,7 @@ class Run implements EngineRun {
   async #live(): Promise<RunEnd> {
     const { context, spec, member, paths, secrets } = this.#options
     await this.#data?.judge()
-    await writeEngineFiles(spec, member, paths, secrets, context.engine.commands)
+    await writeEngineFiles(spec, member, paths, secrets, context.engine)
     this.#quit.signal.throwIfAborted()
     const [command = '', ...args] = [...context.commandPrefix, context.engine.binary, paths.configFile]
     const process = await context.launcher.spawn(command, args)

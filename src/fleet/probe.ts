@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { HomeportError } from '../contract/errors.js'
-import { capabilitiesOf, commandsOf } from './capabilities.js'
+import { type Abilities, abilitiesOf, capabilitiesOf } from './capabilities.js'
 import { HOLE, isTooOld, problemsOf } from './safety.js'
 import type { EngineInfo } from './types.js'
 
@@ -71,10 +71,10 @@ async function originOf(binary: string): Promise<{ packageVersion?: string; chan
   return { packageVersion: owner.version, changeLogNamesFix: await changeLogNamesFix(owner.name) }
 }
 
-/** The commands of an engine; none of one that is refused for its age, and cannot be asked for that reason. */
-async function commandsOrMissing(binary: string, version: string): Promise<ReadonlySet<string>> {
-  if (isTooOld(version)) return new Set()
-  return commandsOf(binary).catch((error: unknown) => {
+/** What an engine knows; nothing of one that is refused for its age, and cannot be asked for that reason. */
+async function abilitiesOrMissing(binary: string, version: string): Promise<Abilities> {
+  if (isTooOld(version)) return { commands: new Set(), settings: new Map() }
+  return abilitiesOf(binary).catch((error: unknown) => {
     throw new HomeportError('engine_missing', { looked: `${binary}, which does not run` }, { cause: error })
   })
 }
@@ -89,10 +89,10 @@ export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const [, maker, version] = VERSION.exec((await outputOf(path, ['--version'])) ?? '') ?? []
   if (!maker || !version) throw new HomeportError('engine_missing', { looked: `${path}, which is not an engine` })
   const kind = maker === 'Valkey' ? 'valkey' : 'redis'
-  const [origin, commands] = await Promise.all([originOf(path), commandsOrMissing(path, version)])
+  const [origin, known] = await Promise.all([originOf(path), abilitiesOrMissing(path, version)])
   const problems = problemsOf({ kind, version, ...origin })
   const { packageVersion } = origin
-  const abilities = { commands, capabilities: capabilitiesOf(commands) }
+  const abilities = { ...known, capabilities: capabilitiesOf(known.commands) }
   return { binary: path, kind, version, ...abilities, problems, ...(packageVersion ? { packageVersion } : {}) }
 }
 

@@ -6,10 +6,15 @@ export const CONTROL_USER = 'homeport-control'
 /** The user that replicas log in to their primary as. */
 export const REPLICATION_USER = 'homeport-replication'
 
+/** The user that the data plane asks engines about themselves with. */
+export const OBSERVER_USER = 'homeport-observer'
+
 const DATABASE_ID = /^[A-Za-z0-9_-]{1,64}$/
 const REGION = /^[a-z0-9][a-z0-9-]{0,31}$/
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 const KEYSPACE_EVENTS = /^[AKEg$lshzxetdmn]*$/
+const SETTING_NAME = /^[a-z-]{1,64}$/
+const SETTING_VALUE = /^[A-Za-z0-9. -]{0,128}$/
 /** One line of printable ASCII without anything that sets a password or quotes. */
 const RULES = /^[\x20-\x7e]*$/
 const PASSWORD_RULE = /(?:^|[\s(])(?:[<>#!]|nopass|resetpass|reset\b)/
@@ -38,6 +43,10 @@ function problemOf(spec: EngineSpec): string | undefined {
   if (!isDatabaseId(spec.databaseId)) return 'the database id is not allowed'
   if (!Number.isSafeInteger(spec.maxMemoryBytes) || spec.maxMemoryBytes <= 0) return 'maxMemoryBytes must be positive'
   if (!KEYSPACE_EVENTS.test(spec.keyspaceEvents ?? '')) return 'the keyspace events have an unknown letter'
+  const settings = Object.entries(spec.settings ?? {})
+  if (!settings.every(([name, value]) => SETTING_NAME.test(name) && SETTING_VALUE.test(value))) {
+    return 'a setting of the engine is not allowed'
+  }
   return problemOfMembers(spec) ?? spec.users.map(problemOfUser).find((problem) => problem !== undefined)
 }
 
@@ -56,5 +65,7 @@ export function checkSpec(spec: EngineSpec): void {
  */
 export function settingsOf(spec: EngineSpec): string {
   const users = spec.users.map((user) => [user.name, sha256Hex(user.password), user.rules])
-  return sha256Hex(JSON.stringify([users, spec.maxMemoryBytes, spec.eviction, spec.keyspaceEvents ?? '']))
+  const observer = spec.observerPassword === undefined ? '' : sha256Hex(spec.observerPassword)
+  const { maxMemoryBytes, eviction, keyspaceEvents = '', settings = {} } = spec
+  return sha256Hex(JSON.stringify([users, maxMemoryBytes, eviction, keyspaceEvents, settings, observer]))
 }

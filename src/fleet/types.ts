@@ -14,6 +14,8 @@ export interface EngineInfo {
   readonly packageVersion?: string
   /** The names of its commands in upper case, those of subcommands as `CLIENT|KILL`. */
   readonly commands: ReadonlySet<string>
+  /** Its settings and the values that they have in an engine of ours unless a wish says otherwise. */
+  readonly settings: ReadonlyMap<string, string>
   /** What this program can do beyond the oldest supported version, such as `hash-field-ttl` or `json`. */
   readonly capabilities: readonly EngineCapability[]
   /** Reasons not to use this program, each one sentence with what to do. Empty when it is fine. */
@@ -68,6 +70,10 @@ export interface EngineSpec {
   readonly persistence: 'append-only' | 'snapshot'
   /** Which events of keys are published, in the letters of `notify-keyspace-events`. Omitted: none. */
   readonly keyspaceEvents?: string
+  /** Further settings of the engine by name; those that it does not know are left out. Omitted: none. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** The password of who may ask an engine about itself and nothing else (`OBSERVER_USER`). Omitted: nobody may. */
+  readonly observerPassword?: string
   readonly wanted: 'running' | 'stopped'
   /**
    * `may-begin`: where no data is found, an empty database begins. `must-exist`: that is refused with `data_missing`,

@@ -1,7 +1,9 @@
 import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
+import { findRow } from './command-table.js'
 import { errorText } from './error-text.js'
 import { helpReply } from './help.js'
+import { type ObserverServices, observe } from './observe.js'
 import {
   encodeArray,
   encodeBulk,
@@ -14,22 +16,22 @@ import {
 import type { Administration, AdministrationRequest, GatewayLogger, MadeReply } from './seams.js'
 
 /** What commands about the database itself need of their surroundings. */
-export interface AdministrationServices {
+export interface AdministrationServices extends ObserverServices {
   readonly administration: Administration
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
 
-/** Answers a command about the database itself, in a version of the protocol. Never rejects. */
+/** Answers a command about the database itself, or about its engine, in a version of the protocol. Never rejects. */
 export async function administer(
   services: AdministrationServices,
   request: AdministrationRequest,
   protocol: 2 | 3,
 ): Promise<Buffer> {
-  if (request.name === 'COMMAND') return encodeArray([])
   const help = helpReply(request.name)
   if (help) return help
   try {
+    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol)
     return encodeMadeReply(await services.administration.run(request), protocol)
   } catch (error) {
     return encodeError(errorText(error instanceof HomeportError ? error : internal(services, error)))
@@ -65,4 +67,5 @@ function encodeMadeReply(reply: MadeReply, protocol: 2 | 3): Buffer {
 /** For a gateway whose databases have neither users of their own nor settings. */
 export const NO_ADMINISTRATION: Administration = {
   run: ({ name }) => Promise.reject(new HomeportError('command_not_available', { name: name.replace('|', ' ') })),
+  refusalToAsk: () => undefined,
 }

@@ -55,12 +55,15 @@ export function findSubcommand(container: string, subcommand: string): KnownComm
   return byName.get(`${container}|${subcommand.toUpperCase()}`)
 }
 
-/**
- * The row of a container that is sent without a subcommand, where that means something: the reference answers the bare
- * COMMAND with nothing (redis 3.6).
- */
+/** The row of a container that is sent without a subcommand, where that means something: COMMAND lists all commands. */
 export function bareContainer(container: ServedCommand): ServedCommand | undefined {
-  return container.name === 'COMMAND' ? { ...container, state: 'managed' } : undefined
+  return container.name === 'COMMAND' ? { ...container, state: 'stateless' } : undefined
+}
+
+/** The row of the command table with this name, if clients may send it. */
+export function findRow(name: string): ServedCommand | undefined {
+  const row = byName.get(name)
+  return row?.allowed ? row : undefined
 }
 
 /** Finds a command by its name in any case. */

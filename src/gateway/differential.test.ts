@@ -31,7 +31,10 @@ beforeAll(async () => {
 const LEFT_TO_THE_GATEWAY = ['+client|kill', '+client|list', '+client|no-evict']
 
 /** Answers the one command about the database itself that a bare engine answers alike. */
-const WHO_AM_I: Administration = { run: async ({ user }) => ({ kind: 'text', text: user }) }
+const WHO_AM_I: Administration = {
+  run: async ({ user }) => ({ kind: 'text', text: user }),
+  refusalToAsk: () => undefined,
+}
 
 /** Commands that the gateway answers, or whose reply it changes, and where an engine says the same. */
 const OWN_COMMANDS = [

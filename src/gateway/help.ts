@@ -8,6 +8,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
   ACL: [
     ['CAT [<category>]', 'The categories of commands, or the commands of one.'],
     ['DELUSER <username> [<username> ...]', 'Delete users and close their connections.'],
+    ['DRYRUN <username> <command> [<arg> ...]', 'Whether the engine would let a user send a command.'],
     ['GENPASS [<bits>]', 'A random password, of 256 bits unless told otherwise.'],
     ['GENTOKEN <username> [<password>]', 'A token to be given to SETUSER as >token. AUTH takes it as the password.'],
     ['GETUSER <username>', 'What a user may do.'],
@@ -54,7 +55,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ['GETREDIR', 'The client that is told of changes: -1 without tracking, 0 for the connection itself.'],
   ],
   COMMAND: [
-    ['(no subcommand)', 'An empty list.'],
+    ['(no subcommand)', 'How the engine takes all its commands.'],
     ['COUNT', 'How many commands the engine has.'],
     ['DOCS [<command-name> ...]', 'What the engine says of commands, or of all.'],
     ['GETKEYS <full-command>', 'The keys of a command.'],
@@ -63,10 +64,14 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ['LIST', 'The names of the commands that the engine has.'],
   ],
   CONFIG: [
-    ['GET <pattern> [<pattern> ...]', 'Settings that fit a pattern: notify-keyspace-events is all there is.'],
+    ['GET <pattern> [<pattern> ...]', 'Settings of the database that fit a pattern.'],
+    ['RESETSTAT', 'Let the statistics of INFO begin anew.'],
     ['SET <directive> <value> [<directive> <value> ...]', 'Change settings of the database.'],
   ],
-  MEMORY: [['USAGE <key> [SAMPLES <count>]', 'About how many bytes a key and its value take.']],
+  MEMORY: [
+    ['DOCTOR', 'What the engine thinks of how it uses its memory.'],
+    ['USAGE <key> [SAMPLES <count>]', 'About how many bytes a key and its value take.'],
+  ],
   SCRIPT: [
     ['EXISTS <sha1> [<sha1> ...]', 'Whether scripts are known.'],
     ['FLUSH [ASYNC|SYNC]', 'Forget all scripts.'],

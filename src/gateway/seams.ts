@@ -8,6 +8,12 @@ import type { CertificateSource } from './tls/certificate-source.js'
  */
 export type DataUser = string
 
+/**
+ * In the place of a user: the gateway itself, where it asks an engine about the engine. No user of a database has such a
+ * name.
+ */
+export const OBSERVER: DataUser = '(observer)'
+
 /** What the gateway has to know of a database in order to serve it. */
 export interface ServedDatabase {
   readonly databaseId: string
@@ -88,6 +94,8 @@ export interface DatabaseDirectory {
   onChange(listener: (databaseId: string) => void): () => void
   /** What a user logs in to the engine with. */
   engineCredentials(databaseId: string, user: DataUser): EngineCredentials
+  /** What the gateway logs in to the engine with where it asks about the engine itself. */
+  observerCredentials(databaseId: string): EngineCredentials
 }
 
 /** A command about the database itself: its users and its settings. */
@@ -97,7 +105,7 @@ export interface AdministrationRequest {
   readonly user: DataUser
   /** Where the client connects from. */
   readonly address: string
-  /** A row of the command table with the state `managed`, such as `ACL|SETUSER`. */
+  /** A row of the command table with the state `managed` or `observed`, such as `ACL|SETUSER`. */
   readonly name: string
   /** The arguments behind it. */
   readonly args: readonly string[]
@@ -116,6 +124,8 @@ export type MadeReply =
 export interface Administration {
   /** Rejects with the `HomeportError` that the client gets. Wakes no engine. */
   run(request: AdministrationRequest): Promise<MadeReply>
+  /** Why a user may not ask the engine about itself by a command with the state `observed`; undefined when it may. */
+  refusalToAsk(request: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined
 }
 
 /** A login on an engine. */

@@ -1,8 +1,5 @@
+import { elementsOf } from './resp/elements.js'
 import { encodeArray } from './resp/encode.js'
-import { ReplyFramer } from './resp/reply-framer.js'
-
-const STAR = 0x2a
-const CR = 13
 
 /** Something that the gateway does to the reply to EXEC, where the engine's element number `at` stands. */
 export type Place =
@@ -30,19 +27,4 @@ export async function fillTransactionReply(reply: Buffer, places: readonly Place
     if (place.kind !== 'own') next++
   }
   return encodeArray([...filled, ...elements.slice(next)])
-}
-
-/** The elements of an array, each as the bytes of its reply; undefined when the reply is no array. */
-function elementsOf(reply: Buffer): readonly Buffer[] | undefined {
-  const headEnd = reply.indexOf(CR)
-  const count = Number(reply.toString('latin1', 1, headEnd))
-  if (reply[0] !== STAR || count < 0) return undefined
-  const framer = new ReplyFramer()
-  const elements: Buffer[] = []
-  for (let at = headEnd + 2; elements.length < count; ) {
-    const end = framer.scan(reply, at, 1)
-    elements.push(reply.subarray(at, end))
-    at = end
-  }
-  return elements
 }

@@ -24,6 +24,22 @@ export const dataPlaneErrors = {
     text: ({ name, engines }) =>
       `Command is not available: '${name}'${engines === undefined ? '' : `. The engine of this database lacks it: ${engines}`}`,
   }),
+  command_unknown: define<{ name: string; args: readonly string[] }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    // The words of an engine, which clients and tools look for; the arguments in the length that it shows.
+    text: ({ name, args }) =>
+      `unknown command '${name.slice(0, 128)}', with args beginning with: ${args.map((arg) => `'${arg}' `).join('')}`,
+  }),
+  subcommand_unknown: define<{ container: string; name: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ container, name }) => `unknown subcommand '${name.slice(0, 128)}'. Try ${container} HELP.`,
+  }),
   command_forbidden: define<{ name: string }>({
     status: 400,
     resp: 'NOPERM',

@@ -2,7 +2,8 @@ import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { WishedChange } from '../changes/changer.js'
 import type { DatabaseRow } from '../life.js'
-import { configGet, configSet } from './configuration.js'
+import { configGet, configSet, type SettingFacts } from './configuration.js'
+import { mayAsk } from './engine-rules.js'
 import { applyRules } from './rules.js'
 import { isStrong, makeToken, matchesPassword, restTokenOf } from './tokens.js'
 import { isBuiltIn, newUser, readUsers, type StoredUser, writeUsers } from './user.js'
@@ -26,6 +27,8 @@ export interface AdministrationParts {
   readonly row: (databaseId: string) => DatabaseRow | undefined
   readonly change: (caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange) => Promise<unknown>
   readonly emailOf: (accountId: string) => string
+  /** What the settings of a database depend on. */
+  readonly factsOf: (row: DatabaseRow) => SettingFacts
   /** Whether the engine has a command that not every supported engine has; the name is in upper case. */
   readonly hasNewer: (name: string) => boolean
 }
@@ -62,6 +65,19 @@ export class Administration {
     return handler({ row, args: request.args, request })
   }
 
+  /** See `Administration.refusalToAsk` of the data plane. */
+  refusalToAsk({
+    databaseId,
+    user,
+    name,
+  }: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined {
+    const row = this.#parts.row(databaseId)
+    if (!row) return new HomeportError('database_not_found', { databaseId })
+    if (user === 'default' || (user === 'default_ro' && name === 'INFO')) return undefined
+    const commands = readUsers(row).find((known) => known.name === user)?.commands ?? []
+    return mayAsk(commands, name) ? undefined : new HomeportError('command_forbidden', { name: name.toLowerCase() })
+  }
+
   readonly #handlers: Readonly<Record<string, Handler>> = {
     'ACL|WHOAMI': ({ request }) => text(request.user),
     'ACL|USERS': ({ row }) => texts(viewsOf(row).map(({ name }) => name)),
@@ -79,7 +95,7 @@ export class Administration {
     // Users are stored before SETUSER is answered, and every engine has them by then.
     'ACL|LOAD': () => OK,
     'ACL|SAVE': () => OK,
-    'CONFIG|GET': ({ row, args }) => texts(configGet(row, args)),
+    'CONFIG|GET': ({ row, args }) => texts(configGet(row, this.#parts.factsOf(row), args)),
     'CONFIG|SET': (work) => this.#setConfiguration(work),
   }
 
@@ -121,15 +137,14 @@ export class Administration {
   }
 
   async #setConfiguration(work: Work): Promise<Reply> {
-    const { events, problem } = configSet(work.args)
-    if (events !== undefined) {
-      await this.#change(work, () => ({
-        set: { keyspace_events: events },
-        action: 'Change Database Settings',
-        details: { 'notify-keyspace-events': events },
-      }))
+    const outcome = configSet(work.row, this.#parts.factsOf(work.row), work.args)
+    if (Object.keys(outcome.set).length > 0) {
+      await this.#change(work, (row) => {
+        const { set, changed } = configSet(row, this.#parts.factsOf(row), work.args)
+        return { set, action: 'Change Database Settings', details: changed }
+      })
     }
-    if (problem !== undefined) throw refusal(problem)
+    if (outcome.problem !== undefined) throw refusal(outcome.problem)
     return OK
   }
 

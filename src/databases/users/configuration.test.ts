@@ -1,9 +1,35 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { DatabaseRow } from '../life.js'
-import { configGet, configSet } from './configuration.js'
+import { configGet, configSet, type SettingFacts } from './configuration.js'
+import { settingsThatHold } from './settings.js'
 
-const isFound = (...patterns: string[]): boolean =>
-  configGet({ keyspace_events: 'AKE' } as DatabaseRow, patterns).length > 0
+const row = {
+  database_id: 'd',
+  keyspace_events: 'AKE',
+  engine_settings: '{}',
+  persistence: 'append-only',
+} as DatabaseRow
+const facts: SettingFacts = {
+  eviction: false,
+  scriptTimeoutMs: 250,
+  maxMemoryBytes: 1000,
+  maxClients: 10,
+  defaults: new Map([
+    ['hash-max-listpack-entries', '128'],
+    ['hash-max-ziplist-entries', '128'],
+    ['maxmemory-policy', 'noeviction'],
+    ['busy-reply-threshold', '250'],
+    ['lua-time-limit', '250'],
+    ['stream-node-max-bytes', '4096'],
+    ['latency-tracking-info-percentiles', '50 99 99.9'],
+    ['slowlog-max-len', '128'],
+    ['tracking-table-max-keys', '1000000'],
+  ]),
+}
+
+const EVENTS = 'notify-keyspace-events'
+const isFound = (...patterns: string[]): boolean => configGet(row, facts, patterns).includes(EVENTS)
+const set = (...args: string[]) => configSet(row, facts, args)
 
 it.each([
   ['*', true],
@@ -29,9 +55,75 @@ it('answers patterns that fit in very many ways and then do not as fast as other
   const pattern = `${'*?'.repeat(11)}z`
   // Tried one way after the other, each of them would take a tenth of a second.
   expect(isFound(...Array.from({ length: 10_000 }, () => pattern))).toBe(false)
+  expect(isFound('*?'.repeat(1_000_000))).toBe(false)
+  expect(() => isFound(...Array.from({ length: 65 }, (_, at) => `a${at}`))).toThrow('at most 64')
 })
 
 it('reads thousands of settings in time', { timeout: 4_000 }, () => {
-  const args = Array.from({ length: 40_000 }, () => ['notify-keyspace-events', 'KEA']).flat()
-  expect(configSet(args)).toEqual({ events: 'AKE' })
+  const args = Array.from({ length: 40_000 }, () => [EVENTS, 'KEA']).flat()
+  expect(set(...args)).toMatchObject({ set: { keyspace_events: 'AKE' }, problem: expect.stringMatching('duplicate') })
+})
+
+describe('settings of the engine', () => {
+  it('are told by each of their names, as they are by themselves or as they were set', () => {
+    expect(configGet(row, facts, ['hash-max-*'])).toEqual([
+      ...['hash-max-listpack-entries', '128', 'hash-max-ziplist-entries', '128'],
+    ])
+    const changed = { ...row, ...set('HASH-max-ziplist-entries', '20').set }
+    expect(configGet(changed, facts, ['hash-max-listpack-entries', 'maxmemory'])).toEqual([
+      ...['hash-max-listpack-entries', '20', 'maxmemory', '1000'],
+    ])
+  })
+
+  it.each([
+    ['stream-node-max-bytes', '4kb', '4096'],
+    ['stream-node-max-bytes', '0', '0'],
+    ['latency-tracking-info-percentiles', '50.0 100.0', '50 100'],
+    ['latency-tracking-info-percentiles', '', ''],
+    ['busy-reply-threshold', '249', '249'],
+    ['maxmemory-policy', 'NOEVICTION', 'noeviction'],
+  ])('%s takes %s', (name, given, stored) => {
+    expect(JSON.parse(String(set(name, given).set.engine_settings))).toEqual({ [name]: stored })
+  })
+
+  it.each([
+    ['hash-max-listpack-entries', '-1'],
+    ['hash-max-listpack-entries', 'many'],
+    ['hash-max-listpack-entries', '1'.repeat(1_000_000)],
+    ['stream-node-max-bytes', '2gb'],
+    ['latency-tracking-info-percentiles', '101'],
+    ['busy-reply-threshold', '251'],
+    ['busy-reply-threshold', '0'],
+    ['slowlog-max-len', '1000000'],
+    ['tracking-table-max-keys', '0'],
+    ['maxmemory-policy', 'allkeys-lru'],
+    ['maxmemory', '5000'],
+    ['appendonly', 'no'],
+    ['save', '1 1'],
+    ['dir', '/tmp'],
+    ['set-max-listpack-entries', '1'],
+    ['__proto__', '1'],
+    ['hash-max-listpack-entries\ndir', '1'],
+  ])('%s does not take %s', (name, value) => {
+    const { set: changes, problem } = set(name, value)
+    expect(changes).toEqual({})
+    expect(problem).toMatch(/^(?:CONFIG SET failed|Unknown option)/)
+  })
+
+  it('may be told to be what they are', () => {
+    expect(set('maxmemory', '1000', 'save', '', 'appendonly', 'yes')).toEqual({ set: {}, changed: {} })
+  })
+
+  it('have a say only while the plan and the eviction allow it', () => {
+    const stored = {
+      'maxmemory-policy': 'allkeys-lfu',
+      'busy-reply-threshold': '200',
+      'slowlog-max-len': '5',
+      odd: '1',
+    }
+    expect(settingsThatHold(stored, { eviction: true, scriptTimeoutMs: 250 })).toEqual({
+      ...{ 'maxmemory-policy': 'allkeys-lfu', 'busy-reply-threshold': '200', 'slowlog-max-len': '5' },
+    })
+    expect(settingsThatHold(stored, { eviction: false, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
+  })
 })

@@ -1,40 +1,135 @@
 import { HomeportError } from '../../contract/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { canonicalEvents } from './keyspace-events.js'
+import {
+  judgeValue,
+  readSettings,
+  SETTING_NAMES,
+  type SettingBounds,
+  type StoredSettings,
+  settingOf,
+  settingsThatHold,
+  writeSettings,
+} from './settings.js'
 
-/** The only setting that clients know (reference redis 3.6). */
-const KEYSPACE_EVENTS = 'notify-keyspace-events'
-
-/** Names and values of the settings that fit one of the patterns. */
-export function configGet({ keyspace_events: events }: DatabaseRow, patterns: readonly string[]): readonly string[] {
-  if (patterns.length === 0) throw wrongArity('config|get')
-  const isAsked = patterns.some((pattern) => globMatches(pattern.toLowerCase(), KEYSPACE_EVENTS))
-  return isAsked ? [KEYSPACE_EVENTS, events] : []
+/** What the settings of one database depend on. */
+export interface SettingFacts extends SettingBounds {
+  /** The values of settings in an engine of ours unless they are changed; those that it lacks are not in it. */
+  readonly defaults: ReadonlyMap<string, string>
+  /** The bound of the data set, bytes. */
+  readonly maxMemoryBytes: number
+  readonly maxClients: number
 }
 
-/** What CONFIG SET sets, and what is wrong with it: settings before a wrong one are set all the same. */
+/** Every pattern is held against every name. */
+const MOST_PATTERNS = 64
+const TOO_MANY_PATTERNS = `CONFIG GET takes at most ${MOST_PATTERNS} different patterns`
+/** No name or value is longer. */
+const LONGEST_TEXT = 128
+const KEYSPACE_EVENTS = 'notify-keyspace-events'
+
+/** Names and values of the settings that fit one of the patterns, as pairs (reference redis 3.6). */
+export function configGet(row: DatabaseRow, facts: SettingFacts, patterns: readonly string[]): readonly string[] {
+  if (patterns.length === 0) throw wrongArity('config|get')
+  const wanted = [...new Set(patterns)].filter(({ length }) => length <= LONGEST_TEXT).map((text) => text.toLowerCase())
+  if (wanted.length > MOST_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
+  const isAsked = (name: string): boolean => wanted.some((pattern) => globMatches(pattern, name))
+  return [...valuesOf(row, facts)].filter(([name]) => isAsked(name)).flat()
+}
+
+/** What CONFIG SET changes, and what is wrong with it: settings before a wrong one are set all the same. */
 export interface ConfigSet {
-  readonly events?: string
+  readonly set: Partial<Pick<DatabaseRow, 'keyspace_events' | 'engine_settings'>>
+  /** The names and values that were set. */
+  readonly changed: Readonly<Record<string, string>>
   readonly problem?: string
 }
 
 /** Reads the pairs behind CONFIG SET from left to right. */
-export function configSet(args: readonly string[]): ConfigSet {
+export function configSet(row: DatabaseRow, facts: SettingFacts, args: readonly string[]): ConfigSet {
   if (args.length < 2 || args.length % 2 === 1) throw wrongArity('config|set')
-  let outcome: ConfigSet = {}
+  let events: string | undefined
+  let settings = readSettings(row)
+  const changed: Record<string, string> = {}
+  const done = (problem?: string): ConfigSet => ({
+    set: {
+      ...(events === undefined ? {} : { keyspace_events: events }),
+      ...(settings === readSettings(row) ? {} : { engine_settings: writeSettings(settings) }),
+    },
+    changed,
+    ...(problem === undefined ? {} : { problem }),
+  })
+  const seen = new Set<string>()
   for (let at = 0; at < args.length; at += 2) {
-    const [name = '', value = ''] = [args[at], args[at + 1]]
-    const events = canonicalEvents(value)
-    if (name.toLowerCase() !== KEYSPACE_EVENTS) return { ...outcome, problem: unknownSetting(name) }
-    if (events === undefined) return { ...outcome, problem: INVALID_EVENTS }
-    outcome = { events }
+    const [given = '', value = ''] = [args[at], args[at + 1]]
+    const name = given.slice(0, LONGEST_TEXT).toLowerCase()
+    const canonical = settingOf(name) ?? name
+    if (seen.has(canonical)) return done(failed(name, 'duplicate parameter'))
+    seen.add(canonical)
+    if (value.length > LONGEST_TEXT) return done(failed(name, 'argument is too long'))
+    if (name === KEYSPACE_EVENTS) {
+      events = canonicalEvents(value)
+      if (events === undefined) return done(failed(name, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."))
+      changed[name] = events
+      continue
+    }
+    const outcome = setOne(row, facts, settings, { given, name, value })
+    if ('problem' in outcome) return done(outcome.problem)
+    if (outcome.settings !== settings) changed[canonical] = outcome.settings[canonical] ?? ''
+    settings = outcome.settings
   }
-  return outcome
+  return done()
 }
 
-const INVALID_EVENTS =
-  `CONFIG SET failed (possibly related to argument '${KEYSPACE_EVENTS}') - ` +
-  "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
+function setOne(
+  row: DatabaseRow,
+  facts: SettingFacts,
+  settings: StoredSettings,
+  { given, name, value }: { readonly given: string; readonly name: string; readonly value: string },
+): { readonly settings: StoredSettings } | { readonly problem: string } {
+  const setting = settingOf(name)
+  if (setting === undefined || !facts.defaults.has(name)) {
+    const present = valuesOf(row, facts).get(name)
+    // What is as it is asked to be needs no change.
+    if (present !== undefined && sameValue(present, value)) return { settings }
+    return { problem: present === undefined ? unknownSetting(given) : failed(name, "can't set protected config") }
+  }
+  const judged = judgeValue(setting, value, facts)
+  if ('problem' in judged) return { problem: failed(name, judged.problem) }
+  return { settings: { ...settings, [setting]: judged.value } }
+}
+
+/** Every setting that clients may see, by each of its names. */
+function valuesOf(row: DatabaseRow, facts: SettingFacts): ReadonlyMap<string, string> {
+  const stored = settingsThatHold(readSettings(row), facts)
+  const policy = facts.eviction ? 'allkeys-lru' : 'noeviction'
+  const defaultOf = (name: string): string | undefined =>
+    name === 'maxmemory-policy' ? policy : facts.defaults.get(name)
+  const changeable = SETTING_NAMES.filter((name) => facts.defaults.has(name)).map((name): [string, string] => [
+    name,
+    stored[settingOf(name) ?? name] ?? defaultOf(name) ?? '',
+  ])
+  const isLogged = row.persistence === 'append-only'
+  return new Map([
+    ...changeable,
+    [KEYSPACE_EVENTS, row.keyspace_events],
+    ['appendfsync', 'everysec'],
+    ['appendonly', isLogged ? 'yes' : 'no'],
+    ['databases', '1'],
+    ['maxclients', String(facts.maxClients)],
+    ['maxmemory', String(facts.maxMemoryBytes)],
+    ['save', isLogged ? '' : '3600 1 300 100 60 10000'],
+    ['timeout', '0'],
+  ])
+}
+
+function sameValue(present: string, given: string): boolean {
+  return present.toLowerCase() === given.trim().toLowerCase()
+}
+
+function failed(name: string, reason: string): string {
+  return `CONFIG SET failed (possibly related to argument '${name}') - ${reason}`
+}
 
 function unknownSetting(name: string): string {
   return `Unknown option or number of arguments for CONFIG SET - '${name.slice(0, 128)}'`

@@ -7,24 +7,48 @@ import type { StoredUser } from './user.js'
 const HARMLESS: Readonly<Record<string, readonly string[]>> = {
   flushall: ['keyspace', 'write', 'slow', 'dangerous'],
   flushdb: ['keyspace', 'write', 'slow', 'dangerous'],
-  info: ['slow', 'dangerous'],
   keys: ['keyspace', 'read', 'slow', 'dangerous'],
   monitor: ['admin', 'slow', 'dangerous'],
   restore: ['keyspace', 'write', 'slow', 'dangerous'],
   sort: ['write', 'set', 'sortedset', 'list', 'slow', 'dangerous'],
   sort_ro: ['read', 'set', 'sortedset', 'list', 'slow', 'dangerous'],
 }
-const DANGEROUS = '-@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite'
+
+/**
+ * The same for commands that the data plane asks in the place of a user: engines refuse them to every user, or scripts
+ * could send them.
+ */
+const ASKED_FOR: Readonly<Record<string, readonly string[]>> = {
+  info: ['slow', 'dangerous'],
+  lastsave: ['admin', 'fast', 'dangerous'],
+  latency: ['admin', 'slow', 'dangerous'],
+  memory: ['slow'],
+  role: ['admin', 'fast', 'dangerous'],
+  slowlog: ['admin', 'slow', 'dangerous'],
+}
+
+/** What no user may send to an engine, the owner of the database included. */
+export const TAKEN_FROM_ALL =
+  '-@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite ' +
+  '-memory|doctor -memory|malloc-stats -memory|purge -memory|stats'
 
 /** The rules of a user for engines. They hold even where the gateway would let something through. */
 export function engineRulesOf({ keys, channels, commands }: StoredUser): string {
   const back = Object.keys(HARMLESS).filter((name) => grants(commands, name))
-  return [...keys, ...channels, ...commands, DANGEROUS, ...back.map((name) => `+${name}`)].join(' ')
+  return [...keys, ...channels, ...commands, TAKEN_FROM_ALL, ...back.map((name) => `+${name}`), '+client|list'].join(
+    ' ',
+  )
+}
+
+/** Whether the rules of a user grant a command that the data plane asks in its place, such as `MEMORY|DOCTOR`. */
+export function mayAsk(commands: readonly string[], name: string): boolean {
+  const [command = ''] = name.toLowerCase().split('|')
+  return Object.hasOwn(ASKED_FOR, command) && grants(commands, command, ASKED_FOR[command])
 }
 
 /** Whether rules that are applied one after the other end up granting a command. */
-function grants(rules: readonly string[], name: string): boolean {
-  const categories = ['all', ...(HARMLESS[name] ?? [])]
+function grants(rules: readonly string[], name: string, categoriesOf = HARMLESS[name] ?? []): boolean {
+  const categories = ['all', ...categoriesOf]
   let granted = false
   for (const rule of rules) {
     const target = rule.slice(1)

@@ -3,13 +3,15 @@ import { HomeportError } from '../../contract/errors.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import { Regions } from '../regions/regions.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import type {
-  DatabaseDirectory,
-  DataEndpoint,
-  DataUser,
-  EndpointSource,
-  GatewayLogger,
-  GatewaySettings,
+import {
+  type DatabaseDirectory,
+  type DataEndpoint,
+  type DataUser,
+  type EndpointSource,
+  type EngineCredentials,
+  type GatewayLogger,
+  type GatewaySettings,
+  OBSERVER,
 } from '../seams.js'
 import { CollectedReplies } from './collect-reply.js'
 import { EngineLink, type LinkOptions } from './engine-link.js'
@@ -26,7 +28,7 @@ export interface LaneKey {
 
 /** What lanes are made of. */
 export interface LanesOptions {
-  readonly directory: Pick<DatabaseDirectory, 'engineCredentials'>
+  readonly directory: Pick<DatabaseDirectory, 'engineCredentials' | 'observerCredentials'>
   readonly fleet: EndpointSource
   readonly settings: Pick<GatewaySettings, 'region'>
   /** What replies of a database are held against. */
@@ -102,7 +104,10 @@ export class Lanes {
 
   /** What the connections of a group are greeted with. */
   identityOf({ databaseId, user, protocol }: LaneKey): LinkIdentity {
-    return { protocol, credentials: () => this.#options.directory.engineCredentials(databaseId, user) }
+    const { directory } = this.#options
+    const credentials = (): EngineCredentials =>
+      user === OBSERVER ? directory.observerCredentials(databaseId) : directory.engineCredentials(databaseId, user)
+    return { protocol, credentials }
   }
 
   /** Takes an own lane back, in whatever state it is. Nothing may be owed on it. */

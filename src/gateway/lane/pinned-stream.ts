@@ -11,17 +11,11 @@ const MARK = 'HOMEPORT.MARK'
 /** Makes an engine answer with an error, and an open transaction of its connection fail as a whole. */
 export const POISON = encodeTextCommand([MARK])
 
-/** In the lines of MONITOR, the path of the socket that a command came through. */
-const MONITOR_SOURCE = /^(\+\d+\.\d+ \[\d+ )unix:[^\]]*\]/
 /** What a line of MONITOR begins with; no other simple string of an engine does. */
 const MONITOR_LINE = /^\+\d+\.\d+ \[/
 
-/** What may be done to whole frames on their way to the client. */
+/** What may be done to whole frames on their way to the client. One that becomes empty is left out. */
 export type FrameFilter = (frame: Buffer) => Buffer
-
-/** Replaces the engine's socket path in a line of MONITOR, which is nobody's business. */
-export const hideMonitorSource: FrameFilter = (frame) =>
-  frame[0] === 0x2b ? Buffer.from(frame.toString('latin1').replace(MONITOR_SOURCE, '$10.0.0.0:0]'), 'latin1') : frame
 
 /** Where the frames go and where marks are sent. */
 export interface PinnedEnds {
@@ -292,6 +286,7 @@ export class PinnedStream {
   }
 
   #pass(frame: Buffer): void {
+    if (frame.length === 0) return
     if (this.#replies === 'on' || isUnasked(frame, this.#protocol)) this.#ends.toClient(frame)
     else if (this.#replies === 'skip' && this.#mayBeReply(frame)) this.#replies = 'on'
     else if (this.#replies === 'skip') this.#ends.toClient(frame)

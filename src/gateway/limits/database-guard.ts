@@ -4,6 +4,7 @@ import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/ind
 import { missingCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import type { ReplyLimits } from '../lane/reply-gate.js'
+import { Monitors } from '../monitor/monitors.js'
 import { type Argument, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
 import { Bandwidth } from './bandwidth.js'
@@ -55,6 +56,8 @@ export class DatabaseGuard {
   readonly bandwidth: Bandwidth
   readonly entries: EntryWatch
   readonly scripts: ScriptWatch
+  /** Who is shown the commands of the database. */
+  readonly monitors = new Monitors()
   readonly #pending = new PendingWatch()
   readonly #options: GuardOptions
   #database: ServedDatabase

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { NO_REPLY_LIMITS, type ReplyLimits } from '../lane/reply-gate.js'
-import type { DatabaseUsage, ServedDatabase, UsageSource } from '../seams.js'
+import { type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../seams.js'
 import { DatabaseGuard } from './database-guard.js'
 import { askOver } from './engine-questions.js'
 
@@ -60,9 +60,10 @@ export class Guards {
     const { usage, clock, lanes, breakOff, hasRoom = () => true, onLackOfRoom = () => {} } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
+    const observer: LaneKey = { ...key, user: OBSERVER }
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
       clock,
-      ask: (command) => askOver(lanes().shared(key))(command),
+      ask: (command) => askOver(lanes().shared(observer))(command),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId),
       hasRoom,

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import type { DataEndpoint, DataUser, EndpointSource } from '../seams.js'
+import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from '../seams.js'
 import { NearbyLane, type Sight } from './nearby-lane.js'
 import { primaryPosition, replicaPosition } from './position.js'
 import { ReplicaWatch } from './replica-watch.js'
@@ -83,7 +83,7 @@ export class Regions {
 
   #newWatch(databaseId: string): ReplicaWatch {
     const { fleet, primary, nearby, drop, clock } = this.#options
-    const key: NearbyKey = { databaseId, user: 'default', protocol: 2 }
+    const key: NearbyKey = { databaseId, user: OBSERVER, protocol: 2 }
     return new ReplicaWatch({
       clock,
       drop: () => drop(databaseId),

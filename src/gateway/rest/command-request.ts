@@ -9,7 +9,7 @@ import { parseCommand, parsePipeline } from './json-commands.js'
 import { pathCommand, type Target } from './path-command.js'
 import { measure, permitAll, permitEach, turnOf } from './permit.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
-import { isFiltered, readReplies, replyBytes } from './read-replies.js'
+import { readReplies, replyBytes } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import type { RestListenerOptions } from './rest-listener.js'
 import { type RequestEnds, RequestLane, runSlots } from './run-slots.js'
@@ -66,7 +66,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   /** Carries one command out while its body comes, and answers. */
   upload(body: BodyCommand): void {
     const { command, before, behind } = body
-    const prepared: PreparedCommand = { wire: '', filtered: false, command, args: [...before, ...behind] }
+    const prepared: PreparedCommand = { wire: '', command, args: [...before, ...behind] }
     this.#slots = [prepared]
     this.#whenPermitted(body)
       .then(() => this.#sendBody(body, measure(this.#lane.guard, this.#slots.filter(isPrepared))))
@@ -112,7 +112,6 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   }
 
   onLarge(before: () => Buffer, count: number, bytes: number): LargeSink | undefined {
-    if (this.#slots.some(isFiltered)) return undefined
     if (this.#exchange.isAnswered && !this.#streamed) return UNWANTED
     const replies = before()
     this.#lane.guard.meter.bytesOut += replies.length + bytes
@@ -147,6 +146,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     const [first] = slots
     if (this.#kind === 'single' && first && !isPrepared(first)) throw first
     this.#slots = slots
+    this.#noteForMonitors(slots)
     runSlots(this.#lane, slots, this)
   }
 
@@ -167,9 +167,22 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   /** Always answers in JSON, whatever the response format (reference redis 4.2). */
   #transact(slots: readonly Slot[]): void {
     permitAll(this.#lane, slots)
-      .then((permitted) => runTransaction(this.#lane, permitted, this.#form.encoding))
+      .then((permitted) => {
+        this.#noteForMonitors(permitted)
+        return runTransaction(this.#lane, permitted, this.#form.encoding)
+      })
       .then((outcome) => this.#answerTransaction(outcome))
       .catch((error: unknown) => this.#exchange.fail(error))
+  }
+
+  /** Tells those who monitor the database what is sent. */
+  #noteForMonitors(slots: readonly Slot[]): void {
+    const { monitors } = this.#lane.guard
+    if (!monitors.isWatched) return
+    const { address = '', request } = this.#exchange
+    for (const { command: row, args: words } of slots.filter(isPrepared)) {
+      monitors.note({ row, words, address: `${address}:${request.socket.remotePort ?? 0}`, isWhole: true })
+    }
   }
 
   #answerTransaction(outcome: TransactionOutcome): void {
@@ -188,7 +201,13 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     const address = this.#exchange.address ?? ''
     return administer(
       this.#options,
-      { databaseId, user, address, name: command.name, args: args.slice(2).map(String) },
+      {
+        databaseId,
+        user,
+        address,
+        name: command.name,
+        args: args.slice(command.name.includes('|') ? 2 : 1).map(String),
+      },
       2,
     )
   }

@@ -5,8 +5,9 @@ import { isAllowed } from '../allow-list.js'
 import { errorText } from '../error-text.js'
 import type { EngineLink } from '../lane/engine-link.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
-import { hideMonitorSource, PinnedStream } from '../lane/pinned-stream.js'
+import { PinnedStream } from '../lane/pinned-stream.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
+import type { MonitorView } from '../monitor/monitors.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { HttpAnswers } from './http-answers.js'
 import { pathCommand, type Target } from './path-command.js'
@@ -56,6 +57,7 @@ export class EventStream {
   readonly #exchange: EventExchange
   readonly #link: EngineLink
   #heartbeat: Timer | undefined
+  #view: MonitorView | undefined
   #isClosed = false
 
   constructor(lanes: Lanes, key: LaneKey, exchange: EventExchange) {
@@ -70,13 +72,20 @@ export class EventStream {
   /** Subscribes and passes on what comes, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
-    const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine: () => {} }, 2)
-    stream.filterWith(hideMonitorSource)
+    const toEngine = (bytes: Buffer): void => this.#link.sendStreamed(bytes, 0, bytes.length)
+    const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine }, 2)
+    if (command[0]?.toUpperCase() === 'MONITOR') this.#watch(stream)
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
     response.on('drain', () => this.#link.resumeReading())
     const bytes = Buffer.from(encodeTextCommand(command))
     this.#link.sendStreamed(bytes, 0, bytes.length)
+  }
+
+  #watch(stream: PinnedStream): void {
+    const { guard, clock } = this.#exchange
+    this.#view = guard.monitors.watch({ now: () => clock.now(), tell: (line) => stream.insert(line) })
+    stream.filterWith(this.#view.filter)
   }
 
   /** The database has changed: ends the stream of a client whose address is no longer allowed. */
@@ -89,6 +98,7 @@ export class EventStream {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
+    this.#view?.end()
     this.#heartbeat?.cancel()
     this.#exchange.guard.meter.holds--
     this.#exchange.guard.countConnection(-1)

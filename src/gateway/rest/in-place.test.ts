@@ -14,6 +14,7 @@ const administration: Administration = {
     found.push((await run(rig, 'GET', 'seen')).body)
     return { kind: 'list', items: args.map((text) => ({ kind: 'text', text })) }
   },
+  refusalToAsk: () => undefined,
 }
 
 beforeAll(async () => {

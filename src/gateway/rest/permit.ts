@@ -3,7 +3,7 @@ import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
 import type { PreparedCommand } from './prepare.js'
-import { isForEngine, isPrepared, type Slot } from './slots.js'
+import { isLimited, isPrepared, type Slot } from './slots.js'
 
 /** No character of a text is longer in UTF-8. */
 const MOST_BYTES_PER_CHARACTER = 3
@@ -26,7 +26,7 @@ export interface Limiter {
 export function permitEach(limiter: Limiter, slots: readonly Slot[]): readonly Slot[] | Promise<readonly Slot[]> {
   const permitted: Slot[] = []
   for (const slot of slots) {
-    const verdict = isForEngine(slot) ? inspect(limiter, slot) : undefined
+    const verdict = isLimited(slot) ? inspect(limiter, slot) : undefined
     if (verdict instanceof Promise) return permitRest(limiter, slots, permitted, verdict)
     permitted.push(conclude(limiter, slot, verdict))
   }
@@ -42,14 +42,14 @@ async function permitRest(
   const [asked, ...rest] = slots.slice(permitted.length)
   if (asked) permitted.push(conclude(limiter, asked, await first))
   for (const slot of rest) {
-    permitted.push(conclude(limiter, slot, isForEngine(slot) ? await inspect(limiter, slot) : undefined))
+    permitted.push(conclude(limiter, slot, isLimited(slot) ? await inspect(limiter, slot) : undefined))
   }
   return permitted
 }
 
 function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
   if (verdict) return verdict
-  if (isForEngine(slot)) guard.count(slot.command, 1)
+  if (isLimited(slot)) guard.count(slot.command, 1)
   return slot
 }
 
@@ -57,7 +57,7 @@ function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
 export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
   const permitted = await permitEach(limiter, slots)
   if (permitted.every(isPrepared)) return permitted
-  for (const slot of permitted) if (isForEngine(slot)) limiter.guard.count(slot.command, -1)
+  for (const slot of permitted) if (isLimited(slot)) limiter.guard.count(slot.command, -1)
   return permitted
 }
 

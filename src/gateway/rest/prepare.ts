@@ -2,30 +2,32 @@ import { HomeportError } from '../../contract/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import { forEngine } from '../script-flags.js'
+import { refusalOf, subcommandRefusal } from '../unknown-command.js'
 import type { CommandArguments } from './json-commands.js'
 
 /** A command that may be sent to the engine. */
 export interface PreparedCommand {
   readonly wire: string | Buffer
-  /** Its reply tells about the host and has to be filtered. */
-  readonly filtered: boolean
   readonly command: ServedCommand
   readonly args: CommandArguments
 }
 
+/** No error repeats more of a command. */
+const MOST_SHOWN_WORDS = 48
+
 /**
  * Holds a command against the command table and encodes it.
- * @throws HomeportError `command_not_available`, `command_not_for_rest`
+ * @throws HomeportError `command_unknown`, `subcommand_unknown`, `command_not_available`, `command_not_for_rest`
  */
 export function prepareCommand(args: CommandArguments): PreparedCommand {
   const name = textOf(args[0])
   const command = findCommandByName(name)
-  if (!command?.allowed) throw notAvailable(name)
+  if (!command?.allowed) throw refusalOf(command, args.slice(0, MOST_SHOWN_WORDS).map(textOf))
   const row = command.state === 'container' ? rowWithin(command, args) : command
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
     throw new HomeportError('command_not_for_rest', { name: name.toUpperCase() })
   }
-  return { wire: encode(forEngine(row.name, args) ?? args), filtered: row.state === 'filtered', command: row, args }
+  return { wire: encode(forEngine(row.name, args) ?? args), command: row, args }
 }
 
 function rowWithin(container: ServedCommand, args: CommandArguments): ServedCommand {
@@ -36,12 +38,8 @@ function subcommandOf(container: ServedCommand, subcommand: string): ServedComma
   const row = findSubcommand(container.name, subcommand)
   // Of a container that is closed to REST, no subcommand needs to be known.
   if (!container.rest) return container
-  if (!row?.allowed) throw notAvailable(`${container.name} ${subcommand}`)
+  if (!row?.allowed) throw subcommandRefusal(row, container.name, subcommand)
   return row
-}
-
-function notAvailable(name: string): HomeportError {
-  return new HomeportError('command_not_available', { name: name.slice(0, 128).toUpperCase() })
 }
 
 function asksToBlock(args: CommandArguments): boolean {

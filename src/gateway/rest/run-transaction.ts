@@ -3,7 +3,6 @@ import { errorText } from '../error-text.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { fillTransactionReply, type Place } from '../transaction-reply.js'
 import { measure, turnOf } from './permit.js'
-import { changeOf, isFiltered } from './read-replies.js'
 import { type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'
 import { askPrimary, type RequestLane } from './run-slots.js'
 import { sentCommands } from './send-commands.js'
@@ -66,7 +65,6 @@ function filled(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffe
   let at = 0
   for (const slot of slots) {
     if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.ends.administer(slot) })
-    else if (isFiltered(slot)) places.push({ kind: 'changed', at, change: changeOf(slot) })
     if (isForEngine(slot)) at++
   }
   return places.length === 0 ? reply : fillTransactionReply(reply, places)

@@ -38,12 +38,17 @@ export function isPrepared(slot: Slot): slot is PreparedCommand {
   return !(slot instanceof HomeportError)
 }
 
-/** Whether a slot holds a command about the database itself, which no engine answers. */
+/** Whether a slot holds a command about the database itself or its engine, which is not passed on as it is. */
 export function isManaged(slot: Slot): slot is PreparedCommand {
-  return isPrepared(slot) && slot.command.state === 'managed'
+  return isPrepared(slot) && (slot.command.state === 'managed' || slot.command.state === 'observed')
 }
 
-/** Whether a slot holds a command that is sent to the engine. */
+/** Whether a slot holds a command that is sent to the engine as it is. */
 export function isForEngine(slot: Slot): slot is PreparedCommand {
+  return isPrepared(slot) && !isManaged(slot)
+}
+
+/** Whether a slot holds a command that counts, and that the limits of the database hold for. */
+export function isLimited(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && slot.command.state !== 'managed'
 }

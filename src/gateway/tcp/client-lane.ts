@@ -33,6 +33,8 @@ export class ClientLane implements ReplySink {
   #nearby: NearbyLane | undefined
   /** Called when what was sent on a pinned lane has been answered, or never will be. */
   readonly #unsettled = new Set<() => void>()
+  /** Called when a pinned lane is pinned no longer. */
+  #onUnpinned = (): void => {}
   #owed = 0
   #answered = 0
 
@@ -148,7 +150,7 @@ export class ClientLane implements ReplySink {
     const last = this.#state
     this.#state = { kind: 'none' }
     if (last.kind !== 'own' && last.kind !== 'pinned') return
-    if (last.kind === 'pinned') this.#held.holds--
+    if (last.kind === 'pinned') this.#unpinned()
     for (const settle of [...this.#unsettled]) settle()
     last.link.onLost = () => {}
     this.#lanes.discard(last.key, last.link)
@@ -303,13 +305,21 @@ export class ClientLane implements ReplySink {
     if (state.kind !== 'pinned') return
     const { key, link, transaction } = state
     link.streamTo(undefined)
-    this.#held.holds--
+    this.#unpinned()
     this.#state = { kind: 'own', key, link, transaction }
   }
 
-  /** On a pinned lane: every frame goes through `filter` from now on. */
-  filterWith(filter: FrameFilter): void {
-    if (this.#state.kind === 'pinned') this.#state.stream.filterWith(filter)
+  #unpinned(): void {
+    this.#held.holds--
+    this.#onUnpinned()
+    this.#onUnpinned = () => {}
+  }
+
+  /** On a pinned lane: every frame goes through `filter` from now on; `ended` is called when it is pinned no longer. */
+  filterWith(filter: FrameFilter, ended: () => void): void {
+    if (this.#state.kind !== 'pinned') return
+    this.#state.stream.filterWith(filter)
+    this.#onUnpinned = ended
   }
 
   /** The client reads too slowly. On a lane of its own the engine is made to wait; otherwise nothing happens. */

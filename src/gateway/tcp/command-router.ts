@@ -1,14 +1,12 @@
 import { unreachable } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
 import { administer } from '../administer.js'
 import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } from '../command-table.js'
-import { filterInfoReply } from '../info-filter.js'
-import { CollectedReplies } from '../lane/collect-reply.js'
 import { DISCARD } from '../lane/reply-sink.js'
 import { arityProblem } from '../own-arity.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { frameArguments } from '../resp/frame-arguments.js'
 import { forEngine, SCRIPT_ARGUMENTS } from '../script-flags.js'
+import { refusalOf, subcommandRefusal } from '../unknown-command.js'
 import { Login } from './login.js'
 import { hasTooManyArguments, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
@@ -32,6 +30,9 @@ const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
+/** No error repeats more of a command. */
+const MOST_SHOWN_WORDS = 48
+const MOST_SHOWN_BYTES = 512
 /** What an HTTP request begins with: a browser was lured into talking to this port. */
 const HTTP_WORDS = new Set(['POST', 'HOST:'])
 
@@ -86,7 +87,8 @@ export class CommandRouter {
       return
     }
     if (command?.allowed && command.state === 'container') this.#routeSubcommand(command)
-    else this.#routeChecked(command, this.#name())
+    else if (command?.allowed) this.#routeAllowed(command)
+    else this.#session.refuse(refusalOf(command, this.#firstWords()))
   }
 
   #toLogin(name: string): void {
@@ -105,7 +107,7 @@ export class CommandRouter {
   }
 
   #toLoginWhenQuiet(name: string): void {
-    if (!this.#session.quietOrLater() || !this.#pinning.settledOrLater()) return
+    if (!this.#isSettledOrLater()) return
     this.#login.answer(name, this.#arguments(1))
   }
 
@@ -115,17 +117,13 @@ export class CommandRouter {
     if (subcommand !== undefined) {
       const row = findSubcommand(container.name, subcommand)
       this.#session.profile.lastCommand = row?.name
-      this.#routeChecked(row, `${container.name} ${subcommand.toUpperCase()}`)
+      if (row?.allowed) this.#routeAllowed(row)
+      else this.#session.refuse(subcommandRefusal(row, container.name, subcommand))
       return
     }
     const bare = bareContainer(container)
-    if (bare) this.#administer(bare)
+    if (bare) this.#routeAllowed(bare)
     else lane.replyAndPoison(wrongArity(container.name.toLowerCase()))
-  }
-
-  #routeChecked(command: KnownCommand | undefined, name: string): void {
-    if (command?.allowed) this.#routeAllowed(command)
-    else this.#session.refuse(new HomeportError('command_not_available', { name: name.slice(0, 128) }))
   }
 
   #routeAllowed(command: ServedCommand): void {
@@ -142,10 +140,8 @@ export class CommandRouter {
         this.#answer(command)
         return
       case 'managed':
+      case 'observed':
         this.#administer(command)
-        return
-      case 'filtered':
-        this.#forwardFiltered()
         return
       case 'transaction':
         this.#transactions.route(command.name)
@@ -225,47 +221,30 @@ export class CommandRouter {
       session.lane.reply(SYNTAX_ERROR)
       return
     }
-    if (!session.quietOrLater() || !this.#pinning.settledOrLater()) return
+    if (!this.#isSettledOrLater()) return
     if (session.lane.isPinned) this.#pinning.setReplies(word)
     else if (word === 'SKIP') session.skipReply()
     else session.setReplies(word === 'ON')
     if (word === 'ON') session.lane.reply(OK)
   }
 
-  /** Answers a command about the database itself; in a transaction when its turn comes. */
-  #administer({ name }: ServedCommand): void {
+  /** Answers a command about the database itself or its engine; in a transaction when its turn comes. */
+  #administer({ name, state }: ServedCommand): void {
     const { lane, protocol, services, user = '', remoteAddress: address = '' } = this.#session
     if (this.#refuses(name)) return
-    const { databaseId } = services.guard.database
-    const request = { databaseId, user, address, name, args: this.#arguments(2) }
-    const answer = (): Promise<Buffer> => administer(services, request, protocol)
     const queue = this.#transactions.queue
+    // What an engine tells of itself includes what this client sent before.
+    if (state === 'observed' && !queue && !this.#isSettledOrLater()) return
+    const { databaseId } = services.guard.database
+    const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
+    const answer = (): Promise<Buffer> => administer(services, request, protocol)
     if (queue) queue.add(answer)
     else this.#session.waitFor(answer().then((reply) => lane.reply(reply)))
   }
 
-  #forwardFiltered(): void {
-    const { lane, parser } = this.#session
-    if (this.#refuses('INFO')) return
-    const [section] = this.#arguments(1)
-    const filter = (reply: Buffer): Buffer => filterInfoReply(reply, section)
-    const queue = this.#transactions.queue
-    if (queue) queue.changeNext(filter)
-    else if (lane.state.kind === 'pinned') lane.state.stream.filterNext('text', filter)
-    if (queue || lane.state.kind === 'pinned') {
-      this.#forwardHere()
-      return
-    }
-    const collector = new CollectedReplies(
-      1,
-      (reply) => this.#deliver(filter(reply)),
-      (error) => lane.fail(1, error, false),
-    )
-    lane.forwardFor(collector, parser.frameBuffer, parser.frameStart, parser.frameEnd)
-  }
-
-  #deliver(reply: Buffer): void {
-    this.#session.lane.deliver(reply, 0, reply.length, 1)
+  /** Whether every reply has arrived, on a pinned lane too. If not, the present command is taken again once that is so. */
+  #isSettledOrLater(): boolean {
+    return this.#session.quietOrLater() && this.#pinning.settledOrLater()
   }
 
   #forwardScript(name: string): void {
@@ -323,14 +302,17 @@ export class CommandRouter {
     this.#session.lane.forwardWatched(frameBuffer, frameStart, frameEnd, settled)
   }
 
-  #forwardHere(): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
-  }
-
   #name(): string {
     const { frameBuffer, nameStart, nameEnd } = this.#session.parser
     return frameBuffer.toString('utf8', nameStart, Math.min(nameEnd, nameStart + 128)).toUpperCase()
+  }
+
+  /** As many words as an error repeats. */
+  #firstWords(): readonly string[] {
+    const { frameBuffer, frameStart, argumentCount } = this.#session.parser
+    return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_SHOWN_WORDS)).map((word) =>
+      word.toString('utf8', 0, MOST_SHOWN_BYTES),
+    )
   }
 
   #arguments(from: number): readonly string[] {

@@ -1,4 +1,3 @@
-import { hideMonitorSource } from '../lane/pinned-stream.js'
 import { encodeCommand } from '../resp/encode.js'
 import { type Redirected, Redirects, redirectOf } from './redirects.js'
 import type { Session } from './session.js'
@@ -93,9 +92,22 @@ export class Pinning {
       return
     }
     if (!this.#pin()) return
+    if (!this.monitors) this.#watch()
     this.#reasons.add('monitors')
-    this.#session.lane.filterWith(hideMonitorSource)
     this.#forward()
+  }
+
+  #watch(): void {
+    const { lane, services } = this.#session
+    const view = services.guard.monitors.watch({
+      now: () => services.clock.now(),
+      // A line cannot be put between the elements of a transaction.
+      tell: (line) => {
+        const { state } = lane
+        if (state.kind === 'pinned' && state.transaction !== 'open') state.stream.insert(line)
+      },
+    })
+    lane.filterWith(view.filter, () => view.end())
   }
 
   /** Takes the parser's present frame, a subcommand of CLIENT about tracking with these arguments. */

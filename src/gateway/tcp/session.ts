@@ -15,6 +15,7 @@ import { CommandRouter } from './command-router.js'
 import { Flow, type FlowOwner } from './flow.js'
 import { FrameRun } from './frame-run.js'
 import type { Inlet } from './inlet.js'
+import { noteCommand } from './note-command.js'
 import { Outlet } from './outlet.js'
 import { Permits } from './permits.js'
 import { Reach } from './reach.js'
@@ -304,6 +305,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
       this.#addToRun(command)
     else if (this.sendRun()) this.router.route(command)
+    if (this.services.guard.monitors.isWatched) noteCommand(this, command)
     this.#conclude(skips)
   }
 

@@ -16,6 +16,7 @@ const administration: Administration = {
     if (request.name === 'ACL|SETUSER') throw new HomeportError('command_malformed', { problem: 'a wrong rule' })
     return { kind: 'list', items: request.args.map((text) => ({ kind: 'text', text })) }
   },
+  refusalToAsk: () => undefined,
 }
 
 beforeAll(async () => {

@@ -7,6 +7,7 @@ import type { Verdict } from '../limits/database-guard.js'
 import { isUploadable } from '../limits/upload.js'
 import { encodeError } from '../resp/encode.js'
 import type { Transaction } from './lane-state.js'
+import { noteUpload } from './note-command.js'
 import type { Session } from './session.js'
 
 /**
@@ -147,9 +148,10 @@ export class Upload implements ReplySink {
   }
 
   #begin(command: ServedCommand): void {
-    const { lane, parser } = this.#session
+    const { lane, parser, permits } = this.#session
     if (lane.state.kind === 'shared') lane.enterOwn('none')
     this.#state = { kind: 'sending', command }
+    noteUpload(this.#session, command, permits.argumentsBefore(command))
     if (lane.isPinned) lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
     else lane.forwardFor(this, parser.frameBuffer, parser.frameStart, parser.frameEnd)
   }

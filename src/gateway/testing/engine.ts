@@ -17,12 +17,17 @@ export interface TestEngine {
 }
 
 /** Passwords of the users that every test engine has. */
-export const ENGINE_PASSWORDS = { default: 'engine-secret', default_ro: 'engine-reader-secret' } as const
+export const ENGINE_PASSWORDS = {
+  default: 'engine-secret',
+  default_ro: 'engine-reader-secret',
+  observer: 'engine-observer-secret',
+} as const
 
 const SETTINGS = [
   '--port 0 --appendonly no --databases 1 --daemonize no',
-  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +info +monitor +flushall +flushdb +restore +sort +client|unblock`,
+  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +monitor +flushall +flushdb +restore +sort +client|unblock`,
   `--user default_ro on >${ENGINE_PASSWORDS.default_ro} %R~* -@all +@read +@connection +@transaction`,
+  `--user observer on >${ENGINE_PASSWORDS.observer} -@all +acl +config +info +lastsave +latency +memory +role +slowlog`,
 ].flatMap((line) => line.split(' '))
 
 /** Starts an engine, with further settings if need be, and waits until it answers. */

@@ -70,6 +70,10 @@ export class TestDirectory implements DatabaseDirectory {
     return { username: user, password: passwords[user] ?? '' }
   }
 
+  observerCredentials(): { username: string; password: string } {
+    return { username: 'observer', password: ENGINE_PASSWORDS.observer }
+  }
+
   #tell(databaseId: string): void {
     for (const listener of this.#listeners) listener(databaseId)
   }

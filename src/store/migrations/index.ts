@@ -20,6 +20,7 @@ import { messagesRetried } from './020-messages-retried.js'
 import { resumedRuns } from './022-resumed-runs.js'
 import { bulkCallbacks } from './024-bulk-callbacks.js'
 import { runWebhooks } from './026-run-webhooks.js'
+import { engineSettings } from './028-engine-settings.js'
 
 /**
  * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
@@ -55,6 +56,7 @@ export const MIGRATIONS: readonly Migration[] = [
   resumedRuns,
   bulkCallbacks,
   runWebhooks,
+  engineSettings,
 ]
 
 /** The table that remembers which steps a store has. It is made before the first step. */

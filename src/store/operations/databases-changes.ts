@@ -28,6 +28,7 @@ export type Configuration = Pick<
   | 'allowed_ips'
   | 'acl_users'
   | 'keyspace_events'
+  | 'engine_settings'
   | 'client_authority'
   | 'last_upgrade_at'
 >
@@ -67,6 +68,7 @@ const setConfiguration = query<Configuration & { databaseId: string }>(({ db, p 
       allowed_ips: p.allowed_ips,
       acl_users: p.acl_users,
       keyspace_events: p.keyspace_events,
+      engine_settings: p.engine_settings,
       client_authority: p.client_authority,
       last_upgrade_at: p.last_upgrade_at,
     })

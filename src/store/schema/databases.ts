@@ -36,6 +36,8 @@ export interface DatabasesTable {
   acl_users: Generated<string>
   /** Which events of keys are published, in the engine's letters; empty means none. */
   keyspace_events: Generated<string>
+  /** JSON object of the engine's settings that clients have changed; see the databases' `users/`. */
+  engine_settings: Generated<string>
   /** PEM of the authority whose certificates clients of the TLS port have to show; NULL where none is asked for. */
   client_authority: Generated<string | null>
   /** Unix milliseconds of the last move to a larger plan; 0 means never. */

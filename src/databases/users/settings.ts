@@ -1,0 +1,201 @@
+/**
+ * The settings of an engine that the clients of a database may change: those that concern this database alone and harm
+ * nobody else. Each has bounds of our own, which every supported engine takes; what an engine would not start with must
+ * never be stored.
+ */
+
+/** What values a setting takes. */
+type Values =
+  | { readonly kind: 'integer'; readonly least: number; readonly most: number }
+  /** Bytes, also written as `4kb`. */
+  | { readonly kind: 'memory'; readonly most: number }
+  | { readonly kind: 'yes-or-no' }
+  | { readonly kind: 'percentiles' }
+  /** What happens at the bound of memory: with eviction everything, without it nothing is evicted. */
+  | { readonly kind: 'policy' }
+  /** Milliseconds that a script may run before others are told so; no more than the plan lets a script run. */
+  | { readonly kind: 'script-time' }
+
+/** What bounds depend on besides the setting. */
+export interface SettingBounds {
+  readonly eviction: boolean
+  /** Longest run of a script on the plan, milliseconds. */
+  readonly scriptTimeoutMs: number
+}
+
+const MOST = 2 ** 31 - 1
+const MIB = 2 ** 20
+const integer = (least: number, most: number): Values => ({ kind: 'integer', least, most })
+const count = integer(0, MOST)
+const yesOrNo: Values = { kind: 'yes-or-no' }
+
+const SETTINGS: Readonly<Record<string, Values>> = {
+  'busy-reply-threshold': { kind: 'script-time' },
+  'hash-max-listpack-entries': count,
+  'hash-max-listpack-value': { kind: 'memory', most: MOST },
+  'hll-sparse-max-bytes': { kind: 'memory', most: MIB },
+  'latency-monitor-threshold': count,
+  'latency-tracking': yesOrNo,
+  'latency-tracking-info-percentiles': { kind: 'percentiles' },
+  'lazyfree-lazy-eviction': yesOrNo,
+  'lazyfree-lazy-expire': yesOrNo,
+  'lazyfree-lazy-server-del': yesOrNo,
+  'lazyfree-lazy-user-del': yesOrNo,
+  'lazyfree-lazy-user-flush': yesOrNo,
+  'lfu-decay-time': count,
+  'lfu-log-factor': count,
+  'list-compress-depth': integer(0, 65_535),
+  'list-max-listpack-size': integer(-5, 32_767),
+  'maxmemory-policy': { kind: 'policy' },
+  'set-max-intset-entries': count,
+  'set-max-listpack-entries': count,
+  'set-max-listpack-value': { kind: 'memory', most: MOST },
+  'slowlog-log-slower-than': integer(-1, Number.MAX_SAFE_INTEGER),
+  // Each entry takes up to 4 KiB, which does not count against the plan where it is read only.
+  'slowlog-max-len': integer(0, 10_000),
+  'stream-node-max-bytes': { kind: 'memory', most: 1024 * MIB },
+  'stream-node-max-entries': count,
+  // Without a bound, reading keys that are not there would take any amount of memory.
+  'tracking-table-max-keys': integer(1, 1_000_000),
+  'zset-max-listpack-entries': count,
+  'zset-max-listpack-value': { kind: 'memory', most: MOST },
+}
+
+/** Older names that engines take as well. */
+const ALIASES: Readonly<Record<string, string>> = {
+  'hash-max-ziplist-entries': 'hash-max-listpack-entries',
+  'hash-max-ziplist-value': 'hash-max-listpack-value',
+  'list-max-ziplist-size': 'list-max-listpack-size',
+  'lua-time-limit': 'busy-reply-threshold',
+  'zset-max-ziplist-entries': 'zset-max-listpack-entries',
+  'zset-max-ziplist-value': 'zset-max-listpack-value',
+}
+
+const POLICIES = [
+  'volatile-lru',
+  'volatile-lfu',
+  'volatile-random',
+  'volatile-ttl',
+  'allkeys-lru',
+  'allkeys-lfu',
+  'allkeys-random',
+  'noeviction',
+]
+const UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  b: 1,
+  k: 1e3,
+  kb: 2 ** 10,
+  m: 1e6,
+  mb: MIB,
+  g: 1e9,
+  gb: 2 ** 30,
+}
+const DIGITS = /^-?(?:0|[1-9]\d{0,15})$/
+const MEMORY = /^(\d{1,15})(b|kb?|mb?|gb?|)$/i
+const PERCENTILE = /^(?:100|\d{1,2})(?:\.\d{1,6})?$/
+const MOST_PERCENTILES = 16
+
+/** Every name that a setting goes by, old ones too. */
+export const SETTING_NAMES: readonly string[] = [...Object.keys(SETTINGS), ...Object.keys(ALIASES)].sort()
+
+/** The name that a setting is stored by; undefined when clients may not change it. */
+export function settingOf(name: string): string | undefined {
+  const known = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name
+  return known !== undefined && Object.hasOwn(SETTINGS, known) ? known : undefined
+}
+
+/** A value as it is stored and told, or what is wrong with it in the engine's words. */
+export type JudgedValue = { readonly value: string } | { readonly problem: string }
+
+/** Holds a value against what the setting, given by the name that it is stored by, takes. */
+export function judgeValue(setting: string, given: string, bounds: SettingBounds): JudgedValue {
+  const values = SETTINGS[setting]
+  switch (values?.kind) {
+    case 'integer':
+      return judgeInteger(given, values.least, values.most)
+    case 'script-time':
+      return judgeInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MOST)))
+    case 'memory':
+      return judgeMemory(given, values.most)
+    case 'yes-or-no':
+      return /^(?:yes|no)$/i.test(given)
+        ? { value: given.toLowerCase() }
+        : { problem: "argument must be 'yes' or 'no'" }
+    case 'percentiles':
+      return judgePercentiles(given)
+    case 'policy':
+      return judgePolicy(given.toLowerCase(), bounds)
+    case undefined:
+      return { problem: 'it cannot be changed' }
+  }
+}
+
+function judgeInteger(given: string, least: number, most: number): JudgedValue {
+  const value = Number(given)
+  if (!DIGITS.test(given) || !Number.isSafeInteger(value)) {
+    return { problem: "argument couldn't be parsed into an integer" }
+  }
+  if (value < least || value > most) {
+    return { problem: `argument must be between ${least} and ${most} inclusive` }
+  }
+  return { value: String(value) }
+}
+
+function judgeMemory(given: string, most: number): JudgedValue {
+  const [, digits = '', unit = ''] = MEMORY.exec(given) ?? []
+  const value = Number(digits) * (UNITS[unit.toLowerCase()] ?? 1)
+  if (digits === '') return { problem: 'argument must be a memory value' }
+  if (value > most) return { problem: `argument must be between 0 and ${most} inclusive` }
+  return { value: String(value) }
+}
+
+function judgePercentiles(given: string): JudgedValue {
+  const parts = given.split(/\s+/).filter((part) => part !== '')
+  if (parts.length > MOST_PERCENTILES || parts.some((part) => !PERCENTILE.test(part) || Number(part) > 100)) {
+    return { problem: 'latency-tracking-info-percentiles should contain numbers between 0.0 and 100.0' }
+  }
+  return { value: parts.map(Number).join(' ') }
+}
+
+function judgePolicy(given: string, { eviction }: SettingBounds): JudgedValue {
+  if (!POLICIES.includes(given)) return { problem: `argument(s) must be one of the following: ${POLICIES.join(', ')}` }
+  if (eviction || given === 'noeviction') return { value: given }
+  return { problem: 'this database does not evict: switch eviction on first' }
+}
+
+/** What clients have changed, by the names that settings are stored by. */
+export type StoredSettings = Readonly<Record<string, string>>
+
+/** Reads the settings of a stored database. @throws Error when they are unreadable. */
+export function readSettings(row: { readonly database_id: string; readonly engine_settings: string }): StoredSettings {
+  if (row.engine_settings === '{}') return NOTHING
+  const stored: unknown = JSON.parse(row.engine_settings)
+  if (isSettings(stored)) return stored
+  throw new Error(`database ${row.database_id} has unreadable settings`)
+}
+
+const NOTHING: StoredSettings = {}
+
+function isSettings(stored: unknown): stored is StoredSettings {
+  return (
+    typeof stored === 'object' && stored !== null && Object.values(stored).every((value) => typeof value === 'string')
+  )
+}
+
+/** Settings as they are stored. */
+export function writeSettings(settings: StoredSettings): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(settings).sort()))
+}
+
+/**
+ * The stored settings that hold: what the plan or the eviction of a database no longer allows is kept and has no say until
+ * it is allowed again.
+ */
+export function settingsThatHold(stored: StoredSettings, bounds: SettingBounds): StoredSettings {
+  return Object.fromEntries(
+    Object.entries(stored).filter(
+      ([name, value]) => settingOf(name) === name && 'value' in judgeValue(name, value, bounds),
+    ),
+  )
+}
