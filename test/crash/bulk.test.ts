@@ -97,7 +97,8 @@ it(
       const load = startLoad(homeport, world, ledger)
       const takingUp = takeUp(homeport, world)
       const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
-      const hasDied = () => performance.now() >= endsAt && countRuns(homeport.place, '/fragile').failed > cycle
+      const hasDied = async () =>
+        performance.now() >= endsAt && (await countRuns(homeport.place, '/fragile')).failed > cycle
       await waitFor(hasDied, { what: 'the moment of the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
       await homeport.kill('SIGKILL')
       await Promise.all([load.stopped(), takingUp])
@@ -105,8 +106,8 @@ it(
     }
     const { place } = homeport
     const isOver = async () => (await actionsOf(homeport)).every(({ state }) => state === 'finished')
-    const isCalm = () => {
-      const { started, calling } = countRuns(place, '/fragile')
+    const isCalm = async () => {
+      const { started, calling } = await countRuns(place, '/fragile')
       return started + calling === 0
     }
     const rest = async () => {
@@ -129,7 +130,7 @@ it(
     const restarted = done(actions, 'restartRuns', 'restarted')
     const deleted = done(actions, 'deleteDeadRuns', 'deleted')
     const retried = done(actions, 'retryFailureCallbacks', 'retried')
-    const { failed, dead, succeeded } = countRuns(place, '/fragile')
+    const { failed, dead, succeeded } = await countRuns(place, '/fragile')
     account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted, ${retried} told again`
     expect(failed - dead).toBe(resumed + restarted + deleted)
     expect(succeeded).toBe(resumed + restarted)

@@ -53,8 +53,8 @@ async function stateOf(homeport: RunningHomeport, runId: string): Promise<string
  */
 async function allReach(homeport: RunningHomeport, runIds: ReadonlySet<string>, state: string): Promise<void> {
   let left: readonly string[] = []
-  const look = () => {
-    const there = runsInState(homeport.place, state)
+  const look = async () => {
+    const there = await runsInState(homeport.place, state)
     left = [...runIds].filter((runId) => !there.has(runId))
     return left.length === 0
   }

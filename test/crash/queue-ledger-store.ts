@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import type { Place } from '../support/index.js'
+import pg from 'pg'
 import type { QueueLedger } from './queue-ledger.js'
 
 /** A message as the store ended up with it. */
@@ -10,31 +10,64 @@ export interface StoredMessage {
   readonly schedule_id: string | null
 }
 
-/** Where a server keeps its data. */
-type DataPlace = Pick<Place, 'dataDir'>
+/** Where a server keeps its data: SQLite in its data directory, or PostgreSQL at the URL `store`. */
+export interface StorePlace {
+  readonly dataDir: string
+  readonly store?: string | undefined
+}
 
-const fileOf = (place: DataPlace): string => join(place.dataDir, 'homeport.sqlite')
+type Values = readonly (string | number)[]
 
-function withStore<Result>(
-  place: DataPlace,
-  access: 'read' | 'write',
-  work: (db: Database.Database) => Result,
-): Result {
-  const db = new Database(fileOf(place), { readonly: access === 'read', timeout: 5_000 })
+/** A connection to a store behind the server's back. Statements have `?` for each value. */
+interface StoreAccess {
+  rows<Row>(sql: string, values?: Values): Promise<Row[]>
+  /** Answers how many rows it changed. */
+  change(sql: string, values?: Values): Promise<number>
+}
+
+const BUSY_TIMEOUT_MS = 5_000
+
+async function withStore<Result>(place: StorePlace, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
+  return place.store === undefined ? withSqlite(place.dataDir, work) : withPostgres(place.store, work)
+}
+
+async function withSqlite<Result>(dataDir: string, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
+  const db = new Database(join(dataDir, 'homeport.sqlite'), { fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   try {
-    return work(db)
+    return await work({
+      rows: async <Row>(sql: string, values: Values = []) => db.prepare(sql).all(...values) as Row[],
+      change: async (sql, values = []) => db.prepare(sql).run(...values).changes,
+    })
   } finally {
     db.close()
   }
 }
 
+async function withPostgres<Result>(url: string, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url })
+  // A server that ends takes its connections with it; the statement under way is what fails.
+  client.on('error', () => undefined)
+  await client.connect()
+  const query = (sql: string, values: Values = []) => {
+    let place = 0
+    return client.query(
+      sql.replaceAll('?', () => `$${++place}`),
+      [...values],
+    )
+  }
+  try {
+    return await work({
+      rows: async <Row>(sql: string, values?: Values) => (await query(sql, values)).rows as Row[],
+      change: async (sql, values) => (await query(sql, values)).rowCount ?? 0,
+    })
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
 /** Every message in the store of a server, running or not. */
-export function storedMessages(place: DataPlace): StoredMessage[] {
-  return withStore(
-    place,
-    'read',
-    (db) => db.prepare('SELECT message_id, state, schedule_id FROM messages').all() as StoredMessage[],
-  )
+export function storedMessages(place: StorePlace): Promise<StoredMessage[]> {
+  return withStore(place, (access) => access.rows('SELECT message_id, state, schedule_id FROM messages'))
 }
 
 /**
@@ -50,48 +83,67 @@ export interface RunCounts {
 }
 
 /** Counts the runs of the workflow at a path. */
-export function countRuns(place: DataPlace, path: string): RunCounts {
-  const of = (state: string): string => `coalesce(sum(state = '${state}'), 0)`
-  const sql = `SELECT ${of('RUN_STARTED')} AS started, ${of('RUN_FAILED')} AS failed,
-    count(dlq_id) AS dead, ${of('RUN_SUCCESS')} AS succeeded,
-    coalesce(sum(failure_state = 'CALLBACK_INPROGRESS'), 0) AS calling FROM runs WHERE path = ?`
-  return withStore(place, 'read', (db) => db.prepare(sql).get(path) as RunCounts)
+export async function countRuns(place: StorePlace, path: string): Promise<RunCounts> {
+  const of = (condition: string): string => `count(CASE WHEN ${condition} THEN 1 END)`
+  const sql = `SELECT ${of("state = 'RUN_STARTED'")} AS started, ${of("state = 'RUN_FAILED'")} AS failed,
+    count(dlq_id) AS dead, ${of("state = 'RUN_SUCCESS'")} AS succeeded,
+    ${of("failure_state = 'CALLBACK_INPROGRESS'")} AS calling FROM runs WHERE path = ?`
+  const [row] = await withStore(place, (access) => access.rows<Record<keyof RunCounts, string | number>>(sql, [path]))
+  const number = (name: keyof RunCounts): number => Number(row?.[name] ?? 0)
+  return {
+    started: number('started'),
+    failed: number('failed'),
+    dead: number('dead'),
+    succeeded: number('succeeded'),
+    calling: number('calling'),
+  }
 }
 
 /** The ids of all runs in a state. */
-export function runsInState(place: DataPlace, state: string): ReadonlySet<string> {
+export async function runsInState(place: StorePlace, state: string): Promise<ReadonlySet<string>> {
   const sql = 'SELECT run_id FROM runs WHERE state = ?'
-  return withStore(place, 'read', (db) => new Set(db.prepare(sql).pluck().all(state) as string[]))
+  const rows = await withStore(place, (access) => access.rows<{ run_id: string }>(sql, [state]))
+  return new Set(rows.map(({ run_id }) => run_id))
+}
+
+async function count(place: StorePlace, sql: string, values: Values): Promise<number> {
+  const [row] = await withStore(place, (access) => access.rows<{ n: string | number }>(sql, values))
+  return Number(row?.n ?? 0)
 }
 
 /** How many messages wait for a turn, or for a time within the next hour. */
-export function unfinishedSoon(place: Place): number {
+export function unfinishedSoon(place: StorePlace): Promise<number> {
   const sql = "SELECT count(*) AS n FROM messages WHERE state = 'held' OR (state = 'pending' AND next_at < ?)"
-  return withStore(place, 'read', (db) => (db.prepare(sql).get(Date.now() + 3_600_000) as { n: number }).n)
+  return count(place, sql, [Date.now() + 3_600_000])
 }
 
 /** How many schedules have yet to make the fire that was planned for them. */
-export function unfired(place: Place): number {
-  const sql = 'SELECT count(*) AS n FROM schedules WHERE next_at < ?'
-  return withStore(place, 'read', (db) => (db.prepare(sql).get(Date.now() + 3_600_000) as { n: number }).n)
+export function unfired(place: StorePlace): Promise<number> {
+  return count(place, 'SELECT count(*) AS n FROM schedules WHERE next_at < ?', [Date.now() + 3_600_000])
 }
 
 /**
  * Sets the next fires of schedules to moments of the life that is about to begin. The server must not run. A schedule
  * whose fire of the life before was cut off keeps it.
  */
-export function planFires(place: Place, ledger: QueueLedger, withinMs: number, random: () => number): void {
-  withStore(place, 'write', (db) => {
-    const change = db.prepare('UPDATE schedules SET next_at = ? WHERE schedule_id = ? AND next_at > ?')
+export async function planFires(
+  place: StorePlace,
+  ledger: QueueLedger,
+  withinMs: number,
+  random: () => number,
+): Promise<void> {
+  await withStore(place, async (access) => {
+    const sql = 'UPDATE schedules SET next_at = ? WHERE schedule_id = ? AND next_at > ?'
     const now = Date.now()
     for (const [scheduleId, fires] of ledger.fires) {
       const at = Math.round(now + random() * withinMs)
-      if (change.run(at, scheduleId, now + 3_600_000).changes === 1) ledger.fires.set(scheduleId, fires + 1)
+      const changed = await access.change(sql, [at, scheduleId, now + 3_600_000])
+      if (changed === 1) ledger.fires.set(scheduleId, fires + 1)
     }
   })
 }
 
 /** Takes a message out of the store behind the server's back, as if its commit had never reached the disk. */
-export function loseMessage(place: DataPlace, messageId: string): void {
-  withStore(place, 'write', (db) => db.prepare('DELETE FROM messages WHERE message_id = ?').run(messageId))
+export async function loseMessage(place: StorePlace, messageId: string): Promise<void> {
+  await withStore(place, (access) => access.change('DELETE FROM messages WHERE message_id = ?', [messageId]))
 }

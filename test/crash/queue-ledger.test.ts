@@ -47,7 +47,7 @@ async function calmDown(homeport: RunningHomeport): Promise<void> {
   // Those whose cancellation was cut off.
   await homeport.queue('DELETE', '/v2/messages?label=silent')
   const { place } = homeport
-  const isCalm = () => unfired(place) === 0 && unfinishedSoon(place) === 0
+  const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
   await waitFor(isCalm, { what: 'every message to end', deadlineMs: DEADLINE_MS, everyMs: 50 })
 }
 
@@ -62,12 +62,12 @@ it(
       await live(homeport, startQueueLoad({ homeport, world, ledger }), random)
       await world.settled()
       ledger.life++
-      planFires(homeport.place, ledger, LONGEST_LIFE_MS, random)
+      await planFires(homeport.place, ledger, LONGEST_LIFE_MS, random)
       homeport = await startHomeport(homeport.place)
     }
     await calmDown(homeport)
 
-    const { summary, breaches } = accountOf(ledger, storedMessages(homeport.place))
+    const { summary, breaches } = accountOf(ledger, await storedMessages(homeport.place))
     account = summary
     expect(breaches).toEqual(NO_BREACHES)
     expect(hasBegun()).toBe(true)
