@@ -108,7 +108,8 @@ async function roundTrips(url: string): Promise<void> {
   for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
 }
 
-async function toRequest(incoming: IncomingMessage): Promise<Request> {
+/** A request as the handlers of the SDK take it. */
+export async function toRequest(incoming: IncomingMessage): Promise<Request> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
   const headers = new Headers()

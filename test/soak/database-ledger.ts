@@ -1,0 +1,141 @@
+/**
+ * What clients know for certain of the data of databases: every write that was answered, and every one that was sent.
+ * Values are numbers that only grow, so that what is read says up to which write the database has come.
+ */
+
+/**
+ * Until then an engine may hold a write back that it has answered, while the disk is too slow: docs/operations.md.
+ * What was answered within this time before an engine was killed may be lost; it is counted, and is no violation.
+ */
+const PROMISED_WINDOW_MS = 2_000
+
+interface Written {
+  /** The newest number that was sent. */
+  sent: number
+  /** The newest number that was answered. */
+  acked: number
+  /** Numbers that were answered lately, with when. */
+  recent: (readonly [number: number, atMs: number])[]
+}
+
+interface Listed {
+  readonly sent: Set<number>
+  readonly acked: Map<number, number>
+}
+
+/** How many of the last answers to a key are remembered with their time. */
+const RECENT = 200
+
+/** Answered and sent writes of every database under soak. */
+export class DatabaseLedger {
+  readonly violations: string[] = []
+  /** Answered writes that were lost within the time that is documented. */
+  lostWithinWindow = 0
+  acknowledged = 0
+  reads = 0
+  readonly #keys = new Map<string, Written>()
+  readonly #lists = new Map<string, Listed>()
+  readonly #engineKills: readonly number[]
+
+  /** @param engineKills when engines were killed, Unix milliseconds; grows meanwhile. */
+  constructor(engineKills: readonly number[]) {
+    this.#engineKills = engineKills
+  }
+
+  get keys(): IterableIterator<string> {
+    return this.#keys.keys()
+  }
+
+  get lists(): IterableIterator<string> {
+    return this.#lists.keys()
+  }
+
+  /** Numbers are about to be written. */
+  sending(key: string, number: number): void {
+    this.#written(key).sent = number
+  }
+
+  /** The write was answered with success. */
+  answered(key: string, number: number): void {
+    const written = this.#written(key)
+    this.acknowledged++
+    written.acked = number
+    written.recent.push([number, Date.now()])
+    if (written.recent.length > RECENT) written.recent.shift()
+  }
+
+  /** What a key holds; `null` when it is not there. */
+  saw(key: string, value: string | null): void {
+    this.reads++
+    const written = this.#written(key)
+    const number = Number(value ?? 0)
+    if (!Number.isSafeInteger(number) || number > written.sent)
+      return void this.violations.push(`${key} holds ${value}, and the newest value sent was ${written.sent}`)
+    if (number >= written.acked) return
+    const lost = written.recent.filter(([one]) => one > number)
+    const text = `${key} holds ${value}, and ${written.acked} was answered (${lost.length} answers)`
+    this.#lose(
+      lost.map(([, atMs]) => atMs),
+      text,
+    )
+    // What was lost is told once.
+    written.acked = number
+    written.recent = written.recent.filter(([one]) => one <= number)
+  }
+
+  /** A number is about to be appended to a list. */
+  appending(list: string, number: number): void {
+    this.#listed(list).sent.add(number)
+  }
+
+  /** The append was answered. */
+  appended(list: string, number: number): void {
+    this.acknowledged++
+    this.#listed(list).acked.set(number, Date.now())
+  }
+
+  /** What a list holds. */
+  sawList(list: string, values: readonly string[]): void {
+    this.reads++
+    const { sent, acked } = this.#listed(list)
+    const numbers = values.map(Number)
+    const disorder = numbers.findIndex((number, index) => index > 0 && number <= (numbers[index - 1] ?? 0))
+    if (disorder > 0) this.violations.push(`${list} holds ${numbers[disorder]} behind ${numbers[disorder - 1]}`)
+    const stranger = numbers.find((number) => !sent.has(number))
+    if (stranger !== undefined) this.violations.push(`${list} holds ${stranger}, which nobody appended`)
+    const there = new Set(numbers)
+    const lost = [...acked].filter(([number]) => !there.has(number))
+    if (lost.length > 0) {
+      const text = `${list} lacks ${lost.map(([number]) => number).slice(0, 5)}`
+      this.#lose(
+        lost.map(([, atMs]) => atMs),
+        text,
+      )
+      for (const [number] of lost) acked.delete(number)
+    }
+  }
+
+  #lose(atMs: readonly number[], text: string): void {
+    const isPromised = atMs.every((at) =>
+      this.#engineKills.some((killed) => killed >= at - 50 && killed - at <= PROMISED_WINDOW_MS),
+    )
+    if (isPromised && atMs.length > 0) this.lostWithinWindow += atMs.length
+    else this.violations.push(text)
+  }
+
+  #written(key: string): Written {
+    const known = this.#keys.get(key)
+    if (known) return known
+    const fresh: Written = { sent: 0, acked: 0, recent: [] }
+    this.#keys.set(key, fresh)
+    return fresh
+  }
+
+  #listed(list: string): Listed {
+    const known = this.#lists.get(list)
+    if (known) return known
+    const fresh: Listed = { sent: new Set(), acked: new Map() }
+    this.#lists.set(list, fresh)
+    return fresh
+  }
+}

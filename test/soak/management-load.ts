@@ -1,0 +1,175 @@
+import { type Answer, type RunningHomeport, waitFor } from '../support/index.js'
+import { connected, type NewDatabase } from './database-load.js'
+import { type Loads, Violation } from './loads.js'
+import type { ManagementLedger } from './management-ledger.js'
+
+const KEYS = 200
+const BACKUPS_KEPT = 3
+const USERS_KEPT = 5
+const STUCK_MS = 120_000
+const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
+
+interface Backup {
+  readonly backup_id: string
+  readonly name: string
+  readonly state: string
+}
+
+let made = 0
+const nextName = (prefix: string): string => `${prefix}${++made}`
+
+/** A request that a fault or another change of the database may make fail. */
+async function asked(homeport: RunningHomeport, method: string, path: string, body?: unknown): Promise<unknown> {
+  return settled(`${method} ${path.split('/').slice(0, 4).join('/')}`, await homeport.api(method, path, body))
+}
+
+function settled(what: string, { status, body }: Answer): unknown {
+  if (status < 300) return body
+  const text = `${what} was answered ${status} ${JSON.stringify(body)}`
+  // 409: another change goes on. 5xx: the fault.
+  throw status === 409 || status >= 500 ? new Error(text) : new Violation(text)
+}
+
+/** Creates a database for the whole of a soak. */
+export async function createDatabase(homeport: RunningHomeport, fields: object): Promise<NewDatabase> {
+  return (await asked(homeport, 'POST', '/v2/redis/database', { ...MAKING, ...fields })) as NewDatabase
+}
+
+/** Creates databases, writes to them, changes them and deletes them. */
+export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
+  const name = nextName('passing-')
+  const isReplicated = made % 2 === 0
+  ledger.note({ state: 'creating', name })
+  const database = await createDatabase(homeport, {
+    database_name: name,
+    ...(isReplicated && { read_regions: ['eu-west-1'] }),
+  })
+  const value = `value of ${name}`
+  ledger.note({ state: 'created', name, database, value: '' })
+  await connected(database, (client) => client.set('kept', value))
+  ledger.note({ state: 'created', name, database, value })
+  const id = database.database_id
+  const read_regions = isReplicated ? [] : ['us-west-1']
+  await asked(homeport, 'POST', `/v2/redis/update-regions/${id}`, { read_regions })
+  if (made % 4 === 0) return
+  ledger.note({ state: 'deleting', name, database })
+  await asked(homeport, 'DELETE', `/v2/redis/database/${id}`)
+  ledger.note({ state: 'deleted', name, database })
+}
+
+/** Waits until no change of a database goes on; one that never ends is stuck. */
+export async function untilUnchanging(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<void> {
+  const rests = async (): Promise<boolean> => {
+    const { status, body } = await homeport.api('GET', `/v2/redis/database/${database_id}`)
+    return status === 200 && (body as NewDatabase).modifying_state === ''
+  }
+  await waitFor(rests, { what: `modifying_state of ${database_id} to be empty`, deadlineMs: STUCK_MS, everyMs: 50 })
+}
+
+/** The backups of a database. */
+export async function backupsOf(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<readonly Backup[]> {
+  return (await asked(homeport, 'GET', `/v2/redis/list-backup/${database_id}`)) as Backup[]
+}
+
+/** The values that the keys of the database of backups have: one, whatever was restored. */
+export function valuesOf(vault: NewDatabase): Promise<string[]> {
+  return connected(vault, async (client) => {
+    const values = await client.mget(Array.from({ length: KEYS }, (_, index) => `key ${index}`))
+    return [...new Set(values.map(String))]
+  })
+}
+
+/** Complains unless the database of backups holds one of the values that it may hold, wholly. */
+export async function lookAtVault(vault: NewDatabase, ledger: ManagementLedger): Promise<void> {
+  const values = await valuesOf(vault)
+  const [value] = values
+  if (values.length !== 1 || value === undefined || !ledger.possible.has(value))
+    throw new Violation(`the restored database holds ${values.slice(0, 4)}, and may hold ${[...ledger.possible]}`)
+  ledger.possible = new Set([value])
+}
+
+async function fill(vault: NewDatabase, ledger: ManagementLedger, value: string): Promise<void> {
+  ledger.possible.add(value)
+  await connected(vault, (client) =>
+    client.mset(Object.fromEntries(Array.from({ length: KEYS }, (_, i) => [`key ${i}`, value]))),
+  )
+  ledger.possible = new Set([value])
+}
+
+/** Fills a database, makes a backup, fills it anew, restores a backup, deletes old ones. */
+export async function backUpAndRestore(
+  homeport: RunningHomeport,
+  vault: NewDatabase,
+  ledger: ManagementLedger,
+): Promise<void> {
+  const id = vault.database_id
+  await untilUnchanging(homeport, vault)
+  if (ledger.possible.size > 0) await lookAtVault(vault, ledger)
+  const name = nextName('backup-')
+  await fill(vault, ledger, name)
+  await asked(homeport, 'POST', `/v2/redis/create-backup/${id}`, { name })
+  ledger.backups.set(name, name)
+  await fill(vault, ledger, nextName('after-'))
+  await restoreOne(homeport, vault, ledger)
+  await deleteOld(homeport, vault, ledger)
+}
+
+async function restoreOne(homeport: RunningHomeport, vault: NewDatabase, ledger: ManagementLedger): Promise<void> {
+  const all = await backupsOf(homeport, vault)
+  const [name] = [...ledger.backups.keys()].slice(-1 - (made % BACKUPS_KEPT))
+  const backup = all.find((one) => one.name === name)
+  if (name === undefined) return
+  if (backup?.state !== 'completed') throw new Violation(`the answered backup ${name} is ${JSON.stringify(backup)}`)
+  ledger.possible.add(name)
+  await asked(homeport, 'POST', `/v2/redis/restore-backup/${vault.database_id}`, { backup_id: backup.backup_id })
+  ledger.possible = new Set([name])
+  ledger.restores++
+  await lookAtVault(vault, ledger)
+}
+
+async function deleteOld(homeport: RunningHomeport, vault: NewDatabase, ledger: ManagementLedger): Promise<void> {
+  const kept = new Set([...ledger.backups.keys()].slice(-BACKUPS_KEPT))
+  for (const { backup_id, name, state } of await backupsOf(homeport, vault)) {
+    if (kept.has(name) || state === 'pending') continue
+    ledger.backups.delete(name)
+    await asked(homeport, 'DELETE', `/v2/redis/delete-backup/${vault.database_id}/${backup_id}`)
+  }
+}
+
+/** Makes users of a database, logs in as them, and deletes them. */
+export async function manageUsers(database: NewDatabase, ledger: ManagementLedger): Promise<void> {
+  const name = nextName('user')
+  const token = await connected(database, async (client) => {
+    const fresh = String(await client.call('ACL', 'GENTOKEN', name))
+    await client.call('ACL', 'SETUSER', name, 'on', `>${fresh}`, '~*', '+get')
+    return fresh
+  })
+  ledger.users.set(name, token)
+  for (const [username, password] of ledger.users) await logIn(database, username, password)
+  if (ledger.users.size <= USERS_KEPT) return
+  const [oldest = '', password = ''] = [...ledger.users][0] ?? []
+  ledger.users.delete(oldest)
+  await connected(database, (client) => client.call('ACL', 'DELUSER', oldest))
+  ledger.formerUsers.set(oldest, password)
+}
+
+/** Complains when a right password is refused. */
+export async function logIn(database: NewDatabase, username: string, password: string): Promise<void> {
+  try {
+    await connected(database, (client) => client.get('anything'), { username, password })
+  } catch (error) {
+    if (String(error).includes('WRONGPASS')) throw new Violation(`the user ${username} was refused: ${error}`)
+    throw error
+  }
+}
+
+/** Starts callers of the management API. */
+export function startManagementLoad(
+  loads: Loads,
+  ledger: ManagementLedger,
+  databases: { readonly vault: NewDatabase; readonly shop: NewDatabase },
+): void {
+  loads.repeat('come and go', (homeport) => comeAndGo(homeport, ledger))
+  loads.repeat('back up and restore', (homeport) => backUpAndRestore(homeport, databases.vault, ledger))
+  loads.repeat('users', () => manageUsers(databases.shop, ledger))
+}

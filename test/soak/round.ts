@@ -1,0 +1,185 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Ledger } from '../crash/ledger.js'
+import { startLoad } from '../crash/load.js'
+import { QueueLedger } from '../crash/queue-ledger.js'
+import { startQueueLoad } from '../crash/queue-ledger-load.js'
+import { planFires } from '../crash/queue-ledger-store.js'
+import { type QueueWorld, startQueueWorld } from '../crash/queue-ledger-world.js'
+import { randomFrom } from '../crash/random.js'
+import { startWorld, type World } from '../crash/world.js'
+import { atCleanup, type Place, type RunningHomeport } from '../support/index.js'
+import { DatabaseLedger } from './database-ledger.js'
+import { type DatabaseClients, type NewDatabase, startDatabaseLoad } from './database-load.js'
+import { Loads } from './loads.js'
+import { ManagementLedger } from './management-ledger.js'
+import { createDatabase, startManagementLoad } from './management-load.js'
+import { RunLedger, startRunLoad, startRunWorld } from './run-world.js'
+import { type FaultKind, SoakServer } from './server.js'
+import { judge } from './verdict.js'
+
+/** One soak from an empty data directory to the final account. */
+export interface RoundOptions {
+  readonly seed: number
+  /** How many faults. */
+  readonly faults: number
+  /** The longest time between two faults. */
+  readonly longestLifeMs: number
+  readonly place: Place
+  /** URL of an empty PostgreSQL database; absent: SQLite. */
+  readonly store?: string | undefined
+  /** Gets a line whenever something has happened. */
+  readonly say?: (line: string) => void
+}
+
+/** Everything that a round works with. */
+export interface Scene {
+  readonly server: SoakServer
+  readonly loads: Loads
+  readonly queue: { readonly ledger: QueueLedger; readonly world: QueueWorld }
+  readonly runs: { readonly ledger: Ledger; readonly world: World }
+  readonly rich: RunLedger
+  readonly data: { readonly ledger: DatabaseLedger; readonly clients: readonly DatabaseClients[] }
+  readonly management: ManagementLedger
+  readonly databases: { readonly shop: NewDatabase; readonly till: NewDatabase; readonly vault: NewDatabase }
+}
+
+/** What a round came to. */
+export interface RoundReport {
+  readonly seed: number
+  /** Everything that a server which keeps its word never does. */
+  readonly violations: readonly string[]
+  /** How much of what there was. */
+  readonly counts: Readonly<Record<string, number>>
+  readonly faults: Readonly<Record<string, number>>
+  readonly slowestStartMs: number
+  /** What the server logged at level error, and what callers were refused, with how often. */
+  readonly errors: Readonly<Record<string, number>>
+  readonly refusals: Readonly<Record<string, number>>
+}
+
+const SHORTEST_LIFE_MS = 200
+/** Kinds of faults as often as they are to come. */
+const ON_EITHER: readonly FaultKind[] = ['server', 'server', 'launcher', 'engine', 'engines', 'everything', 'start', 'stop']
+const ON_POSTGRES: readonly FaultKind[] = [...ON_EITHER, 'backend', 'backend', 'backends']
+
+/** Plays one round. What it opens is closed at cleanup. */
+export async function playRound(options: RoundOptions): Promise<RoundReport> {
+  const random = randomFrom(options.seed)
+  const server = new SoakServer({ place: options.place, store: options.store })
+  const scene = await prepare(server, await server.start())
+  startLoads(scene)
+  const kinds = deal(options.store === undefined ? ON_EITHER : ON_POSTGRES, random)
+  for (let fault = 0; fault < options.faults; fault++) {
+    await pause(SHORTEST_LIFE_MS + random() * (options.longestLifeMs - SHORTEST_LIFE_MS))
+    await server.checkAlive()
+    await makeFault(scene, kinds(), options, random)
+    options.say?.(progressOf(scene))
+  }
+  scene.loads.finish()
+  await server.fault('server', random)
+  await settle(scene)
+  await server.start()
+  await scene.loads.ended()
+  options.say?.('the load is over; everything comes to rest')
+  const violations = await judge(scene)
+  return reportOf(options.seed, scene, violations)
+}
+
+/** Each kind once in each deal, in a random order, so that few faults make many kinds. */
+function deal(kinds: readonly FaultKind[], random: () => number): () => FaultKind {
+  let left: FaultKind[] = []
+  return () => {
+    if (left.length === 0) left = [...kinds]
+    return left.splice(Math.floor(random() * left.length), 1)[0] ?? 'server'
+  }
+}
+
+async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<Scene> {
+  const { queueToken: token, currentSigningKey, nextSigningKey } = homeport.credentials
+  const access = { url: homeport.queueUrl, token, currentSigningKey, nextSigningKey }
+  const loads = new Loads(server)
+  const queueLedger = new QueueLedger()
+  const queue = { ledger: queueLedger, world: await startQueueWorld(queueLedger) }
+  const runLedger = new Ledger()
+  const runs = { ledger: runLedger, world: await startWorld(access, runLedger) }
+  const runWorld = await startRunWorld(access)
+  for (const world of [queue.world, runs.world, runWorld]) atCleanup(() => world.close())
+  const databases = {
+    shop: await createDatabase(homeport, { database_name: 'shop', read_regions: ['eu-west-1'] }),
+    till: await createDatabase(homeport, { database_name: 'till' }),
+    vault: await createDatabase(homeport, { database_name: 'vault' }),
+  }
+  const ledger = new DatabaseLedger(server.engineKills)
+  const clients = [databases.shop, databases.till].map((one) => startDatabaseLoad(loads, one, ledger, 2))
+  const rich = new RunLedger()
+  startRunLoad(loads, runWorld, rich)
+  const management = new ManagementLedger()
+  return { server, loads, queue, runs, rich, data: { ledger, clients }, management, databases }
+}
+
+function startLoads({ loads, queue, runs, management, databases }: Scene): void {
+  loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue })))
+  loads.repeat('runs', async (homeport) => {
+    const load = startLoad(homeport, runs.world, runs.ledger)
+    await load.stopped()
+  })
+  startManagementLoad(loads, management, databases)
+}
+
+async function makeFault(
+  scene: Scene,
+  kind: FaultKind,
+  { longestLifeMs }: RoundOptions,
+  random: () => number,
+): Promise<void> {
+  const after = await scene.server.fault(kind, random)
+  await settle(scene)
+  if (after === 'up') return
+  await planFires(scene.server.place, scene.queue.ledger, longestLifeMs, random)
+  await scene.server.start()
+}
+
+/** What had been sent before a fault belongs to the life before it. */
+async function settle({ queue }: Scene): Promise<void> {
+  await queue.world.settled()
+  queue.ledger.life++
+}
+
+function progressOf({ server, queue, runs, rich, data, management }: Scene): string {
+  const faults = [...server.faults].map(([kind, times]) => `${kind} ${times}`).join(', ')
+  const done = [
+    `${queue.ledger.accepted.size + runs.ledger.published.size} messages`,
+    `${runs.ledger.triggered.size + runs.ledger.sealed.size + rich.triggered.size} runs`,
+    `${data.ledger.acknowledged} writes`,
+    `${management.passing.size} databases`,
+    `${management.restores} restores`,
+  ]
+  return `killed: ${faults}; acknowledged: ${done.join(', ')}`
+}
+
+function reportOf(seed: number, scene: Scene, violations: readonly string[]): RoundReport {
+  const { server, loads, queue, runs, rich, data, management } = scene
+  return {
+    seed,
+    violations,
+    counts: {
+      messages: queue.ledger.accepted.size + runs.ledger.published.size,
+      arrivals: queue.ledger.arrivals.length,
+      'schedule fires': [...queue.ledger.fires.values()].reduce((sum, fires) => sum + fires, 0),
+      'runs to success': runs.ledger.triggered.size + rich.triggered.size,
+      'runs cancelled': runs.ledger.sealed.size,
+      'bulk actions': runs.ledger.actions.size,
+      'writes to databases': data.ledger.acknowledged,
+      'of these lost within the documented 2 s': data.ledger.lostWithinWindow,
+      'databases made': management.passing.size,
+      'databases deleted': management.count('deleted'),
+      restores: management.restores,
+      users: management.users.size + management.formerUsers.size,
+      starts: server.lives,
+    },
+    faults: Object.fromEntries(server.faults),
+    slowestStartMs: Math.round(server.slowestStartMs),
+    errors: Object.fromEntries(server.errors),
+    refusals: Object.fromEntries(loads.refusals),
+  }
+}

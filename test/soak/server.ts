@@ -1,0 +1,227 @@
+import pg from 'pg'
+import { enginesIn, type Place, processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+
+/** What can be killed, all with SIGKILL but for `stop`, which is a SIGTERM. */
+export type FaultKind =
+  | 'server'
+  | 'launcher'
+  | 'engine'
+  | 'engines'
+  | 'everything'
+  | 'start'
+  | 'stop'
+  | 'backend'
+  | 'backends'
+
+/** Whether the server is gone after a fault and has to be started again. */
+export type AfterFault = 'down' | 'up'
+
+/** What a server under soak is started with. */
+export interface SoakServerOptions {
+  readonly place: Place
+  /** URL of the PostgreSQL database; absent: SQLite in the data directory. */
+  readonly store?: string | undefined
+}
+
+const START_DEADLINE_MS = 120_000
+const NEVER = 'uncaughtException|unhandledRejection|\\[object Object\\]|Maximum call stack|heap out of memory'
+
+/** What many wait for, until it is there. */
+class Gate<Value> {
+  readonly opened: Promise<Value>
+  #open: (value: Value) => void = () => undefined
+
+  constructor() {
+    this.opened = new Promise((resolve) => {
+      this.#open = resolve
+    })
+  }
+
+  open(value: Value): void {
+    this.#open(value)
+  }
+}
+
+/** One Homeport that is killed and started again many times, and what was seen of its lives. */
+export class SoakServer {
+  readonly #options: SoakServerOptions
+  #homeport: RunningHomeport | undefined
+  /** Resolves when the server serves; a new one for each life. */
+  #up = new Gate<RunningHomeport>()
+  readonly faults = new Map<FaultKind, number>()
+  /** When engines were killed, Unix milliseconds. */
+  readonly engineKills: number[] = []
+  readonly violations: string[] = []
+  /** How often the log said something at level error, by its text. */
+  readonly errors = new Map<string, number>()
+  slowestStartMs = 0
+  #lives = 0
+
+  constructor(options: SoakServerOptions) {
+    this.#options = options
+  }
+
+  /** How many lives there were. */
+  get lives(): number {
+    return this.#lives
+  }
+
+  get place(): Place & { readonly store?: string | undefined } {
+    return { ...this.#options.place, store: this.#options.store }
+  }
+
+  /** The running server. Waits while it is down. */
+  whenUp(): Promise<RunningHomeport> {
+    return this.#up.opened
+  }
+
+  async start(): Promise<RunningHomeport> {
+    const begun = performance.now()
+    this.#homeport = await this.#startOnce()
+    this.#lives++
+    this.slowestStartMs = Math.max(this.slowestStartMs, performance.now() - begun)
+    this.#up.open(this.#homeport)
+    return this.#homeport
+  }
+
+  #startOnce(): Promise<RunningHomeport> {
+    const { place, store } = this.#options
+    const env: Record<string, string> = store === undefined ? {} : { HOMEPORT_STORE: store }
+    return startHomeport({ ...place, env, deadlineMs: START_DEADLINE_MS })
+  }
+
+  /** Makes a fault. After `down` the server has to be started again. */
+  async fault(kind: FaultKind, random: () => number): Promise<AfterFault> {
+    this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1)
+    switch (kind) {
+      case 'server':
+        return await this.#end('SIGKILL')
+      case 'stop':
+        return await this.#end('SIGTERM')
+      case 'start':
+        await this.#end('SIGKILL')
+        return await this.#killWhileStarting(random)
+      case 'everything':
+        return await this.#killEverything()
+      case 'launcher':
+        // With the launcher its engines may die in the middle, just as when they are killed.
+        this.engineKills.push(Date.now())
+        return this.#kill(this.#processes('launcher'))
+      case 'engine':
+        return this.#killEngines((found) => [found[Math.floor(random() * found.length)]])
+      case 'engines':
+        return this.#killEngines((found) => found)
+      case 'backend':
+        return await this.#killBackends((pids) => [pids[Math.floor(random() * pids.length)]])
+      case 'backends':
+        return await this.#killBackends((pids) => pids)
+    }
+  }
+
+  /** Ends the server for good with SIGTERM; answers what was wrong about that. */
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM')
+  }
+
+  #processes(which: 'launcher' | 'all'): number[] {
+    return processesMarked(this.#options.place.dataDir)
+      .filter(({ command }) => which === 'all' || command.startsWith('homeport-launcher'))
+      .map(({ pid }) => pid)
+  }
+
+  #kill(pids: readonly (number | undefined)[]): AfterFault {
+    for (const pid of pids) if (pid !== undefined) killIfThere(pid)
+    return 'up'
+  }
+
+  #killEngines(choose: (pids: readonly number[]) => readonly (number | undefined)[]): AfterFault {
+    const found = enginesIn(`${this.#options.place.dataDir}/databases`).map(({ pid }) => pid)
+    this.engineKills.push(Date.now())
+    return this.#kill(choose(found))
+  }
+
+  async #killEverything(): Promise<AfterFault> {
+    this.engineKills.push(Date.now())
+    const pids = this.#processes('all')
+    this.#close()
+    this.#kill(pids)
+    await this.#ended('SIGKILL')
+    this.engineKills.push(Date.now())
+    return 'down'
+  }
+
+  /** The whole of PostgreSQL starts its backends anew when one of them is killed. */
+  async #killBackends(choose: (pids: readonly number[]) => readonly (number | undefined)[]): Promise<AfterFault> {
+    const { store } = this.#options
+    if (store === undefined) throw new Error('only PostgreSQL has backends')
+    const client = new pg.Client({ connectionString: store })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      const sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+      const { rows } = await client.query<{ pid: number }>(sql)
+      this.#kill(choose(rows.map(({ pid }) => pid)))
+    } finally {
+      await client.end().catch(() => undefined)
+    }
+    return 'up'
+  }
+
+  async #killWhileStarting(random: () => number): Promise<AfterFault> {
+    const starting = this.#startOnce().then(
+      (homeport) => homeport.kill('SIGKILL'),
+      () => undefined,
+    )
+    const isMain = ({ command }: { command: string }) => command.includes('main.js start')
+    const find = () => processesMarked(this.#options.place.dataDir).find(isMain)?.pid
+    const pid = await waitFor(find, { what: 'the server to start', everyMs: 1 })
+    const killAt = performance.now() + random() * 900
+    await waitFor(() => performance.now() >= killAt, { what: 'the moment of the kill', everyMs: 1 })
+    killIfThere(pid)
+    await starting
+    return 'down'
+  }
+
+  async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<AfterFault> {
+    this.#close()
+    await this.#ended(signal)
+    return 'down'
+  }
+
+  async #ended(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const exit = await this.#homeport?.kill(signal)
+    // A server under load may take its whole grace to stop; a code other than 0 is told by the caller's log.
+    if (signal === 'SIGTERM' && exit?.code !== 0) this.violations.push(`SIGTERM ended with ${JSON.stringify(exit)}`)
+    this.#readLogs(this.#homeport?.logs() ?? '')
+  }
+
+  /** From now on who asks for the server waits for its next life. */
+  #close(): void {
+    this.#up = new Gate<RunningHomeport>()
+  }
+
+  #readLogs(text: string): void {
+    const found = new RegExp(`^.*(?:${NEVER}).*$`, 'm').exec(text)
+    if (found) this.violations.push(`the log says: ${found[0].slice(0, 500)}`)
+    for (const [, message] of text.matchAll(/^\{"level":"(?:error|fatal)".*"msg":"((?:[^"\\]|\\.)*)"/gm)) {
+      const key = (message ?? '').slice(0, 120)
+      this.errors.set(key, (this.errors.get(key) ?? 0) + 1)
+    }
+  }
+
+  /** Complains when the server has ended although nobody killed it. */
+  async checkAlive(): Promise<void> {
+    const homeport = await this.whenUp()
+    if (processesMarked(this.#options.place.dataDir).some(({ pid }) => pid === homeport.pid)) return
+    const tail = homeport.logs().split('\n').slice(-8).join('\n')
+    throw new Error(`the server has ended by itself; its last lines:\n${tail}`)
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended meanwhile.
+  }
+}
