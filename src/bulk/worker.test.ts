@@ -229,4 +229,27 @@ describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
     await worker.stop()
     await worker.stop()
   })
+
+  it('starts although the store goes away while it reads what an earlier life has left', async () => {
+    const clock = new ManualClock(Date.now())
+    let failures = 2
+    const store = gatedStore(await openStore(), () => {
+      if (failures-- > 0) throw new HomeportError('store_unavailable', {})
+    })
+    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const started = worker.start()
+    for (const left of [1, 0]) {
+      await waitFor(() => clock.pendingTimers === 1, { what: `the pause after failure ${2 - left}` })
+      clock.advance(500)
+    }
+    await started
+    failures = Number.POSITIVE_INFINITY
+    const later = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const refused = expect(later.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await waitFor(() => clock.pendingTimers === 1, { what: 'its first pause' })
+    clock.advance(60_000)
+    await refused
+    await worker.stop()
+  })
 })

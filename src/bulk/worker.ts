@@ -1,4 +1,4 @@
-import { type Clock, type Service, type Timer, unreachable } from '../base/index.js'
+import { type Clock, pause, type Service, type Timer, unreachable } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { operations, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
@@ -37,6 +37,8 @@ type State =
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
+/** A start that finds the store away for longer fails. */
+const START_PATIENCE_MS = 30_000
 
 /**
  * Works on the running actions, part by part, each action in its turn: an action over a million runs does not keep one
@@ -66,13 +68,31 @@ export class BulkWorker implements Service {
 
   /** Takes up every action that an earlier life has left running, and gives up those that it could not store. */
   async start(): Promise<void> {
-    await this.#deps.store.run(operations.bulk.dropDrafts, { before: this.#madeAt })
-    const rows = await this.#deps.store.run(operations.bulkRead.running, {})
+    const rows = await this.#runningActions()
     if (this.#state.kind !== 'new') return
     for (const row of rows) this.#jobOf(row)
     if (rows.length > 0) this.#deps.logger.info({ actions: rows.length }, 'bulk actions are taken up again')
     this.#state = { kind: 'idle' }
     this.#wake()
+  }
+
+  /**
+   * What an earlier life has left. The listeners serve already, and others are answered 503 while PostgreSQL is away:
+   * that it goes away at this very moment must not end the server.
+   */
+  async #runningActions(): Promise<readonly BulkActionRow[]> {
+    const { store, clock } = this.#deps
+    const giveUpAt = clock.now() + START_PATIENCE_MS
+    for (;;) {
+      try {
+        await store.run(operations.bulk.dropDrafts, { before: this.#madeAt })
+        return await store.run(operations.bulkRead.running, {})
+      } catch (error) {
+        const isAway = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
+        if (!isAway || clock.now() >= giveUpAt) throw error
+        await pause(clock, FIRST_PAUSE_MS)
+      }
+    }
   }
 
   /** Lets the parts that are under way end. Callers who wait for an action are told that it goes on at the next start. */
