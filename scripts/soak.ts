@@ -9,11 +9,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import pg from 'pg'
 import { type PostgresServer, startPostgresServer } from '../src/store/testing/postgres-server.js'
+import { connectToPostgres } from '../test/crash/queue-ledger-store.js'
 import { playRound, type RoundReport } from '../test/soak/round.js'
 import { add, type Totals, tell } from '../test/soak/totals.js'
-import { cleanup, newPlace } from '../test/support/index.js'
+import { cleanup, freePortRange, newPlace } from '../test/support/index.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -23,7 +23,9 @@ const { values: given } = parseArgs({
     faults: { type: 'string', default: '12' },
   },
 })
-const LONGEST_LIFE_MS = 3_000
+const LONGEST_LIFE_MS = 8_000
+/** For databases of a round: so many are there at most. */
+const PORTS = 60
 
 /** A positive number given as an option. */
 function positive(name: 'minutes' | 'seed' | 'faults'): number {
@@ -52,8 +54,7 @@ console.warn = () => undefined
 console.error = () => undefined
 
 async function emptyDatabase(server: PostgresServer, name: string): Promise<string> {
-  const client = new pg.Client({ connectionString: `${server.url}/postgres` })
-  await client.connect()
+  const client = await connectToPostgres(`${server.url}/postgres`)
   await client.query(`CREATE DATABASE ${name}`)
   await client.end()
   return `${server.url}/${name}`
@@ -62,7 +63,8 @@ async function emptyDatabase(server: PostgresServer, name: string): Promise<stri
 /** Plays one round in a directory of its own, which stays when something is wrong. */
 async function round(seed: number, postgres: PostgresServer | undefined): Promise<RoundReport> {
   const directory = mkdtempSync(join(tmpdir(), 'hp-soak-'))
-  const place = await newPlace({ dataDir: join(directory, 'data') })
+  const { from, to } = await freePortRange(PORTS)
+  const place = await newPlace({ dataDir: join(directory, 'data'), redisPorts: `${from}-${to}` })
   const store = postgres && (await emptyDatabase(postgres, `soak_${seed}`))
   const tell = (line: string) => say(`seed ${seed}: ${line}`)
   const report = await playRound({ seed, faults, longestLifeMs: LONGEST_LIFE_MS, place, store, say: tell }).catch(

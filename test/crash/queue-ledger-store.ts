@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
+import { waitFor } from '../support/index.js'
 import type { QueueLedger } from './queue-ledger.js'
 
 /** A message as the store ended up with it. */
@@ -43,11 +44,20 @@ async function withSqlite<Result>(dataDir: string, work: (access: StoreAccess) =
   }
 }
 
+/** Connects to a PostgreSQL that may be starting, or recovering from a kill. The caller ends the connection. */
+export async function connectToPostgres(url: string): Promise<pg.Client> {
+  const attempt = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: url })
+    // A server that ends takes its connections with it; the statement under way is what fails.
+    client.on('error', () => undefined)
+    await client.connect()
+    return client
+  }
+  return await waitFor(attempt, { what: 'PostgreSQL to take connections', deadlineMs: 60_000, everyMs: 50 })
+}
+
 async function withPostgres<Result>(url: string, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({ connectionString: url })
-  // A server that ends takes its connections with it; the statement under way is what fails.
-  client.on('error', () => undefined)
-  await client.connect()
+  const client = await connectToPostgres(url)
   const query = (sql: string, values: Values = []) => {
     let place = 0
     return client.query(

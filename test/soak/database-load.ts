@@ -1,4 +1,4 @@
-import { Redis } from 'iovalkey'
+import { Redis, type RedisOptions } from 'iovalkey'
 import type { DatabaseRecord } from '../../src/contract/databases.js'
 import type { RunningHomeport } from '../support/index.js'
 import type { DatabaseLedger } from './database-ledger.js'
@@ -15,14 +15,14 @@ const LOOK_EVERY = 25
 const LIST_LENGTH = 400
 
 /** Connects without coming back by itself. The caller disconnects. */
-export function connect(database: NewDatabase, login: { username?: string; password?: string } = {}): Redis {
+export function connect(database: NewDatabase, options: RedisOptions = {}): Redis {
   const client = new Redis({
     ...{ host: '127.0.0.1', port: database.port, password: database.password },
-    ...login,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     enableReadyCheck: false,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    ...options,
   })
   client.on('error', () => undefined)
   return client
@@ -74,7 +74,11 @@ class Writer {
     switch (number % 5) {
       case 0:
         return await this.#together(number, ['a', 'b'], (keys) =>
-          client.multi().set(keys[0] ?? '', number).set(keys[1] ?? '', number).exec(),
+          client
+            .multi()
+            .set(keys[0] ?? '', number)
+            .set(keys[1] ?? '', number)
+            .exec(),
         )
       case 1:
         return await this.#together(number, ['c', 'd'], (keys) =>
@@ -99,7 +103,11 @@ class Writer {
   }
 
   /** Writes one number to keys, with whatever the client does for that. */
-  async #together(number: number, names: readonly string[], write: (keys: string[]) => Promise<unknown>): Promise<void> {
+  async #together(
+    number: number,
+    names: readonly string[],
+    write: (keys: string[]) => Promise<unknown>,
+  ): Promise<void> {
     const keys = names.map((name) => `${this.#prefix}/${name}`)
     for (const key of keys) this.#ledger.sending(key, number)
     refuseErrors(await write(keys))

@@ -6,6 +6,8 @@ import type { ManagementLedger } from './management-ledger.js'
 const KEYS = 200
 const BACKUPS_KEPT = 3
 const USERS_KEPT = 5
+/** So many of the databases that come stay to the end. */
+const MOST_KEPT = 3
 const STUCK_MS = 120_000
 const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
 
@@ -35,8 +37,9 @@ export async function createDatabase(homeport: RunningHomeport, fields: object):
   return (await asked(homeport, 'POST', '/v2/redis/database', { ...MAKING, ...fields })) as NewDatabase
 }
 
-/** Creates databases, writes to them, changes them and deletes them. */
+/** Deletes databases, creates others, writes to them and changes their regions. */
 export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
+  await deleteSome(homeport, ledger)
   const name = nextName('passing-')
   const isReplicated = made % 2 === 0
   ledger.note({ state: 'creating', name })
@@ -48,13 +51,21 @@ export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLed
   ledger.note({ state: 'created', name, database, value: '' })
   await connected(database, (client) => client.set('kept', value))
   ledger.note({ state: 'created', name, database, value })
-  const id = database.database_id
   const read_regions = isReplicated ? [] : ['us-west-1']
-  await asked(homeport, 'POST', `/v2/redis/update-regions/${id}`, { read_regions })
-  if (made % 4 === 0) return
-  ledger.note({ state: 'deleting', name, database })
-  await asked(homeport, 'DELETE', `/v2/redis/database/${id}`)
-  ledger.note({ state: 'deleted', name, database })
+  await asked(homeport, 'POST', `/v2/redis/update-regions/${database.database_id}`, { read_regions })
+}
+
+/** Deletes again what was being deleted, and of what there is the oldest. */
+async function deleteSome(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
+  const passing = [...ledger.passing.values()]
+  const created = passing.filter((one) => one.state === 'created')
+  const deleting = passing.filter((one) => one.state === 'deleting')
+  for (const { name, database } of [...deleting, ...created.slice(0, Math.max(0, created.length - MOST_KEPT))]) {
+    ledger.note({ state: 'deleting', name, database })
+    const answer = await homeport.api('DELETE', `/v2/redis/database/${database.database_id}`)
+    if (answer.status !== 404) settled('DELETE /v2/redis/database', answer)
+    ledger.note({ state: 'deleted', name, database })
+  }
 }
 
 /** Waits until no change of a database goes on; one that never ends is stuck. */
@@ -158,7 +169,7 @@ export async function logIn(database: NewDatabase, username: string, password: s
   try {
     await connected(database, (client) => client.get('anything'), { username, password })
   } catch (error) {
-    if (String(error).includes('WRONGPASS')) throw new Violation(`the user ${username} was refused: ${error}`)
+    if (/WRONGPASS|NOAUTH/.test(String(error))) throw new Violation(`the user ${username} was refused: ${error}`)
     throw error
   }
 }

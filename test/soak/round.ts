@@ -59,7 +59,16 @@ export interface RoundReport {
 
 const SHORTEST_LIFE_MS = 200
 /** Kinds of faults as often as they are to come. */
-const ON_EITHER: readonly FaultKind[] = ['server', 'server', 'launcher', 'engine', 'engines', 'everything', 'start', 'stop']
+const ON_EITHER: readonly FaultKind[] = [
+  'server',
+  'server',
+  'launcher',
+  'engine',
+  'engines',
+  'everything',
+  'start',
+  'stop',
+]
 const ON_POSTGRES: readonly FaultKind[] = [...ON_EITHER, 'backend', 'backend', 'backends']
 
 /** Plays one round. What it opens is closed at cleanup. */
@@ -70,7 +79,8 @@ export async function playRound(options: RoundOptions): Promise<RoundReport> {
   startLoads(scene)
   const kinds = deal(options.store === undefined ? ON_EITHER : ON_POSTGRES, random)
   for (let fault = 0; fault < options.faults; fault++) {
-    await pause(SHORTEST_LIFE_MS + random() * (options.longestLifeMs - SHORTEST_LIFE_MS))
+    // Most lives are short; some are long enough for a restore.
+    await pause(SHORTEST_LIFE_MS + random() ** 2 * (options.longestLifeMs - SHORTEST_LIFE_MS))
     await server.checkAlive()
     await makeFault(scene, kinds(), options, random)
     options.say?.(progressOf(scene))

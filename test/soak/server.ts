@@ -1,5 +1,14 @@
-import pg from 'pg'
-import { enginesIn, type Place, processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connectToPostgres } from '../crash/queue-ledger-store.js'
+import {
+  enginesIn,
+  type Place,
+  processesMarked,
+  type RunningHomeport,
+  startHomeport,
+  waitFor,
+} from '../support/index.js'
 
 /** What can be killed, all with SIGKILL but for `stop`, which is a SIGTERM. */
 export type FaultKind =
@@ -135,7 +144,7 @@ export class SoakServer {
   }
 
   #killEngines(choose: (pids: readonly number[]) => readonly (number | undefined)[]): AfterFault {
-    const found = enginesIn(`${this.#options.place.dataDir}/databases`).map(({ pid }) => pid)
+    const found = enginesIn(join(this.#options.place.dataDir, 'databases')).map(({ pid }) => pid)
     this.engineKills.push(Date.now())
     return this.#kill(choose(found))
   }
@@ -154,10 +163,8 @@ export class SoakServer {
   async #killBackends(choose: (pids: readonly number[]) => readonly (number | undefined)[]): Promise<AfterFault> {
     const { store } = this.#options
     if (store === undefined) throw new Error('only PostgreSQL has backends')
-    const client = new pg.Client({ connectionString: store })
-    client.on('error', () => undefined)
+    const client = await connectToPostgres(store)
     try {
-      await client.connect()
       const sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
       const { rows } = await client.query<{ pid: number }>(sql)
       this.#kill(choose(rows.map(({ pid }) => pid)))
@@ -201,6 +208,7 @@ export class SoakServer {
   }
 
   #readLogs(text: string): void {
+    appendFileSync(join(this.#options.place.dataDir, '..', 'server.log'), `--- life ${this.#lives}\n${text}`)
     const found = new RegExp(`^.*(?:${NEVER}).*$`, 'm').exec(text)
     if (found) this.violations.push(`the log says: ${found[0].slice(0, 500)}`)
     for (const [, message] of text.matchAll(/^\{"level":"(?:error|fatal)".*"msg":"((?:[^"\\]|\\.)*)"/gm)) {
@@ -213,6 +221,7 @@ export class SoakServer {
   async checkAlive(): Promise<void> {
     const homeport = await this.whenUp()
     if (processesMarked(this.#options.place.dataDir).some(({ pid }) => pid === homeport.pid)) return
+    this.#readLogs(homeport.logs())
     const tail = homeport.logs().split('\n').slice(-8).join('\n')
     throw new Error(`the server has ended by itself; its last lines:\n${tail}`)
   }

@@ -51,7 +51,7 @@ async function databasesHold({ data, databases, management }: Scene): Promise<st
     const answer = await connected(databases.shop, (client) => client.get('anything'), { username: name, password })
       .then(() => 'let in')
       .catch((error: unknown) => String(error))
-    if (!answer.includes('WRONGPASS')) wrong.push(`the deleted user ${name} was answered ${answer}`)
+    if (!/WRONGPASS|NOAUTH/.test(answer)) wrong.push(`the deleted user ${name} was answered ${answer}`)
   }
   return wrong
 }
@@ -129,7 +129,8 @@ async function cancelsHold({ runs, server }: Scene, homeport: RunningHomeport): 
       },
       { what: `bulk action ${actionId} to finish`, deadlineMs: REST_MS, everyMs: 50 },
     )
-    if (action.outcomes.cancelled !== runIds.length) wrong.push(`${actionId} came to ${JSON.stringify(action.outcomes)}`)
+    if (action.outcomes.cancelled !== runIds.length)
+      wrong.push(`${actionId} came to ${JSON.stringify(action.outcomes)}`)
     await seal(runIds, world, ledger)
   }
   await untilInState(server.place, ledger.sealed, 'RUN_CANCELED')

@@ -29,6 +29,8 @@ export interface StartOptions extends Partial<Place> {
   readonly env?: Readonly<Record<string, string>>
   /** Default 60,000. */
   readonly deadlineMs?: number
+  /** Secrets that the caller knows already; default: those in the data directory. */
+  readonly credentials?: Credentials
 }
 
 /** What `<dataDir>/credentials.json` holds. */
@@ -158,18 +160,25 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
     await kill('SIGTERM')
     await assertNothingLeft(place.dataDir)
   })
-  return await whenHealthy({ child, place, logs, kill, deadlineMs: options.deadlineMs ?? 60_000 })
+  const { credentials, deadlineMs = 60_000 } = options
+  return await whenHealthy({ child, place, logs, kill, credentials, deadlineMs })
+}
+
+/** The secrets of the first account, as its data directory has them. */
+export function credentialsIn(dataDir: string): Credentials {
+  return JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Credentials
 }
 
 interface Started {
   readonly child: ChildProcess
   readonly place: Place
   readonly deadlineMs: number
+  readonly credentials: Credentials | undefined
   readonly logs: () => string
   readonly kill: RunningHomeport['kill']
 }
 
-async function whenHealthy({ child, place, logs, kill, deadlineMs }: Started): Promise<RunningHomeport> {
+async function whenHealthy({ child, place, logs, kill, deadlineMs, ...known }: Started): Promise<RunningHomeport> {
   const urls = {
     apiUrl: `http://127.0.0.1:${place.apiPort}`,
     restUrl: `http://127.0.0.1:${place.restPort}`,
@@ -181,7 +190,7 @@ async function whenHealthy({ child, place, logs, kill, deadlineMs }: Started): P
     throw new Error(`${error.message}; its output:\n${logs()}`)
   })
   if (hasEnded()) throw new Error(`the server ended with code ${child.exitCode} at start; its output:\n${logs()}`)
-  const credentials = JSON.parse(readFileSync(join(place.dataDir, 'credentials.json'), 'utf8')) as Credentials
+  const credentials = known.credentials ?? credentialsIn(place.dataDir)
   const basic = Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')
   return {
     ...urls,

@@ -10,6 +10,7 @@ export {
   type Credentials,
   call,
   childEnv,
+  credentialsIn,
   type Exit,
   MAIN_JS,
   newPlace,

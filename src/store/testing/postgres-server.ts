@@ -54,7 +54,7 @@ export async function startPostgresServer(durability: Durability = 'none'): Prom
       stdio: ['pipe', 'ignore', 'pipe'],
     })
     await ready(guard)
-    return { url: `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}`, pid: guard.pid ?? 0, stop: () => stop(guard) }
+    return { url: `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}`, pid: guard.pid ?? 0, stop: () => stop(guard, dir) }
   } catch (error) {
     rmSync(dir, { recursive: true, force: true })
     throw error
@@ -107,10 +107,18 @@ function ready(guard: ChildProcess): Promise<void> {
   })
 }
 
-function stop(guard: ChildProcess): Promise<void> {
+/** A server that is told to stop in the middle of its recovery may wait for itself for ever. */
+const STOP_GRACE_MS = 20_000
+
+function stop(guard: ChildProcess, dir: string): Promise<void> {
   return new Promise((resolve) => {
     if (guard.exitCode !== null || guard.signalCode !== null) return resolve()
-    guard.once('exit', () => resolve())
+    const killer = setTimeout(() => process.kill(-(guard.pid ?? 0), 'SIGKILL'), STOP_GRACE_MS)
+    guard.once('exit', () => {
+      clearTimeout(killer)
+      rmSync(dir, { recursive: true, force: true })
+      resolve()
+    })
     guard.stdin?.end()
   })
 }

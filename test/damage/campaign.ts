@@ -1,0 +1,85 @@
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { randomFrom } from '../crash/random.js'
+import { damageFile, FOLDER_KINDS } from './files.js'
+import type { Ending, Golden } from './golden.js'
+import { type Baseline, judge, type Verdict } from './judge.js'
+import { complaintsIn, doctorOf, observe } from './observe.js'
+import type { Trial } from './plan.js'
+import { compare } from './probes.js'
+
+/** What undamaged copies show, for each way in which the server ended. */
+export type Baselines = Readonly<Record<Ending, Baseline>>
+
+const untouched = (): void => undefined
+
+async function baselineOf(golden: Golden, ending: Ending): Promise<Baseline> {
+  const [one, other] = [await observe(golden, ending, untouched), await observe(golden, ending, untouched)]
+  if (one.start.kind !== 'serves') throw new Error(`the undamaged copy does not serve: ${one.start.output}`)
+  const { changed, refused, unanswered } = compare(one.answers, other.answers)
+  const differences = [...changed, ...refused, ...unanswered]
+  if (differences.length > 0) throw new Error(`undamaged copies differ: ${differences.join('\n')}`)
+  const empty = [...one.answers].find(([, { kind }]) => kind !== 'value')
+  if (empty) throw new Error(`the undamaged copy answers ${JSON.stringify(empty)}`)
+  const complaints = complaintsIn(await doctorOf(golden, ending, untouched))
+  return {
+    answers: one.answers,
+    warnings: new Set([...one.warnings, ...other.warnings]),
+    complaints: new Set(complaints),
+  }
+}
+
+/** Looks at undamaged copies, twice each, so that nothing which differs anyway is taken for a damage. */
+export async function takeBaselines(golden: Golden): Promise<Baselines> {
+  return { stopped: await baselineOf(golden, 'stopped'), killed: await baselineOf(golden, 'killed') }
+}
+
+/** A trial with what it came to. */
+export interface Tried {
+  readonly trial: Trial
+  /** What was done, with the place. */
+  readonly done: string
+  readonly verdict: Verdict
+}
+
+/** Damages a copy, starts a server on it and judges what comes of it; `undefined` when there is nothing to damage. */
+export async function tryDamage(golden: Golden, baselines: Baselines, trial: Trial): Promise<Tried | undefined> {
+  let done: string | undefined
+  const damage = (root: string): void => {
+    done = applyDamage(golden, root, trial)
+  }
+  const seen = await observe(golden, trial.ending, damage)
+  if (done === undefined) return undefined
+  const doctor = async () => complaintsIn(await doctorOf(golden, trial.ending, damage))
+  return { trial, done, verdict: await judge(baselines[trial.ending], seen, doctor) }
+}
+
+function applyDamage(
+  golden: Golden,
+  root: string,
+  { path, damage, seed, swapWith, target }: Trial,
+): string | undefined {
+  const random = randomFrom(seed)
+  // The first numbers have chosen the file.
+  random()
+  if (damage === 'older copy') return putOlderStore(golden, root)
+  if (isFolder(target)) return damageFolder(join(root, path), damage)
+  return damageFile(root, path, damage, random, swapWith)
+}
+
+const isFolder = (target: string): boolean => FOLDER_KINDS.some((kind) => kind === target)
+
+function damageFolder(folder: string, damage: Trial['damage']): string {
+  rmSync(folder, { recursive: true, force: true })
+  if (damage === 'delete') return 'deleted'
+  mkdirSync(join(folder, '..'), { recursive: true })
+  writeFileSync(folder, 'a file in the place of a directory')
+  return 'replaced by a file'
+}
+
+/** The store as it was before the databases and messages were made, beside the files of today. */
+function putOlderStore(golden: Golden, root: string): string {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(root, `homeport.sqlite${suffix}`), { force: true })
+  copyFileSync(join(golden.copies.earlier, 'homeport.sqlite'), join(root, 'homeport.sqlite'))
+  return 'replaced by a copy from before the databases were made'
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import type { Ending } from './golden.js'
+
+/** What is done to a file. */
+export const DAMAGES = ['truncate', 'empty', 'zero', 'flip', 'delete', 'directory', 'unreadable', 'swap'] as const
+export type DamageKind = (typeof DAMAGES)[number]
+
+/**
+ * What may become of a file's content:
+ * `kept`: nobody but its owner may delete it, damaged or not; `data`: it changes with what it holds, so that is judged by
+ * what clients read; `spare`: the server makes it anew.
+ */
+export type Custody = 'kept' | 'data' | 'spare'
+
+/** A kind of file in a data directory. */
+export interface FileKind {
+  readonly name: string
+  readonly pattern: RegExp
+  readonly custody: Custody
+  /** In which copy it holds something that matters. */
+  readonly ending: Ending
+}
+
+/** Every kind of file; the first pattern that fits counts. */
+export const FILE_KINDS: readonly FileKind[] = [
+  { name: 'store', pattern: /^homeport\.sqlite$/, custody: 'data', ending: 'stopped' },
+  { name: 'store log', pattern: /^homeport\.sqlite-wal$/, custody: 'data', ending: 'killed' },
+  { name: 'store shared memory', pattern: /^homeport\.sqlite-shm$/, custody: 'spare', ending: 'killed' },
+  { name: 'store id', pattern: /^store-id$/, custody: 'data', ending: 'stopped' },
+  { name: 'credentials', pattern: /^credentials\.json$/, custody: 'kept', ending: 'stopped' },
+  { name: 'addresses', pattern: /^addresses\.json$/, custody: 'spare', ending: 'stopped' },
+  { name: 'lock', pattern: /^lock$/, custody: 'spare', ending: 'killed' },
+  { name: 'lock journal', pattern: /^lock-journal$/, custody: 'spare', ending: 'killed' },
+  { name: 'lock pid', pattern: /^lock\.pid$/, custody: 'spare', ending: 'killed' },
+  { name: 'reserve', pattern: /^reserve$/, custody: 'spare', ending: 'stopped' },
+  { name: 'authority key', pattern: /^tls\/ca\.key$/, custody: 'kept', ending: 'stopped' },
+  { name: 'authority certificate', pattern: /^tls\/ca\.crt$/, custody: 'kept', ending: 'stopped' },
+  { name: 'server key', pattern: /^tls\/server\.key$/, custody: 'spare', ending: 'stopped' },
+  { name: 'server certificate', pattern: /^tls\/server\.crt$/, custody: 'spare', ending: 'stopped' },
+  { name: 'append-only manifest', pattern: /appendonlydir\/.*\.manifest$/, custody: 'data', ending: 'stopped' },
+  { name: 'append-only base', pattern: /appendonlydir\/.*\.base\.rdb$/, custody: 'data', ending: 'stopped' },
+  { name: 'append-only log', pattern: /appendonlydir\/.*\.incr\.aof$/, custody: 'data', ending: 'killed' },
+  { name: 'engine settings', pattern: /engine\.conf$/, custody: 'spare', ending: 'stopped' },
+  { name: 'engine users', pattern: /engine\.acl$/, custody: 'spare', ending: 'stopped' },
+  { name: 'backup', pattern: /^backups\/.*\.rdb$/, custody: 'kept', ending: 'stopped' },
+  { name: 'settings', pattern: /^homeport\.config\.json$/, custody: 'kept', ending: 'stopped' },
+]
+
+/** Directories that are damaged as a whole: deleted, or in the place of a file. */
+export const FOLDER_KINDS = [
+  'database',
+  'region',
+  'databases',
+  'backups of a database',
+  'backups',
+  'tls',
+  'run',
+] as const
+
+/** Every file beneath a directory, by its path from there, sorted. */
+export function filesIn(root: string, beneath = ''): string[] {
+  return readdirSync(join(root, beneath), { withFileTypes: true })
+    .flatMap((entry) => {
+      const path = beneath === '' ? entry.name : `${beneath}/${entry.name}`
+      if (entry.isDirectory()) return filesIn(root, path)
+      return entry.isFile() ? [path] : []
+    })
+    .sort()
+}
+
+/** Every directory beneath a directory. */
+export function foldersIn(root: string, beneath = ''): string[] {
+  return readdirSync(join(root, beneath), { withFileTypes: true }).flatMap((entry) => {
+    const path = beneath === '' ? entry.name : `${beneath}/${entry.name}`
+    return entry.isDirectory() ? [path, ...foldersIn(root, path)] : []
+  })
+}
+
+/** The kind of a file, by its path in the data directory. */
+export const kindOf = (path: string): FileKind | undefined => FILE_KINDS.find(({ pattern }) => pattern.test(path))
+
+/** The content of a file as a digest. */
+export const digestOf = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+const PAGE = 4_096
+
+/**
+ * Damages a file. Answers what was done, with the place; `undefined` when this file cannot be damaged so.
+ * @param swapWith the other file of a swap, from the data directory.
+ */
+export function damageFile(
+  root: string,
+  path: string,
+  damage: DamageKind,
+  random: () => number,
+  swapWith: string | undefined,
+): string | undefined {
+  const file = join(root, path)
+  const size = lstatSync(file).size
+  switch (damage) {
+    case 'delete':
+      rmSync(file)
+      return 'deleted'
+    case 'directory':
+      rmSync(file)
+      mkdirSync(file, { mode: 0o700 })
+      return 'replaced by a directory'
+    case 'unreadable':
+      chmodSync(file, 0)
+      return process.getuid?.() === 0 ? 'made unreadable, which root does not notice' : 'made unreadable'
+    case 'swap':
+      return swapWith === undefined ? undefined : swap(root, path, swapWith)
+    default:
+      return size === 0 ? undefined : damageBytes(file, size, damage, random)
+  }
+}
+
+function swap(root: string, path: string, other: string): string {
+  const [one, two] = [join(root, path), join(root, other)]
+  const [first, second] = [readFileSync(one), readFileSync(two)]
+  writeFileSync(one, second)
+  writeFileSync(two, first)
+  return `swapped with ${other}`
+}
+
+function damageBytes(file: string, size: number, damage: 'truncate' | 'empty' | 'zero' | 'flip', random: () => number) {
+  const at = Math.floor(random() * size)
+  switch (damage) {
+    case 'empty':
+      truncateSync(file, 0)
+      return 'emptied'
+    case 'truncate':
+      truncateSync(file, at)
+      return `cut from ${size} to ${at} bytes`
+    case 'zero': {
+      const bytes = readFileSync(file)
+      const from = Math.floor(at / PAGE) * PAGE
+      bytes.fill(0, from, Math.min(from + PAGE, size))
+      writeFileSync(file, bytes)
+      return `zeroed from byte ${from} on`
+    }
+    case 'flip': {
+      const bytes = readFileSync(file)
+      const bit = Math.floor(random() * 8)
+      bytes[at] = (bytes[at] ?? 0) ^ (1 << bit)
+      writeFileSync(file, bytes)
+      return `bit ${bit} of byte ${at} of ${size} flipped`
+    }
+  }
+}
+
+/** A copy of a data directory, in the place of what was there. */
+export function putCopy(from: string, to: string): void {
+  rmSync(to, { recursive: true, force: true })
+  cpSync(from, to, { recursive: true, preserveTimestamps: true })
+}

@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { randomFrom } from '../crash/random.js'
+import { DAMAGES, type DamageKind, FILE_KINDS, FOLDER_KINDS, filesIn, foldersIn, kindOf } from './files.js'
+import type { Ending, Golden } from './golden.js'
+
+/** One damage to try. */
+export interface Trial {
+  /** Chooses the place, and repeats it. */
+  readonly seed: number
+  /** What is damaged: a kind of file or of directory, or the store as a whole. */
+  readonly target: string
+  readonly damage: DamageKind | 'older copy'
+  readonly ending: Ending
+  /** From the data directory. */
+  readonly path: string
+  readonly swapWith: string | undefined
+}
+
+/** How many trials a plan has. */
+export interface PlanOptions {
+  readonly seed: number
+  /** Of each pair of a kind of file and a damage that is made at a random place. */
+  readonly each: number
+  /** More flips of single bits in the store and its log, where most of the bytes are. */
+  readonly flips: number
+}
+
+/** Damages at a random place: one trial says little about them. */
+const PLACED: readonly DamageKind[] = ['truncate', 'zero', 'flip']
+
+function pick<Item>(items: readonly Item[], random: () => number): Item | undefined {
+  return items[Math.floor(random() * items.length)]
+}
+
+/** Every kind of file with every damage, and every kind of directory deleted and replaced by a file. */
+export function planTrials(golden: Golden, { seed, each, flips }: PlanOptions): Trial[] {
+  const trials: Trial[] = []
+  const add = (target: string, damage: DamageKind, ending: Ending, candidates: readonly string[]): void => {
+    const own = seed + trials.length
+    const random = randomFrom(own)
+    const path = pick(candidates, random)
+    if (path === undefined) return
+    trials.push({ seed: own, target, damage, ending, path, swapWith: swapFor(golden, ending, path, random) })
+  }
+  for (const { name, ending } of FILE_KINDS) {
+    const files = filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
+    for (const damage of DAMAGES) {
+      for (let time = 0; time < (PLACED.includes(damage) ? each : 1); time++) add(name, damage, ending, files)
+    }
+  }
+  for (const name of FOLDER_KINDS) {
+    const folders = foldersIn(golden.copies.stopped).filter((path) => FOLDERS[name].test(path))
+    add(name, 'delete', 'stopped', folders)
+    add(name, 'directory', 'stopped', folders)
+  }
+  for (let flip = 0; flip < flips; flip++) {
+    const [name, ending] = flip % 4 === 3 ? (['store log', 'killed'] as const) : (['store', 'stopped'] as const)
+    const files = filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
+    add(name, 'flip', ending, files)
+  }
+  const last = seed + trials.length
+  trials.push({
+    ...{ seed: last, target: 'store', damage: 'older copy', ending: 'stopped', path: 'homeport.sqlite' },
+    swapWith: undefined,
+  })
+  return trials
+}
+
+const FOLDERS: Readonly<Record<(typeof FOLDER_KINDS)[number], RegExp>> = {
+  database: /^databases\/[^/]+$/,
+  region: /^databases\/[^/]+\/[^/]+$/,
+  databases: /^databases$/,
+  'backups of a database': /^backups\/[^/]+$/,
+  backups: /^backups$/,
+  tls: /^tls$/,
+  run: /^run$/,
+}
+
+/** Another file of the same kind, else any other file of some size. */
+function swapFor(golden: Golden, ending: Ending, path: string, random: () => number): string | undefined {
+  const others = filesIn(golden.copies[ending]).filter((other) => other !== path)
+  const alike = others.filter((other) => kindOf(other)?.name === kindOf(path)?.name)
+  return pick(alike.length > 0 ? alike : others.filter((other) => kindOf(other)?.custody === 'kept'), random)
+}
+
+/** Where the copy for a trial is. */
+export const copyOf = (golden: Golden, { ending }: Trial): string => golden.copies[ending]
+
+/** Where the data directory of a trial is. */
+export const dataDirOf = (golden: Golden): string => join(golden.place.dataDir)
