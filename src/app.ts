@@ -221,20 +221,14 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
 }
 
 /** The databases with what stands below and in front of them. */
-function composeDatabases(
-  { config, logger, problems, engine, plans, tls, store, held }: Foundations,
-  accounts: Accounts,
-) {
+function composeDatabases(foundations: Foundations, accounts: Accounts) {
+  const { config, logger, problems, engine, plans, tls, store, held } = foundations
   const clock = systemClock
   const fleet = createFleet({ ...fleetSettings(config), engine, clock, logger })
   const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
-    store,
-    fleet,
-    clock,
-    logger,
-    plans,
+    ...{ store, fleet, clock, logger, plans },
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),

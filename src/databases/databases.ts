@@ -132,17 +132,22 @@ class StoredDatabases implements Databases {
       show: (row) => this.changes.show(row),
       changePlan: (caller, databaseId, plan) => this.changes.changePlan(caller, databaseId, { plan_name: plan }),
     })
-    this.administration = new Administration({
+    this.administration = this.#administer()
+  }
+
+  #administer(): Administration {
+    const { plans, emailOf, hasNewer = () => false, engineSettings = NO_SETTINGS } = this.#parts
+    return new Administration({
       row: (databaseId) => this.directory.rowOf(databaseId),
       change: (caller, databaseId, judge) => this.changes.reconfigure(caller, databaseId, judge),
-      emailOf: parts.emailOf,
+      emailOf,
       factsOf: (row) => ({
         ...settingBoundsOf(row, plans),
-        defaults: parts.engineSettings ?? NO_SETTINGS,
+        defaults: engineSettings,
         maxMemoryBytes: dataBoundOf(planOf(row, plans)),
         maxClients: planOf(row, plans).db_max_clients,
       }),
-      hasNewer: parts.hasNewer ?? (() => false),
+      hasNewer,
     })
   }
 

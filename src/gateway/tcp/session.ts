@@ -87,9 +87,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   }
 
   giveWay(): void {
-    this.#cutTelling(
-      'a client was disconnected: too much had to be held of what it did not send to its end, or not read',
-    )
+    this.#cutTelling('a client was disconnected: its unfinished commands and unread replies took too much memory')
   }
 
   /** Where the client connects from. */

@@ -54,7 +54,11 @@ export async function startPostgresServer(durability: Durability = 'none'): Prom
       stdio: ['pipe', 'ignore', 'pipe'],
     })
     await ready(guard)
-    return { url: `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}`, pid: guard.pid ?? 0, stop: () => stop(guard, dir) }
+    return {
+      url: `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}`,
+      pid: guard.pid ?? 0,
+      stop: () => stop(guard, dir),
+    }
   } catch (error) {
     rmSync(dir, { recursive: true, force: true })
     throw error
