@@ -224,17 +224,19 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
 function composeDatabases(foundations: Foundations, accounts: Accounts) {
   const { config, logger, problems, engine, plans, tls, store, held } = foundations
   const clock = systemClock
-  const fleet = createFleet({ ...fleetSettings(config), engine, clock, logger })
+  const fleet = createFleet({
+    ...{ ...fleetSettings(config), engine, clock, logger, problems },
+    onData: (databaseId, report) => databases.noteData(databaseId, report),
+  })
   const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
-    ...{ store, fleet, clock, logger, plans },
+    ...{ store, fleet, clock, logger, problems, plans },
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),
     engineSettings: engine.settings,
     onServing: (databaseId) => gateway.openDatabase(databaseId),
-    problems,
     isOperator: (accountId) => accounts.isFirst(accountId),
     onAsleep: () => memory.rest(),
     traffic: {

@@ -40,6 +40,7 @@ export const AUDIT_ACTIONS = {
   'Change Database Mutual TLS': 31,
   'Enable Daily Backup': 32,
   'Disable Daily Backup': 33,
+  'Accept Data Loss': 34,
   'Adopt Files': 40,
   'Cancel Messages': 60,
   'Resume Workflow Runs': 61,

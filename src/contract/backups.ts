@@ -117,7 +117,7 @@ export const restoreBackup = endpoint({
   access: 'write',
   summary: 'Restore a backup into a database',
   description:
-    'Replaces all data of the database by that of a backup, which may be one of any database of the account. A backup of the present data is made first (its tag is `safety`); when that fails, nothing is replaced. Clients stay connected: while the data is replaced, their commands wait. Answers when the database serves the restored data, and goes on when the caller leaves.',
+    'Replaces all data of the database by that of a backup, which may be one of any database of the account. A backup of the present data is made first (its tag is `safety`); when that fails, nothing is replaced. Data that no engine can read is set aside instead, in the quarantine of the data directory. Clients stay connected: while the data is replaced, their commands wait. Answers when the database serves the restored data, and goes on when the caller leaves.',
   params: IdParams,
   body: {
     kind: 'json',
@@ -138,6 +138,24 @@ export const restoreBackup = endpoint({
     'store_unavailable',
     'starting',
   ],
+})
+
+/** Accepts a loss of data. */
+export const acceptDataLoss = endpoint({
+  id: 'acceptDataLoss',
+  service: 'management',
+  topic: 'Backups and imports',
+  method: 'POST',
+  path: '/v2/redis/accept-loss/{id}',
+  auth: 'basic',
+  access: 'write',
+  summary: 'Accept that data of a database is lost',
+  description:
+    'For a database whose record has a `data_problem`. Where data is missing, it begins empty; where its log is damaged, it begins with what comes before the damage. What was on the disk is kept in the quarantine of the data directory. Answers when the database serves. A database without such a problem stays as it is.',
+  params: IdParams,
+  body: anyBody,
+  success: OK,
+  errors: ['database_not_found', 'database_busy', 'engine_failed', 'store_full', 'store_unavailable', 'starting'],
 })
 
 const daily = <Method extends 'PATCH' | 'POST', Verb extends 'enable' | 'disable'>(method: Method, verb: Verb) =>

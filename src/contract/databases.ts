@@ -53,6 +53,23 @@ const SecurityAddons = Type.Object(
   { description: 'Which security add-ons are on.' },
 )
 
+const DataProblem = Type.Object(
+  {
+    kind: oneOf(
+      ['missing', 'unreadable', 'cut'],
+      '`missing`, `unreadable`: the database does not serve. `cut`: the end of its log is missing, and it serves the rest.',
+    ),
+    text: text('What is missing.'),
+    since: integer('When it was found, Unix seconds.'),
+    last_whole: Type.Optional(integer('When the data was last seen whole, Unix seconds.')),
+    quarantine: Type.Optional(text('The entry of the quarantine that keeps what was cut off.')),
+  },
+  {
+    description:
+      'Only there when data of the database is missing or damaged on the disk. It goes with a restore, when the files come back, or with accept-loss. Of Homeport alone.',
+  },
+)
+
 /** A database as the management API shows it (interface 2.1). */
 export const DatabaseRecordSchema = Type.Object({
   database_id: text('Identifier of the database.'),
@@ -103,6 +120,7 @@ export const DatabaseRecordSchema = Type.Object({
   user_email: text('E-mail of the owner.'),
   allowed_ip_ranges: Type.Array(Type.String(), { description: 'Addresses that may connect; empty means all.' }),
   rest_url: text('URL of the REST data plane for this database.'),
+  data_problem: Type.Optional(DataProblem),
   password: Type.Optional(text('Password of the Redis user `default`. Left out with `credentials=hide`.')),
   rest_token: Type.Optional(text('REST token for reading and writing. Left out with `credentials=hide`.')),
   read_only_rest_token: Type.Optional(

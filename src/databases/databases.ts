@@ -4,7 +4,7 @@ import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases.j
 import type { AwakeRecord } from '../contract/databases-awake.js'
 import { HomeportError } from '../contract/errors.js'
 import { NS_PER_MS } from '../contract/plans.js'
-import type { EngineEndpoint, EngineSpec } from '../fleet/index.js'
+import type { DataReport, EngineEndpoint, EngineSpec } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import { operations } from '../store/index.js'
 import { Backups } from './backups/index.js'
@@ -15,6 +15,7 @@ import { ServingDirectory } from './directory.js'
 import { dataBoundOf, engineSpecOf, planOf, settingBoundsOf } from './engine-wish.js'
 import { everyRow, PAGE_ROWS } from './every-row.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
+import { Losses } from './losses.js'
 import type { DatabasesOptions } from './parts.js'
 import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
@@ -69,6 +70,9 @@ export interface Databases extends Service {
    * as its engines get on. Rejects as `Fleet.endpoints`, and with `budget_exceeded` while the database is suspended.
    */
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
+
+  /** Takes what the fleet has found of a database's data. */
+  noteData(databaseId: string, report: DataReport): void
 }
 
 /** Builds the databases of a store. */
@@ -90,6 +94,7 @@ class StoredDatabases implements Databases {
   readonly #creation: Creation
   readonly #deletion: Deletion
   readonly #sleep: Sleep
+  readonly #losses: Losses
   readonly #recordSettings: RecordSettings
   /** Databases whose data is not in place, so that their engines must not start before the next start mends it. */
   #broken: ReadonlySet<string> = new Set()
@@ -119,7 +124,9 @@ class StoredDatabases implements Databases {
       accept: settings.acceptUnknownData,
       creation: this.#creation,
     })
-    this.backups = new Backups({ ...parts, sleep, targets: new TargetGate(settings.deliveryTargets) })
+    this.#losses = new Losses({ ...parts, directory: this.directory })
+    const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
+    this.backups = new Backups({ ...parts, sleep, onReplaced, targets: new TargetGate(settings.deliveryTargets) })
     this.#deletion = new Deletion({ ...parts, directory: this.directory, sleep, backups: this.backups })
     const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
     this.changes = new Changes({ ...parts, directory: this.directory, sleep, settleBudget })
@@ -163,13 +170,18 @@ class StoredDatabases implements Databases {
     // While a restore is still to be ended, its files are needed.
     const backups = this.#broken.size === 0 ? await this.backups.strangers() : []
     await this.quarantine.start({ databaseIds, backups, known: rows.length })
-    for (const row of rows) if (fateOf(row) === 'bring-back') this.directory.put(row)
+    const kept = rows.filter((row) => fateOf(row) === 'bring-back')
+    for (const row of kept) this.directory.put(row)
+    this.#losses.load(kept)
+    const specOf = (databaseId: string): EngineSpec | undefined => this.#specOf(databaseId)
+    void this.#losses.lookAt(kept, { specOf, isAwake: (databaseId) => this.isAwake(databaseId) })
   }
 
   async stop(): Promise<void> {
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((part) => part.stop()))
     this.#sleep.stop()
+    await this.#losses.stop()
   }
 
   async create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord> {
@@ -236,6 +248,10 @@ class StoredDatabases implements Databases {
     return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
   }
 
+  noteData(databaseId: string, report: DataReport): void {
+    this.#losses.note(databaseId, report)
+  }
+
   get #summarySettings(): SummarySettings {
     const isBeingMade = (databaseId: string): boolean => this.#creation.isUnderWay(databaseId)
     return { ...this.#recordSettings, isBeingMade, nowMs: this.usage.nowMs }
@@ -249,7 +265,10 @@ class StoredDatabases implements Databases {
 
   #specOf(databaseId: string): EngineSpec | undefined {
     const row = this.directory.rowOf(databaseId)
-    return row && !this.#broken.has(databaseId) ? engineSpecOf(row, this.#parts.plans) : undefined
+    if (!row || this.#broken.has(databaseId)) return undefined
+    // The row of a database that was made in this life still says that it is being made.
+    const data = this.#creation.isUnderWay(databaseId) ? 'may-begin' : 'must-exist'
+    return { ...engineSpecOf(row, this.#parts.plans), data }
   }
 
   /** A database that is being made stands in the directory before its row counts; one that is gone is not asked for. */

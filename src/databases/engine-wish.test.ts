@@ -28,6 +28,7 @@ const row: DatabaseRow = {
     keyspace_events: 'KEx',
     engine_settings: '{}',
     client_authority: null,
+    data_problem: null,
   },
 }
 

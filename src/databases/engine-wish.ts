@@ -103,5 +103,6 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     settings: settingsThatHold(readSettings(row), settingBoundsOf(row, plans)),
     observerPassword: observerPasswordOf(row),
     wanted: 'running',
+    data: row.modifying_state === 'creating' ? 'may-begin' : 'must-exist',
   }
 }

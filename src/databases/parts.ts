@@ -27,14 +27,17 @@ export interface DatabasesOptions {
     | 'occupancy'
     | 'sample'
     | 'lookForRoom'
+    | 'setDataAside'
+    | 'acceptLoss'
+    | 'inspectData'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Told of what only a person can put right. */
+  readonly problems: Pick<Problems, 'report' | 'resolve'>
   /** From `loadPlans`. */
   readonly plans: PlanTable
   readonly settings: DatabaseSettings
-  /** Told of what only a person can put right. */
-  readonly problems: Pick<Problems, 'report' | 'resolve'>
   /** Whether an account is that of the operator, who may see what may belong to anybody. */
   readonly isOperator: (accountId: string) => boolean
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */

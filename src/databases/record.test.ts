@@ -19,6 +19,7 @@ const row: DatabaseRow = {
     engine_settings: '{}',
   },
   client_authority: null,
+  data_problem: null,
 }
 
 const settings: RecordSettings = {
@@ -35,7 +36,15 @@ const known = Object.keys(DatabaseRecordSchema.properties)
 it.each(PLAN_NAMES)('has all fields of its schema and no others, on plan %s', (plan) => {
   const record = renderRecord({ ...row, plan }, 'a@b.c', settings, 'all')
   expect([...checker.Errors(record)]).toEqual([])
-  expect(Object.keys(record).sort()).toEqual([...known].sort())
+  expect(Object.keys(record).sort()).toEqual(known.filter((name) => name !== 'data_problem').sort())
+})
+
+it('tells what is missing of the data, and nothing where a column cannot be read', () => {
+  const data_problem = JSON.stringify({ kind: 'cut', what: 'half of it', sinceMs: 5_000, lastWholeAtMs: 4_000 })
+  const record = renderRecord({ ...row, data_problem }, 'a@b.c', settings, 'all')
+  expect([...checker.Errors(record)]).toEqual([])
+  expect(record.data_problem).toEqual({ kind: 'cut', text: 'half of it', since: 5, last_whole: 4 })
+  expect(renderRecord({ ...row, data_problem: '{' }, 'a@b.c', settings, 'all')).not.toHaveProperty('data_problem')
 })
 
 it('matches its schema whatever a database has switched on', () => {

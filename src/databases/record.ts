@@ -3,6 +3,7 @@ import type { PlanTable } from '../contract/plans.js'
 import { isPrimaryRegion, isReadRegion, type ReadRegion, type Region } from '../contract/regions.js'
 import type { operations } from '../store/index.js'
 import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import { renderLoss } from './losses.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
 
@@ -33,6 +34,8 @@ export function renderRecord(
   shown: ShownCredentials,
 ): DatabaseRecord {
   const record = facts(row, email, settings)
+  const problem = row.data_problem === null ? undefined : renderLoss(row)
+  if (problem) record.data_problem = problem
   show(record, row, shown)
   return record
 }

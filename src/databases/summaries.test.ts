@@ -15,6 +15,7 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
     keyspace_events: '',
     engine_settings: '{}',
     client_authority: null,
+    data_problem: null,
   },
   ...some,
 })

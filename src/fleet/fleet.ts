@@ -175,8 +175,7 @@ class EngineFleet implements Fleet {
   async adoptSnapshot(spec: EngineSpec, file: string): Promise<void> {
     checkSpec(spec)
     const { layout } = this.#context()
-    const keeper = this.#keepers.get(spec.databaseId)
-    if (keeper && !keeper.isAtRest) throw new Error('the data of a database that runs cannot be replaced')
+    this.#requireRest(spec.databaseId)
     const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
     await adoptSnapshot(dir, spec.persistence, file)
   }
@@ -188,7 +187,9 @@ class EngineFleet implements Fleet {
   }
 
   async acceptLoss(spec: EngineSpec): Promise<void> {
-    await acceptLoss(this.#placeOf(spec), spec.persistence)
+    const place = this.#placeOf(spec)
+    this.#requireRest(spec.databaseId)
+    await acceptLoss(place, spec.persistence)
   }
 
   async inspectData(spec: EngineSpec): Promise<DataReport> {
@@ -229,12 +230,15 @@ class EngineFleet implements Fleet {
     }
   }
 
-  /** Where the data of a database is that is stopped, and where it is kept when it leaves. */
+  #requireRest(databaseId: string): void {
+    const keeper = this.#keepers.get(databaseId)
+    if (keeper && !keeper.isAtRest) throw new Error('the data of a database that runs cannot be replaced')
+  }
+
+  /** Where the data of a database is, and where it is kept when it leaves. */
   #placeOf(spec: EngineSpec) {
     checkSpec(spec)
     const { layout, clock } = this.#context()
-    if (this.#keepers.get(spec.databaseId)?.isAtRest === false)
-      throw new Error('the data of a database that runs stays')
     const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
     const { quarantineDir } = layout
     return { quarantineDir, databaseId: spec.databaseId, memberDir: dir, atMs: clock.now() }

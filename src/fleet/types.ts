@@ -276,7 +276,7 @@ export interface Fleet extends Service {
    */
   adoptSnapshot(spec: EngineSpec, file: string): Promise<void>
 
-  /** Keeps a second name of all data of a database that is stopped, before it is replaced because no engine reads it. */
+  /** Keeps a second name of all data of a database that no engine reads, before it is replaced. */
   setDataAside(spec: EngineSpec, reason: string): Promise<void>
 
   /**

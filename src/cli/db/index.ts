@@ -1,5 +1,6 @@
 /** `homeport db`: databases from a terminal, by asking a server. */
 import { group } from '../remote/group.js'
+import { acceptLossCommand } from './accept-loss.js'
 import { backupCommand, backupsCommand } from './backup.js'
 import { changeCommands } from './changes.js'
 import { createCommand } from './create.js'
@@ -27,6 +28,7 @@ export const dbCommand = group('db', 'create, change, back up and use databases'
   restoreCommand,
   quarantineCommand,
   adoptCommand,
+  acceptLossCommand,
   importCommand,
   exportCommand,
   execCommand,

@@ -313,7 +313,7 @@ describe('daily backups', () => {
     expect(first).toMatchObject({ daily_backup: 'true', hourly_backup: 'false', internal_backup_tag: 'daily' })
     await dayPasses((ids) => ids.length === 1 && ids[0] !== first?.backup_id)
     const [second] = await listed(at, record)
-    expect(filesOf(at, record)).toEqual([`${second?.backup_id}.rdb`])
+    await expect.poll(() => filesOf(at, record)).toEqual([`${second?.backup_id}.rdb`])
     expect(await set('POST', 'disable')).toEqual(OK)
     expect(await set('PATCH', 'disable')).toEqual(OK)
     expect(await isOn()).toBe(false)

@@ -10,6 +10,7 @@ import { everyRow } from '../every-row.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
+import { Accepting } from './accepting.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import { BackupFiles, type BackupName } from './files.js'
 import { Importing } from './importing.js'
@@ -36,6 +37,7 @@ export class Backups implements Service {
   readonly #parts: BackupParts
   readonly #making: Making
   readonly #restoring: Restoring
+  readonly #accepting: Accepting
   readonly #daily: DailyBackups
   readonly #importing: Importing
   readonly #stop: AbortController
@@ -49,6 +51,7 @@ export class Backups implements Service {
     this.#parts = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
     this.#making = new Making(this.#parts)
     this.#restoring = new Restoring(this.#parts, this.#making)
+    this.#accepting = new Accepting(this.#parts, this.#restoring)
     this.#importing = new Importing(this.#parts, this.#making, this.#restoring)
     this.#daily = new DailyBackups({ ...this.#parts, make: (backup) => this.#begin({ backup }) })
   }
@@ -169,6 +172,12 @@ export class Backups implements Service {
       default:
         return unreachable(outcome)
     }
+  }
+
+  /** Goes on without data of a database that is missing or damaged; resolves when the database serves. */
+  async acceptLoss(caller: Caller, databaseId: string): Promise<void> {
+    const work = await this.#accepting.begin(caller, databaseId)
+    if (work) await this.#track(databaseId, 'restore', work)
   }
 
   /** Switches daily backups on or off. */

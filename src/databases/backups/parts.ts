@@ -7,6 +7,8 @@ import type { BackupFiles } from './files.js'
 export interface BackupParts
   extends Pick<DatabasesOptions, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
+  /** Told when other data is in place, and the store knows it. */
+  readonly onReplaced: (databaseId: string) => void
   /** Judges the servers that data is imported from. */
   readonly targets: TargetGate
   readonly sleep: Pick<Sleep, 'wake' | 'adopt' | 'during'>

@@ -1,5 +1,5 @@
 import { newId } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors.js'
 import { operations } from '../../store/index.js'
 import { engineSpecOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
@@ -8,6 +8,9 @@ import type { BackupParts } from './parts.js'
 import { untilDone } from './until-done.js'
 
 type BackupRow = operations.backups.BackupRow
+
+/** How an engine fails that cannot be started on the present data. */
+const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
 
 /**
  * Replaces the data of a database by that of a backup. The database is `restoring` from the beginning to the end.
@@ -18,6 +21,9 @@ type BackupRow = operations.backups.BackupRow
  *        ▼                                                              ▼
  *   nothing has happened                                              the same again, until it is done
  * ```
+ *
+ * When no engine reads the old data, which is when a restore is needed most, there is no safety backup: the old files are
+ * set aside instead.
  *
  * The commit is the moment at which the data changes hands: before it the old data is untouched, after it the new data
  * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
@@ -45,7 +51,7 @@ export class Restoring {
     } catch (error) {
       if (await this.#undo(databaseId)) throw error
     }
-    await this.#holding(databaseId, () => this.#replace(database))
+    await this.holding(databaseId, () => this.#replace(database))
   }
 
   /** Ends a replacement that a crash has cut short. Before anything else knows the database. */
@@ -57,6 +63,21 @@ export class Restoring {
     await files.unstage(databaseId)
   }
 
+  /** Lets the clients of a database wait while `work` changes its files. */
+  async holding(databaseId: string, work: () => Promise<void>): Promise<void> {
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.#held.set(databaseId, held)
+    try {
+      await work()
+    } finally {
+      this.#held.delete(databaseId)
+      release()
+    }
+  }
+
   /** Resolves when the data of a database is not being replaced. */
   async untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
     const held = this.#held.get(databaseId)
@@ -64,7 +85,7 @@ export class Restoring {
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
-    const { files, clock, store, plans } = this.#parts
+    const { files, clock, store, plans, fleet } = this.#parts
     const { database_id } = database
     const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
     const dataBytes = backup.data_bytes
@@ -79,9 +100,25 @@ export class Restoring {
       created_at: now,
     }
     await store.run(operations.backups.add, { backup: safety })
-    await this.#making.make(safety)
-    await this.#proveReadable(backup, safety)
+    const isSafe = await this.#makeSafe(safety)
+    if (isSafe) await this.#proveReadable(backup, safety)
+    else await fleet.checkSnapshot(files.path(backup))
     await files.stage(backup, database_id)
+    if (!isSafe)
+      await fleet.setDataAside(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
+  }
+
+  /** False when no engine reads the present data: what cannot be backed up is set aside instead. */
+  async #makeSafe(safety: operations.backups.NewBackup): Promise<boolean> {
+    try {
+      await this.#making.make(safety)
+      return true
+    } catch (error) {
+      if (!UNREADABLE.some((code) => isError(error, code))) throw error
+      const { database_id: databaseId } = safety
+      this.#parts.logger.warn({ databaseId }, 'no safety backup before a restore: no engine reads the present data')
+      return false
+    }
   }
 
   /** A file may have been damaged since it was checked. */
@@ -118,6 +155,7 @@ export class Restoring {
     } finally {
       await untilDone(this.#parts, databaseId, () => store.run(operations.restores.finish, { databaseId }))
       await files.unstage(databaseId)
+      this.#parts.onReplaced(databaseId)
     }
   }
 
@@ -127,20 +165,6 @@ export class Restoring {
     const undone = await untilDone(this.#parts, databaseId, () => store.run(operations.restores.undo, { databaseId }))
     if (undone) await files.unstage(databaseId)
     return undone
-  }
-
-  async #holding(databaseId: string, work: () => Promise<void>): Promise<void> {
-    let release = (): void => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    this.#held.set(databaseId, held)
-    try {
-      await work()
-    } finally {
-      this.#held.delete(databaseId)
-      release()
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  acceptDataLoss,
   createBackup,
   deleteBackup,
   disableDailyBackup,
@@ -22,6 +23,7 @@ export function backupRoutes(backups: Backups): Route[] {
     route(createBackup, (call) => ok(backups.create(call.caller, call.params.id, call.body.name))),
     route(deleteBackup, (call) => ok(backups.remove(call.caller, call.params.id, call.params.backup_id))),
     route(restoreBackup, (call) => ok(backups.restore(call.caller, call.params.id, call.body.backup_id))),
+    route(acceptDataLoss, (call) => ok(backups.acceptLoss(call.caller, call.params.id))),
     ...[enableDailyBackup, enableDailyBackupByPost].map((endpoint) =>
       route(endpoint, (call) => ok(backups.setDaily(call.caller, call.params.id, 'on'))),
     ),

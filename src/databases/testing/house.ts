@@ -57,6 +57,7 @@ export interface House {
   readonly accounts: Accounts
   readonly fleet: Fleet
   readonly databases: Databases
+  readonly problems: Problems
   readonly owner: Caller
   /** Calls the management API; `login` replaces the first account's header. */
   api(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<HouseAnswer>
@@ -74,9 +75,13 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const store = watched(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
   const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })
   await accounts.start()
-  const fleet = createFleet({ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet })
+  const problems = options.problems ?? new Problems(systemClock, silentLogger)
+  const fleet = createFleet({
+    ...{ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet, problems },
+    onData: (databaseId, report) => databases.noteData(databaseId, report),
+  })
   await fleet.start()
-  const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, redisPorts, options })
+  const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options })
   try {
     await databases.start()
   } catch (error) {
@@ -97,7 +102,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   atCleanup(close)
   const basic = await ownerLogin(dataDir)
   return {
-    ...{ dataDir, redisPorts, store, accounts, fleet, databases },
+    ...{ dataDir, redisPorts, store, accounts, fleet, databases, problems },
     owner: accounts.basic(basic, '127.0.0.1') as Caller,
     api: (method, path, body, headers) =>
       callApi(server.port, method, path, body, { authorization: basic, ...headers }),
@@ -126,13 +131,21 @@ interface Foundation {
   readonly store: Store
   readonly accounts: Accounts
   readonly fleet: Fleet
+  readonly problems: Problems
   readonly redisPorts: House['redisPorts']
   readonly options: HouseOptions
 }
 
-function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: Foundation) {
+function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options }: Foundation) {
   const databases: Databases = createDatabases({
-    ...{ dataDir, store, clock: options.clock ?? systemClock, logger: quiet, plans: options.plans ?? DEFAULT_PLANS },
+    ...{
+      dataDir,
+      store,
+      clock: options.clock ?? systemClock,
+      logger: quiet,
+      problems,
+      plans: options.plans ?? DEFAULT_PLANS,
+    },
     fleet: fleetOf(fleet, options),
     settings: {
       ...{ redisPorts, publicRedisHost: 'localhost', publicRestUrl: 'http://127.0.0.1:8701', redisTlsByDefault: false },
@@ -145,7 +158,6 @@ function databasesOf({ dataDir, store, accounts, fleet, redisPorts, options }: F
       ...{ redisDomain: undefined, redisDomainPort: 8703 },
       ...{ acceptUnknownData: options.acceptUnknownData ?? 'few', quarantineMs: 7 * 86_400_000 },
     },
-    problems: options.problems ?? new Problems(systemClock, quiet),
     isOperator: (accountId) => accounts.isFirst(accountId),
     traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
@@ -166,6 +178,9 @@ function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet']
     occupancy: (databaseId) => fleet.occupancy(databaseId),
     sample: (databaseId) => fleet.sample(databaseId),
     lookForRoom: () => fleet.lookForRoom(),
+    setDataAside: (spec, reason) => fleet.setDataAside(spec, reason),
+    acceptLoss: (spec) => fleet.acceptLoss(spec),
+    inspectData: (spec) => fleet.inspectData(spec),
     usedBytes: (databaseId) => fleet.usedBytes(databaseId),
     collectOrphans: (known) => fleet.collectOrphans(known),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),

@@ -40,7 +40,7 @@ export class Mortal {
     this.#fate = fate
     const { dataDir, redisPorts, accounts } = house
     this.databases = createDatabases({
-      ...{ dataDir, clock: systemClock, logger: silentLogger, plans: DEFAULT_PLANS },
+      ...{ dataDir, clock: systemClock, logger: silentLogger, problems: house.problems, plans: DEFAULT_PLANS },
       store: this.#storeOf(house.store),
       fleet: this.#fleetOf(house.fleet),
       settings: {
@@ -102,6 +102,9 @@ export class Mortal {
       occupancy: (databaseId) => this.#alive(fleet.occupancy(databaseId)),
       sample: (databaseId) => this.#alive(fleet.sample(databaseId)),
       lookForRoom: () => this.#alive(fleet.lookForRoom()),
+      setDataAside: (spec, reason) => this.#long('data set aside', () => this.#noted(fleet.setDataAside(spec, reason))),
+      acceptLoss: (spec) => this.#long('loss accepted', () => this.#noted(fleet.acceptLoss(spec))),
+      inspectData: (spec) => this.#alive(fleet.inspectData(spec)),
       observe: (databaseId) => fleet.observe(databaseId),
     }
   }

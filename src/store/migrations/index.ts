@@ -20,6 +20,7 @@ import { messagesRetried } from './020-messages-retried.js'
 import { resumedRuns } from './022-resumed-runs.js'
 import { bulkCallbacks } from './024-bulk-callbacks.js'
 import { runWebhooks } from './026-run-webhooks.js'
+import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
 
 /**
@@ -56,6 +57,7 @@ export const MIGRATIONS: readonly Migration[] = [
   resumedRuns,
   bulkCallbacks,
   runWebhooks,
+  dataProblem,
   engineSettings,
 ]
 

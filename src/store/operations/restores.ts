@@ -69,9 +69,13 @@ function* end(databaseId: string, phase: RestoreRow['phase']): Transaction<boole
   return dropped > 0
 }
 
-/** The new data is in place. May be repeated. */
+const forgetProblem = query<{ databaseId: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ data_problem: null }).where('database_id', '=', p.databaseId),
+)
+
+/** The new data is in place, so nothing is missing of it. May be repeated. */
 export const finish = write('restores.finish', function* (args: { databaseId: string }): Transaction<void> {
-  yield* end(args.databaseId, 'replacing')
+  if (yield* end(args.databaseId, 'replacing')) yield* change(forgetProblem, args)
 })
 
 /** The restore does not take place; nothing was replaced. False when it is past that point, or not known at all. */
@@ -93,6 +97,14 @@ const importsFail = query<{ at: number; failure: string }>(({ db, p }) =>
 )
 const backingUpFree = query<object>(({ db }) =>
   db.updateTable('databases').set({ modifying_state: '' }).where('modifying_state', '=', 'backing_up'),
+)
+/** An accepted loss that was cut short changes only files, and can be accepted again. */
+const acceptingFree = query<object>(({ db }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('modifying_state', '=', 'restoring')
+    .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
 )
 const everyRestore = query<object, RestoreRow>(({ db }) => db.selectFrom('restores').selectAll())
 const importOf = query<{ databaseId: string; backupId: string; at: number }>(({ db, p }) =>
@@ -118,5 +130,6 @@ export const recover = write('restores.recover', function* (args: { at: number }
   yield* change(pendingFail, { at: args.at, failure: INTERRUPTED })
   yield* change(importsFail, { at: args.at, failure: INTERRUPTED })
   yield* change(backingUpFree, {})
+  yield* change(acceptingFree, {})
   return replacing
 })

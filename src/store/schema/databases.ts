@@ -42,6 +42,8 @@ export interface DatabasesTable {
   client_authority: Generated<string | null>
   /** Unix milliseconds of the last move to a larger plan; 0 means never. */
   last_upgrade_at: Generated<number>
+  /** JSON of what is wrong with its data (`databases/losses.ts`); NULL: nothing that is known. */
+  data_problem: Generated<string | null>
   /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */
   next_daily_backup_at: number | null
 }

@@ -110,6 +110,7 @@ export const backupExchanges: Exchanges = {
     (id) => `/restore-backup/${id}`,
     (backup_id) => ({ backup_id }),
   ),
+  acceptDataLoss: about('POST', (id) => `/accept-loss/${id}`),
   downloadBackup: aboutBackup('GET', (id, backupId) => `/download-backup/${id}/${backupId}`),
   deleteBackup: aboutBackup('DELETE', (id, backupId) => `/delete-backup/${id}/${backupId}`),
   enableDailyBackup: daily('PATCH', 'enable'),

@@ -1,0 +1,79 @@
+import { auditRow } from '../../accounts/index.js'
+import { unreachable } from '../../base/index.js'
+import type { Caller } from '../../http/index.js'
+import { operations } from '../../store/index.js'
+import { engineSpecOf } from '../engine-wish.js'
+import type { DatabaseRow } from '../life.js'
+import type { BackupParts } from './parts.js'
+import { refuse } from './refuse.js'
+import type { Restoring } from './restoring.js'
+import { untilDone } from './until-done.js'
+
+/**
+ * Goes on without data that is missing or damaged, because the owner says so. The database is `restoring` meanwhile and
+ * its clients wait. A crash leaves what can be accepted again.
+ */
+export class Accepting {
+  readonly #parts: BackupParts
+  readonly #restoring: Restoring
+
+  constructor(parts: BackupParts, restoring: Restoring) {
+    this.#parts = parts
+    this.#restoring = restoring
+  }
+
+  /** Writes the wish down. @returns what is to be done; undefined when nothing is missing. */
+  async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
+    const { store, clock } = this.#parts
+    const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
+    const audit = auditRow(caller, event, clock.now())
+    const outcome = await store.run(operations.databasesData.beginAccept, {
+      accountId: caller.accountId,
+      databaseId,
+      audit,
+    })
+    switch (outcome.kind) {
+      case 'begun':
+        return () => this.#restoring.holding(databaseId, () => this.#carryOut(outcome.database))
+      case 'whole':
+        return undefined
+      case 'not_found':
+      case 'busy':
+      case 'plan':
+        return refuse(outcome, databaseId)
+      default:
+        return unreachable(outcome)
+    }
+  }
+
+  async #carryOut(database: DatabaseRow): Promise<void> {
+    const { fleet, plans, sleep, onReplaced } = this.#parts
+    const { database_id: databaseId } = database
+    const spec = engineSpecOf(database, plans)
+    try {
+      if (!isCutOnly(database)) {
+        await fleet.ensure({ ...spec, wanted: 'stopped' })
+        await fleet.acceptLoss(spec)
+      }
+      sleep.adopt(databaseId)
+      await fleet.ensure(spec, 'while-loading')
+    } catch (error) {
+      await this.#end(databaseId, 'failed')
+      throw error
+    }
+    await this.#end(databaseId, 'accepted')
+    onReplaced(databaseId)
+  }
+
+  #end(databaseId: string, outcome: 'accepted' | 'failed'): Promise<unknown> {
+    const { store } = this.#parts
+    return untilDone(this.#parts, databaseId, () =>
+      store.run(operations.databasesData.endAccept, { databaseId, outcome }),
+    )
+  }
+}
+
+/** A log that was cut serves what is left already. */
+function isCutOnly({ data_problem }: DatabaseRow): boolean {
+  return data_problem?.includes('"kind":"cut"') === true
+}

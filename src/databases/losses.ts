@@ -1,0 +1,193 @@
+import { isObject, tryParseJson } from '../base/index.js'
+import type { DatabaseRecord } from '../contract/databases.js'
+import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
+import { operations } from '../store/index.js'
+import type { Problems } from '../telemetry/index.js'
+import type { ServingDirectory } from './directory.js'
+import type { DatabaseRow } from './life.js'
+import type { DatabasesOptions } from './parts.js'
+
+/** What is wrong with the data of a database, as its row keeps it until it is over or its owner has decided. */
+interface StoredLoss extends DataLoss {
+  readonly kind: LossKind
+  /** When it was found, Unix milliseconds. */
+  readonly sinceMs: number
+}
+
+type LossKind = Exclude<DataReport['kind'], 'whole'>
+
+const KINDS: readonly LossKind[] = ['cut', 'missing', 'unreadable']
+
+/** What losses are kept with. */
+export interface LossesDeps extends Pick<DatabasesOptions, 'store' | 'clock' | 'logger'> {
+  readonly directory: Pick<ServingDirectory, 'rowOf' | 'follow'>
+  readonly problems: Pick<Problems, 'report' | 'resolve'>
+  readonly fleet: Pick<Fleet, 'inspectData'>
+}
+
+/** Reads what a row says of a loss; undefined where its data is whole. */
+function lossOf({ data_problem }: Pick<DatabaseRow, 'data_problem'>): StoredLoss | undefined {
+  if (data_problem === null) return undefined
+  const found = tryParseJson(data_problem)
+  const kind = isObject(found) ? KINDS.find((one) => one === found.kind) : undefined
+  if (!isObject(found) || !kind) return undefined
+  const { what, sinceMs, lastWholeAtMs, keptIn } = found
+  return {
+    kind,
+    what: typeof what === 'string' ? what : 'its data is not whole',
+    sinceMs: typeof sinceMs === 'number' ? sinceMs : 0,
+    ...(typeof lastWholeAtMs === 'number' && { lastWholeAtMs }),
+    ...(typeof keptIn === 'string' && { keptIn }),
+  }
+}
+
+/** What the record of a database tells of a loss. */
+export function renderLoss(row: Pick<DatabaseRow, 'data_problem'>): DatabaseRecord['data_problem'] {
+  const loss = lossOf(row)
+  return (
+    loss && {
+      kind: loss.kind,
+      text: loss.what,
+      since: Math.floor(loss.sinceMs / 1000),
+      ...(loss.lastWholeAtMs !== undefined && { last_whole: Math.floor(loss.lastWholeAtMs / 1000) }),
+      ...(loss.keptIn !== undefined && { quarantine: loss.keptIn }),
+    }
+  )
+}
+
+/**
+ * What is known to be missing of the data of databases: written down when the fleet finds it, told to people, and
+ * forgotten when the data is back, replaced, or given up.
+ */
+export class Losses {
+  readonly #deps: LossesDeps
+  readonly #known = new Map<string, StoredLoss>()
+  /** The last write of each database: they go one after another. */
+  readonly #writes = new Map<string, Promise<void>>()
+  readonly #unfollow: () => void
+  #isStopped = false
+
+  constructor(deps: LossesDeps) {
+    this.#deps = deps
+    this.#unfollow = deps.directory.follow({ put: () => {}, remove: (databaseId) => this.#forget(databaseId) })
+  }
+
+  /** Takes up what earlier lives have found. */
+  load(rows: readonly DatabaseRow[]): void {
+    for (const row of rows) {
+      const loss = lossOf(row)
+      if (!loss) continue
+      this.#known.set(row.database_id, loss)
+      this.#report(row, loss)
+    }
+  }
+
+  /** Takes what the fleet has found of a database's data. */
+  note(databaseId: string, report: DataReport): void {
+    const row = this.#deps.directory.rowOf(databaseId)
+    if (!row) return
+    const known = this.#known.get(databaseId)
+    if (report.kind === 'whole') {
+      // What was cut off stays missing, however well the rest serves.
+      if (known && known.kind !== 'cut') this.clear(databaseId)
+      return
+    }
+    if (known?.kind === report.kind && known.what === report.what) return
+    const loss: StoredLoss = { ...report, sinceMs: this.#deps.clock.now() }
+    this.#known.set(databaseId, loss)
+    this.#report(row, loss)
+    this.#write(databaseId, JSON.stringify(loss))
+  }
+
+  /** The data is back, or its loss is accepted. */
+  clear(databaseId: string): void {
+    this.#forget(databaseId)
+    this.#write(databaseId, null)
+  }
+
+  /** Other data has been put in place, and the store knows it. */
+  replaced(databaseId: string): void {
+    this.#forget(databaseId)
+  }
+
+  /**
+   * Looks at the data of databases that sleep, so that what is missing is told before somebody needs it. One after
+   * another, and without an end in a hurry.
+   */
+  async lookAt(rows: readonly DatabaseRow[], looks: Looks): Promise<void> {
+    for (const { database_id: databaseId } of rows) {
+      if (this.#isStopped) return
+      try {
+        await this.#lookAtOne(databaseId, looks)
+      } catch (error) {
+        this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be looked at')
+      }
+    }
+  }
+
+  /** Resolves when everything is written down. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#unfollow()
+    await Promise.all(this.#writes.values())
+  }
+
+  async #lookAtOne(databaseId: string, { specOf, isAwake }: Looks): Promise<void> {
+    const spec = isAwake(databaseId) ? undefined : specOf(databaseId)
+    if (!spec) return
+    const report = await this.#deps.fleet.inspectData(spec)
+    // An engine that was started meanwhile changes its files, and its start has looked at them itself.
+    if (isAwake(databaseId) || this.#isStopped) return
+    if (report.kind !== 'whole' || this.#known.get(databaseId)?.kind === 'missing') this.note(databaseId, report)
+  }
+
+  #forget(databaseId: string): void {
+    if (!this.#known.delete(databaseId)) return
+    for (const kind of ['data_missing', 'log_truncated'] as const) this.#deps.problems.resolve(kind, databaseId)
+  }
+
+  #report({ database_id: subject, account_id: accountId, name }: DatabaseRow, loss: StoredLoss): void {
+    const seen = loss.lastWholeAtMs === undefined ? '' : ` It was last seen whole at ${timeOf(loss.lastWholeAtMs)}.`
+    const kept = loss.keptIn === undefined ? '' : ` What was cut off is kept in quarantine/${loss.keptIn}.`
+    const since = `Found at ${timeOf(loss.sinceMs)}.`
+    const id = subject
+    this.#deps.problems.report({
+      subject,
+      accountId,
+      severity: 'error',
+      ...(loss.kind === 'cut'
+        ? {
+            kind: 'log_truncated',
+            title: `The database "${name}" serves only a part of its data: ${loss.what}. ${since}${seen}${kept}`,
+            advice: `Restore a backup: homeport db restore ${id}. If the loss does not matter: homeport db accept-loss ${id}.`,
+          }
+        : {
+            kind: 'data_missing',
+            title: `The database "${name}" does not serve: ${loss.what}. ${since}${seen}`,
+            advice: `Bring the files back, or restore a backup: homeport db restore ${id}. To go on without the data: homeport db accept-loss ${id}.`,
+          }),
+    })
+  }
+
+  #write(databaseId: string, problem: string | null): void {
+    const { store, logger } = this.#deps
+    const write = (): Promise<unknown> => store.run(operations.databasesData.note, { databaseId, problem })
+    const written = (this.#writes.get(databaseId) ?? Promise.resolve())
+      .then(write)
+      .catch((error: unknown) => {
+        logger.error({ error, databaseId }, 'what was found of the data of a database cannot be written down')
+      })
+      .then(() => {
+        if (this.#writes.get(databaseId) === written) this.#writes.delete(databaseId)
+      })
+    this.#writes.set(databaseId, written)
+  }
+}
+
+/** What decides which data is looked at. */
+interface Looks {
+  readonly specOf: (databaseId: string) => Parameters<Fleet['inspectData']>[0] | undefined
+  readonly isAwake: (databaseId: string) => boolean
+}
+
+const timeOf = (ms: number): string => new Date(ms).toISOString()
