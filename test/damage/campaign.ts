@@ -9,12 +9,16 @@ import type { Trial } from './plan.js'
 import { compare } from './probes.js'
 
 /** What undamaged copies show, for each way in which the server ended. */
-export type Baselines = Readonly<Record<Ending, Baseline>>
+export type Baselines = ReadonlyMap<Ending, Baseline>
+
+/** How often an undamaged copy is looked at: once is for samples, which a campaign has gone before. */
+type Looks = 'once' | 'twice'
 
 const untouched = (): void => undefined
 
-async function baselineOf(golden: Golden, ending: Ending): Promise<Baseline> {
-  const [one, other] = [await observe(golden, ending, untouched), await observe(golden, ending, untouched)]
+async function baselineOf(golden: Golden, ending: Ending, looks: Looks): Promise<Baseline> {
+  const one = await observe(golden, ending, untouched)
+  const other = looks === 'once' ? one : await observe(golden, ending, untouched)
   if (one.start.kind !== 'serves') throw new Error(`the undamaged copy does not serve: ${one.start.output}`)
   const { changed, refused, unanswered } = compare(one.answers, other.answers)
   const differences = [...changed, ...refused, ...unanswered]
@@ -29,9 +33,15 @@ async function baselineOf(golden: Golden, ending: Ending): Promise<Baseline> {
   }
 }
 
-/** Looks at undamaged copies, twice each, so that nothing which differs anyway is taken for a damage. */
-export async function takeBaselines(golden: Golden): Promise<Baselines> {
-  return { stopped: await baselineOf(golden, 'stopped'), killed: await baselineOf(golden, 'killed') }
+/** Looks at undamaged copies; twice each, so that nothing which differs anyway is taken for a damage. */
+export async function takeBaselines(
+  golden: Golden,
+  endings: readonly Ending[] = ['stopped', 'killed'],
+  looks: Looks = 'twice',
+): Promise<Baselines> {
+  const taken = new Map<Ending, Baseline>()
+  for (const ending of endings) taken.set(ending, await baselineOf(golden, ending, looks))
+  return taken
 }
 
 /** A trial with what it came to. */
@@ -44,6 +54,8 @@ export interface Tried {
 
 /** Damages a copy, starts a server on it and judges what comes of it; `undefined` when there is nothing to damage. */
 export async function tryDamage(golden: Golden, baselines: Baselines, trial: Trial): Promise<Tried | undefined> {
+  const baseline = baselines.get(trial.ending)
+  if (!baseline) throw new Error(`nobody has looked at the undamaged copy that was ${trial.ending}`)
   let done: string | undefined
   const damage = (root: string): void => {
     done = applyDamage(golden, root, trial)
@@ -51,7 +63,7 @@ export async function tryDamage(golden: Golden, baselines: Baselines, trial: Tri
   const seen = await observe(golden, trial.ending, damage)
   if (done === undefined) return undefined
   const doctor = async () => complaintsIn(await doctorOf(golden, trial.ending, damage))
-  return { trial, done, verdict: await judge(baselines[trial.ending], seen, doctor) }
+  return { trial, done, verdict: await judge(baseline, seen, doctor) }
 }
 
 function applyDamage(
@@ -80,6 +92,6 @@ function damageFolder(folder: string, damage: Trial['damage']): string {
 /** The store as it was before the databases and messages were made, beside the files of today. */
 function putOlderStore(golden: Golden, root: string): string {
   for (const suffix of ['', '-wal', '-shm']) rmSync(join(root, `homeport.sqlite${suffix}`), { force: true })
-  copyFileSync(join(golden.copies.earlier, 'homeport.sqlite'), join(root, 'homeport.sqlite'))
+  copyFileSync(golden.copies.earlier, join(root, 'homeport.sqlite'))
   return 'replaced by a copy from before the databases were made'
 }

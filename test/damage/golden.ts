@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, type WorkflowContext } from '@upstash/workflow'
 import { serve } from '@upstash/workflow/cloudflare'
+import Database from 'better-sqlite3'
 import { toRequest } from '../crash/world.js'
 import { connected, type NewDatabase } from '../soak/database-load.js'
 import {
@@ -36,8 +37,10 @@ export interface Known {
 export interface Golden {
   readonly place: Place
   readonly known: Known
-  /** Where the copy is; `earlier`: a copy of the store from before the last things were made. */
+  /** Where the copies are; `earlier`: the store alone, from before most things were made. */
   readonly copies: Readonly<Record<Ending | 'earlier', string>>
+  /** Which copies there are. */
+  readonly endings: readonly Ending[]
   /** Requests that came to the destinations after everything had come to rest. */
   readonly strangers: string[]
 }
@@ -211,42 +214,48 @@ async function makeRuns(homeport: RunningHomeport, url: string): Promise<string[
   return runIds
 }
 
-/** Makes a data directory with something of everything. */
-export async function makeGolden(): Promise<Golden> {
+/** Makes a data directory with something of everything, and copies of it for the ways in which a server may end. */
+export async function makeGolden(endings: readonly Ending[] = ['stopped', 'killed']): Promise<Golden> {
   const folder = mkdtempSync(join(tmpdir(), 'hp-golden-'))
   atCleanup(() => rmSync(folder, { recursive: true, force: true }))
   const copies = {
     stopped: join(folder, 'stopped'),
     killed: join(folder, 'killed'),
-    earlier: join(folder, 'earlier'),
+    earlier: join(folder, 'earlier.sqlite'),
   }
   const { from, to } = await freePortRange(12)
   const place = await newPlace({ dataDir: join(folder, 'data'), redisPorts: `${from}-${to}` })
   let homeport = await startHomeport(place)
   const endpoints = await startEndpoints(homeport)
-  await ask(homeport.api('POST', '/v2/redis/database', { ...MAKING, database_name: 'first' }))
-  await homeport.kill('SIGTERM')
-  cpSync(place.dataDir, copies.earlier, { recursive: true })
-  homeport = await startHomeport(place)
+  const first = await create(homeport, { database_name: 'first' })
+  await copyStore(place, copies.earlier)
   const made = await makeDatabases(homeport)
   const messageIds = await makeMessages(homeport, endpoints.url)
   const runIds = await makeRuns(homeport, endpoints.url)
   await delivered(homeport)
   endpoints.rest()
-  await homeport.kill('SIGKILL')
-  await waitFor(() => homeport.processes().length === 0, { what: 'the engines to end' })
-  cpSync(place.dataDir, copies.killed, { recursive: true })
-  homeport = await startHomeport(place)
-  const first = await ask<NewDatabase[]>(homeport.api('GET', '/v2/redis/databases'))
+  if (endings.includes('killed')) {
+    await homeport.kill('SIGKILL')
+    await waitFor(() => homeport.processes().length === 0, { what: 'the engines to end' })
+    cpSync(place.dataDir, copies.killed, { recursive: true })
+    homeport = await startHomeport(place)
+  }
   await homeport.kill('SIGTERM')
   cpSync(place.dataDir, copies.stopped, { recursive: true })
-  for (const ending of ['stopped', 'killed'] as const)
+  for (const ending of endings)
     writeFileSync(join(copies[ending], 'homeport.config.json'), JSON.stringify({ freeAccountDatabases: 5 }))
-  const authority = join(copies.stopped, 'tls', 'ca.crt')
-  const databases = first.map((one) => made.databases.find(({ database_id }) => database_id === one.database_id) ?? one)
   const { credentials } = homeport
+  const authority = join(copies.stopped, 'tls', 'ca.crt')
+  const databases = [first, ...made.databases]
   const known: Known = { ...made, databases, messageIds, runIds, authority, credentials }
-  return { place, known, copies, strangers: endpoints.strangers }
+  return { place, known, copies, endings, strangers: endpoints.strangers }
+}
+
+/** A whole copy of the store of a server that runs. */
+async function copyStore({ dataDir }: Place, to: string): Promise<void> {
+  const db = new Database(join(dataDir, 'homeport.sqlite'), { readonly: true })
+  await db.backup(to)
+  db.close()
 }
 
 /** Waits until what is due has been delivered, callbacks included. */

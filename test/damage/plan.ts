@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { randomFrom } from '../crash/random.js'
 import { DAMAGES, type DamageKind, FILE_KINDS, FOLDER_KINDS, filesIn, foldersIn, kindOf } from './files.js'
 import type { Ending, Golden } from './golden.js'
@@ -42,8 +41,8 @@ export function planTrials(golden: Golden, { seed, each, flips }: PlanOptions): 
     if (path === undefined) return
     trials.push({ seed: own, target, damage, ending, path, swapWith: swapFor(golden, ending, path, random) })
   }
-  for (const { name, ending } of FILE_KINDS) {
-    const files = filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
+  for (const { name, ending } of FILE_KINDS.filter((kind) => golden.endings.includes(kind.ending))) {
+    const files = filesOf(golden, ending, name)
     for (const damage of DAMAGES) {
       for (let time = 0; time < (PLACED.includes(damage) ? each : 1); time++) add(name, damage, ending, files)
     }
@@ -55,8 +54,7 @@ export function planTrials(golden: Golden, { seed, each, flips }: PlanOptions): 
   }
   for (let flip = 0; flip < flips; flip++) {
     const [name, ending] = flip % 4 === 3 ? (['store log', 'killed'] as const) : (['store', 'stopped'] as const)
-    const files = filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
-    add(name, 'flip', ending, files)
+    if (golden.endings.includes(ending)) add(name, 'flip', ending, filesOf(golden, ending, name))
   }
   const last = seed + trials.length
   trials.push({
@@ -76,15 +74,12 @@ const FOLDERS: Readonly<Record<(typeof FOLDER_KINDS)[number], RegExp>> = {
   run: /^run$/,
 }
 
+const filesOf = (golden: Golden, ending: Ending, name: string): string[] =>
+  filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
+
 /** Another file of the same kind, else any other file of some size. */
 function swapFor(golden: Golden, ending: Ending, path: string, random: () => number): string | undefined {
   const others = filesIn(golden.copies[ending]).filter((other) => other !== path)
   const alike = others.filter((other) => kindOf(other)?.name === kindOf(path)?.name)
   return pick(alike.length > 0 ? alike : others.filter((other) => kindOf(other)?.custody === 'kept'), random)
 }
-
-/** Where the copy for a trial is. */
-export const copyOf = (golden: Golden, { ending }: Trial): string => golden.copies[ending]
-
-/** Where the data directory of a trial is. */
-export const dataDirOf = (golden: Golden): string => join(golden.place.dataDir)

@@ -27,6 +27,8 @@ export interface RoundOptions {
   readonly place: Place
   /** URL of an empty PostgreSQL database; absent: SQLite. */
   readonly store?: string | undefined
+  /** What is killed; default: everything that the store has. */
+  readonly kinds?: readonly FaultKind[]
   /** Gets a line whenever something has happened. */
   readonly say?: (line: string) => void
 }
@@ -77,7 +79,7 @@ export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const server = new SoakServer({ place: options.place, store: options.store })
   const scene = await prepare(server, await server.start())
   startLoads(scene)
-  const kinds = deal(options.store === undefined ? ON_EITHER : ON_POSTGRES, random)
+  const kinds = deal(options.kinds ?? (options.store === undefined ? ON_EITHER : ON_POSTGRES), random)
   for (let fault = 0; fault < options.faults; fault++) {
     // Most lives are short; some are long enough for a restore.
     await pause(SHORTEST_LIFE_MS + random() ** 2 * (options.longestLifeMs - SHORTEST_LIFE_MS))

@@ -48,7 +48,7 @@ function rich(url: () => string) {
       context.invoke('child', { workflow: child, body: { number: first }, retries: 20, retryDelay: '300' }),
       context.run('branch', () => first + 1),
     ])
-    const { timeout } = await context.waitForEvent('wait', `event-${first}`, { timeout: '5s' })
+    const { timeout } = await context.waitForEvent('wait', `event-${first}`, { timeout: '2s' })
     const { body } = await context.call('call', {
       url: `${url()}/echo`,
       method: 'POST',

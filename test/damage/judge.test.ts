@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { type Baseline, judge, type Verdict } from './judge.js'
+import type { Files, Observation } from './observe.js'
+import type { Answer, Answers } from './probes.js'
+
+const value = (text: string): Answer => ({ kind: 'value', text })
+const answers = (text: string): Answers => new Map([['message 1', value(text)]])
+const baseline: Baseline = { answers: answers('body'), warnings: new Set(['usual']), complaints: new Set() }
+const BACKUP = 'backups/db/bak.rdb'
+const files = (content: Record<string, string>): Files => new Map(Object.entries(content))
+const whole = files({ [BACKUP]: 'whole' })
+
+const calm: Observation = {
+  ...{ start: { kind: 'serves' }, answers: answers('body'), warnings: ['usual'], problems: 0, ended: 'as told' },
+  ...{ writes: { publish: true }, filesPristine: whole, filesBefore: whole, filesAfter: whole, log: '' },
+}
+
+const judged = (seen: Partial<Observation>, complaints: readonly string[] = []): Promise<Verdict> =>
+  judge(baseline, { ...calm, ...seen }, async () => complaints)
+
+const outcomeOf = async (seen: Partial<Observation>, complaints?: readonly string[]) =>
+  (await judged(seen, complaints)).outcome
+
+describe('a damage', () => {
+  it('without effect is told from one that was noticed', async () => {
+    expect(await outcomeOf({})).toBe('no effect')
+    expect(await outcomeOf({ warnings: ['usual', 'something new'] })).toBe('told')
+    expect(await outcomeOf({ problems: 1 })).toBe('told')
+  })
+
+  it('that changes an answer has to be told by the log, by /health or by the doctor', async () => {
+    const changed = { answers: answers('bodY') }
+    expect(await outcomeOf(changed)).toBe('silently changed')
+    expect(await outcomeOf({ answers: new Map([['message 1', value('404')]]) })).toBe('silently changed')
+    expect(await outcomeOf({ ...changed, warnings: ['a restore cannot be ended'] })).toBe('silently changed')
+    expect(await outcomeOf({ ...changed, warnings: ['the body of 1 is damaged'] })).toBe('told')
+    expect(await outcomeOf({ ...changed, problems: 1 })).toBe('told')
+    expect(await outcomeOf(changed, ['fail store: a page is broken'])).toBe('told')
+  })
+
+  it('that is answered as an error, or stops writes, is refused', async () => {
+    expect(await outcomeOf({ answers: new Map([['message 1', { kind: 'refusal', text: '503' }]]) })).toBe('refused')
+    expect(await outcomeOf({ writes: { publish: false } })).toBe('refused')
+  })
+
+  it('that keeps the server from starting needs a sentence', async () => {
+    const refused = (output: string, code = '1') => outcomeOf({ start: { kind: 'refused', code, output } })
+    expect(await refused('error: the store is damaged')).toBe('refused')
+    expect(await refused('error: [object Object]')).toBe('unreadable text')
+    expect(await refused('error: x\n    at read (file.js:1:2)')).toBe('unreadable text')
+    expect(await refused('error: killed', 'null')).toBe('unreadable text')
+  })
+
+  it('may not hang or end the server, or leave a question without an answer', async () => {
+    expect(await outcomeOf({ start: { kind: 'hangs', output: '' } })).toBe('ended')
+    expect(await outcomeOf({ ended: 'by itself' })).toBe('ended')
+    expect(await outcomeOf({ answers: new Map([['message 1', { kind: 'none', text: 'timed out' }]]) })).toBe('ended')
+  })
+
+  it('may not delete a file; one that is set aside or put right is not deleted', async () => {
+    expect(await outcomeOf({ filesAfter: files({}) })).toBe('deleted')
+    expect(await outcomeOf({ filesAfter: files({ 'quarantine/bak.rdb': 'whole' }) })).toBe('no effect')
+    const filesBefore = files({ [BACKUP]: 'damaged' })
+    expect(await outcomeOf({ filesBefore, filesAfter: files({ [BACKUP]: 'new' }) })).toBe('deleted')
+    expect(await outcomeOf({ filesBefore })).toBe('no effect')
+  })
+})

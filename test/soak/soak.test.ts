@@ -1,0 +1,33 @@
+import { afterAll, expect, it, vi } from 'vitest'
+import { describeOnEveryStore } from '../../src/store/testing/index.js'
+import { newPlace } from '../support/index.js'
+import { playRound, type RoundReport } from './round.js'
+
+/**
+ * Everything at once while everything is killed, as `npm run soak` does for hours, here for some seconds on each store.
+ * `HOMEPORT_SOAK_SEED` repeats the faults of an earlier run.
+ */
+
+const SEED = Number(process.env.HOMEPORT_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31))
+const FAULTS = 2
+const LONGEST_LIFE_MS = 1_500
+
+const reports: RoundReport[] = []
+afterAll(() => console.log(`soak: HOMEPORT_SOAK_SEED=${SEED}; ${JSON.stringify(reports.map(({ counts }) => counts))}`))
+// The SDK reports servers that are gone and steps that arrive twice: exactly what kills make happen.
+vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+
+describeOnEveryStore('everything at once', (_openStore, on) => {
+  it('loses nothing and leaves nothing behind, whatever is killed', async () => {
+    const { location } = await on.newPlace()
+    // The PostgreSQL of tests is everybody's and forgets when it is killed: its backends are for `npm run soak`.
+    const kinds = ['everything', 'engines', 'server', 'launcher', 'start', 'stop', 'engine'] as const
+    const store = on.kind === 'postgres' ? location : undefined
+    const place = await newPlace()
+    const seed = on.kind === 'postgres' ? SEED + 1 : SEED
+    const report = await playRound({ seed, faults: FAULTS, longestLifeMs: LONGEST_LIFE_MS, place, store, kinds })
+    reports.push(report)
+    expect(report.violations).toEqual([])
+  }, 300_000)
+})
