@@ -25,12 +25,12 @@ import {
   VERSION,
 } from './base/index.js'
 import { createBulk } from './bulk/index.js'
-import type { Config } from './config/index.js'
+import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
 import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
-import { HttpServer, type HttpSettings, type Route } from './http/index.js'
+import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
 import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
@@ -245,7 +245,10 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     },
   })
   const gateway = createGateway({
-    settings: { ...config, tls, domainPort: config.redisDomain === undefined ? undefined : config.redisDomainPort },
+    settings: {
+      ...{ ...config, tls, hosts: servedNames(config) },
+      domainPort: config.redisDomain === undefined ? undefined : config.redisDomainPort,
+    },
     directory: databases.directory,
     administration: databases.administration,
     fleet: databases,
@@ -297,6 +300,14 @@ function managementListener(
   })
 }
 
+/** The names that HTTP listeners answer to; beyond loopback any. */
+function servedNames({ host, allowedHosts, ...urls }: Config): HostNames | undefined {
+  if (!isLoopback(host)) return undefined
+  const { publicApiUrl, publicRestUrl, publicQueueUrl, publicRedisHost } = urls
+  const known = [publicApiUrl, publicRestUrl, publicQueueUrl].map((url) => new URL(url).hostname)
+  return new HostNames([...known, publicRedisHost, ...allowedHosts])
+}
+
 function listenerSettings(
   { config, logger, problems, held: memory }: Foundations,
   accounts: Accounts,
@@ -306,6 +317,7 @@ function listenerSettings(
     service,
     host: config.host,
     trustedProxies: config.trustedProxies,
+    hosts: servedNames(config),
     authenticator: accounts,
     memory,
     problems,

@@ -97,13 +97,21 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('are refused to an address that has failed too often, for a while, and to no other', async () => {
+  it('tells an address that has failed too often for an account to wait, and no other', async () => {
     for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
       await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     }
-    await expect(accounts.sessions.begin(body, '192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_limit' })
-    await expect(accounts.sessions.begin(body, '192.0.2.8')).resolves.toBeDefined()
+    await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_limit' })
+    await expect(wrong('192.0.2.8')).rejects.toMatchObject({ code: 'sign_in_refused' })
+    const others = { email: 'someone.else@example.com', api_key: 'wrong' }
+    await expect(accounts.sessions.begin(others, '192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     clock.advance(SIGN_IN_WINDOW_MS)
-    await expect(accounts.sessions.begin(body, '192.0.2.9')).resolves.toBeDefined()
+    await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
+  })
+
+  it('are given to the right key however often somebody has failed behind the same address', async () => {
+    for (let i = 0; i <= MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.10')).rejects.toBeDefined()
+    await expect(accounts.sessions.begin(body, '192.0.2.10')).resolves.toBeDefined()
+    await expect(wrong('192.0.2.10')).rejects.toMatchObject({ code: 'sign_in_limit' })
   })
 })

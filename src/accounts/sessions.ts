@@ -45,15 +45,14 @@ export class Sessions implements SessionKeeper {
 
   /**
    * Begins a session.
-   * @throws HomeportError `sign_in_refused`, or `sign_in_limit` for an address that has failed too often.
+   * @throws HomeportError `sign_in_refused`, or `sign_in_limit` when the address has failed too often for this account.
    */
   async begin({ email, api_key }: SignInBody, ip: string): Promise<NewSession> {
     const { store, clock, directory } = this.#options
-    this.#failures.check(ip)
     const keyId = directory.keyIdOf(email.trim(), api_key.trim())
     const caller = keyId === undefined ? undefined : directory.callerOfKeyId(keyId, ip)
     if (keyId === undefined || caller === undefined) {
-      this.#failures.note(ip)
+      this.#failures.note(ip, email)
       throw new HomeportError('sign_in_refused', {})
     }
     const secret = randomSecret(SECRET_BYTES)

@@ -97,6 +97,15 @@ export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, sepa
   return ranges.every(isIpRange) ? ranges : undefined
 })
 
+/** Names of hosts, separated by commas. */
+export const hostNames = kind('host names such as homeport.internal, separated by commas', (value) => {
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  return names.every((name) => hostName.parse(name) !== undefined) ? names : undefined
+})
+
 /** The name or address of a host, as clients would dial it. */
 export const hostName = kind('a host name or an IP address', (value) =>
   isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*$/.test(value) ? value : undefined,

@@ -154,6 +154,15 @@ const OPTIONS = {
       'audit log, callerIp and the limit on failed sign-ins.',
     relation: 'Without it the header is not believed.',
   }),
+  allowedHosts: option({
+    kind: kinds.hostNames,
+    default: [],
+    defaultText: 'none',
+    meaning:
+      'While host is a loopback address, HTTP requests are answered only under localhost and names below it, under ' +
+      'addresses, under the hosts of the public URLs and under these names; others get 421.',
+    relation: 'Keeps pages out whose name leads to this machine. Beyond loopback every name is answered.',
+  }),
   engineBinary: option({
     kind: kinds.optional(kinds.text),
     default: undefined,

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from './endpoint.js'
+import { MOST_ITEM_HEADERS } from './request-limits.js'
 
 /** Help with signatures. */
 
@@ -20,6 +21,7 @@ export const verifySignature = endpoint({
     kind: 'json',
     schema: Type.Object({
       headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
+        maxProperties: MOST_ITEM_HEADERS,
         description: 'The headers as they arrived; `Upstash-Signature` has to be among them.',
       }),
       body: Type.Optional(Type.String({ description: 'The body as text.' })),
@@ -35,7 +37,7 @@ export const verifySignature = endpoint({
       signedWith: Type.Optional(Type.Enum(['current', 'next'], { description: 'The key that made the signature.' })),
       problems: Type.Array(
         Type.Object({
-          part: Type.Enum(['header', 'form', 'key', 'iss', 'sub', 'exp', 'nbf', 'body']),
+          part: Type.Enum(['header', 'form', 'alg', 'key', 'iss', 'sub', 'exp', 'nbf', 'body']),
           problem: Type.String({ description: 'What is wrong, and what usually causes it.' }),
           expected: Type.Optional(Type.String()),
           found: Type.Optional(Type.String()),

@@ -1,4 +1,5 @@
 import type { HomeportError } from '../contract/errors.js'
+import type { HostNames } from '../http/index.js'
 import type { DatabaseMeter } from '../telemetry/index.js'
 import type { CertificateSource } from './tls/certificate-source.js'
 
@@ -166,6 +167,8 @@ export interface GatewaySettings {
   readonly tls?: CertificateSource | undefined
   /** Proxies whose `X-Forwarded-For` is believed: addresses and networks (see `ipMatcher`). Omitted: none. */
   readonly trustedProxies?: readonly string[]
+  /** The names under which the REST listener may be asked; under any where absent. */
+  readonly hosts?: HostNames | undefined
   /** Port that databases with a server name share; 0 takes a free one. Omitted: there is none. */
   readonly domainPort?: number | undefined
   /** The region that this node serves: reads of databases that have a replica there are answered by it. */

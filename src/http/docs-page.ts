@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto'
 import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, type SuccessShape, TOPICS } from '../contract/endpoint.js'
 import { exampleOf, type Field, fieldsOf, propertiesOf } from './docs-fields.js'
 import { type Described, errorsByStatus, SERVICE_TITLES } from './openapi.js'
+import { DATA_HEADER_MAP } from './safe-headers.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
@@ -19,6 +21,19 @@ h3, p { overflow-wrap: anywhere; }
   td { display: block; border: 0; padding: 0; overflow-wrap: anywhere; } td::before { content: attr(data-label) ' '; opacity: 0.75; } td:empty { display: none; }
 }
 `
+
+/** The page has one style sheet of its own and nothing else. */
+export const DOCS_HEADERS: Readonly<Record<string, string>> = {
+  ...DATA_HEADER_MAP,
+  'content-security-policy': [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+}
 
 const AUTH_TEXTS: Readonly<Record<AuthScheme, string>> = {
   basic: 'HTTP Basic: e-mail and API key',

@@ -24,7 +24,9 @@
 export type { Authenticator, Caller } from './caller.js'
 export { ClientAddresses } from './client-address.js'
 export { discardBody } from './discard-body.js'
+export { HostNames } from './host-names.js'
 export { type Call, isReply, ok, type Reply, type Route, reply, route, type TooLarge } from './route.js'
+export { DATA_HEADERS } from './safe-headers.js'
 export { sendWhole } from './send.js'
 export { HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'
 export {

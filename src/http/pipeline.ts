@@ -11,6 +11,7 @@ import { discardBody } from './discard-body.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
+import { DATA_HEADER_MAP } from './safe-headers.js'
 import { isLongList, piecesOfList, sendJson, sendPieces } from './send.js'
 import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
@@ -225,7 +226,10 @@ function meant({ body }: Endpoint, value: unknown): unknown {
 /** Sends bytes and streams of them as they are and everything else as JSON; `undefined` is an empty body. */
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
   if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
-    return response.code(status).send(value)
+    return response
+      .headers({ ...DATA_HEADER_MAP, ...response.getHeaders() })
+      .code(status)
+      .send(value)
   }
   // Made before the framework lets go of the answer: it still has to tell of what cannot be written.
   const json = JSON.stringify(value)

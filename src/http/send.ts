@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { othersFirst } from '../base/index.js'
+import { DATA_HEADERS } from './safe-headers.js'
 
 /**
  * Sends head and body of an answer in one write to the socket: ending with the body would gather two pieces first. The
@@ -24,7 +25,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
   const length = String(bytes)
-  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', length])
+  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', length, ...DATA_HEADERS])
   // Text of ASCII alone, which most is, is written faster where that is known.
   sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
 }
@@ -52,7 +53,7 @@ export async function piecesOfList(list: readonly unknown[]): Promise<Buffer[]> 
 /** Answers with a JSON text in pieces, beside the headers that the response already has. */
 export function sendPieces(response: ServerResponse, status: number, pieces: readonly Buffer[]): void {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', String(length)])
+  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', String(length), ...DATA_HEADERS])
   for (const piece of pieces) response.write(piece)
   response.end()
 }

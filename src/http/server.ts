@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
@@ -9,11 +9,13 @@ import { arrivalOf, noteArrival } from './arrival.js'
 import type { Authenticator } from './caller.js'
 import { ClientAddresses } from './client-address.js'
 import { Connections } from './connections.js'
-import { docsPage } from './docs-page.js'
+import { DOCS_HEADERS, docsPage } from './docs-page.js'
+import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
 import { type PathPattern, parsePath } from './path.js'
 import { Pipeline, send } from './pipeline.js'
 import type { Route } from './route.js'
+import { challengeFor, DATA_HEADERS } from './safe-headers.js'
 import type { SessionKeeper } from './session-cookie.js'
 import type { Site } from './site.js'
 
@@ -57,6 +59,8 @@ export interface HttpSettings {
   readonly guests?: { readonly routes: readonly Route[]; readonly bodyLimitBytes: number }
   /** Proxies whose `X-Forwarded-For` is believed, as addresses and networks; none where absent. */
   readonly trustedProxies?: readonly string[]
+  /** The names under which it may be asked; under any where absent. */
+  readonly hosts?: HostNames | undefined
   /** The pages of the console. */
   readonly site?: Site | undefined
   /** How many problems need a person, for `/health`. Omitted: none. */
@@ -154,6 +158,8 @@ export class HttpServer implements Service {
 
   #prepare(): void {
     this.#connections.follow(this.#app.server)
+    const { hosts } = this.#settings
+    if (hosts) this.#app.addHook('onRequest', (request, _response, done) => done(hosts.refusal(request.headers.host)))
     // The pipeline reads bodies itself: whatever their content type is, and only once the credentials are good.
     for (const method of WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
     // Nothing is returned to the framework: it would wait for the end of each answer.
@@ -193,7 +199,9 @@ export class HttpServer implements Service {
       return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
     this.#app.get('/openapi.json', (_request, response) => send(response, 200, description))
-    this.#app.get('/docs', (_request, response) => response.type('text/html; charset=utf-8').send(page))
+    this.#app.get('/docs', (_request, response) =>
+      response.headers(DOCS_HEADERS).type('text/html; charset=utf-8').send(page),
+    )
   }
 
   #answerUnknown(request: FastifyRequest, response: FastifyReply): FastifyReply {
@@ -214,11 +222,17 @@ export class HttpServer implements Service {
 
   #renderError(error: unknown, response: FastifyReply): FastifyReply {
     const known = this.#catalogued(error)
+    if (known.status === 401) response.header('www-authenticate', this.#challenge(known, response.request.headers))
     if (isError(known, 'wrong_method')) response.header('allow', known.details.allowed.join(', '))
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
       response.header('retry-after', retryAfterOf(known))
     }
     return send(response, known.status, { error: known.message })
+  }
+
+  #challenge(error: HomeportError, headers: IncomingHttpHeaders): string {
+    const scheme = this.#settings.service === 'management' ? 'Basic' : 'Bearer'
+    return challengeFor(isError(error, 'unauthorized') ? error.details.scheme : scheme, headers)
   }
 
   #catalogued(error: unknown): HomeportError {
@@ -247,6 +261,9 @@ function rawRests(mounted: readonly Mounted[]): ReadonlyMap<string, readonly Raw
   return byMethod
 }
 
+const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
+const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
+
 /**
  * Answers bytes that are not HTTP, or not all that they should be, and closes.
  * @param code of the error that the parser has found, as Node names it.
@@ -260,6 +277,6 @@ export function refuseSocket(socket: Duplex, code?: string): void {
   const status = isTooLong ? '431 Request Header Fields Too Large' : '400 Bad Request'
   const body = JSON.stringify({ error })
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${SAFE_LINES}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
 }

@@ -1,3 +1,4 @@
+import { createHash, createHmac } from 'node:crypto'
 import { Receiver } from '@upstash/qstash'
 import { describe, expect, it } from 'vitest'
 import { signDelivery } from './engine/signature.js'
@@ -33,6 +34,40 @@ describe('explaining a signature', () => {
     for (const signature of [foreign, changed]) {
       expect(explain(signature, 'x')).toMatchObject({ valid: false, problems: [{ part: 'key' }] })
     }
+  })
+
+  const signed = (head: object, changes: object) => {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const body = createHash('sha256').update('x').digest('base64url')
+    const at = Math.floor(NOW / 1_000)
+    const claims = { iss: 'Upstash', sub: URL, exp: at + 300, nbf: at, body, ...changes }
+    const text = `${part(head)}.${part(claims)}`
+    return `${text}.${createHmac('sha256', KEYS.current).update(text).digest('base64url')}`
+  }
+  const HEAD = { alg: 'HS256', typ: 'JWT' }
+
+  it('refuses another algorithm, also where the signature is by the right key', () => {
+    expect(explain(signed(HEAD, {}), 'x')).toMatchObject({ valid: true })
+    for (const alg of ['none', 'HS512', 'hs256', undefined]) {
+      const found = { part: 'alg', expected: 'HS256', found: String(alg) }
+      expect(explain(signed({ typ: 'JWT', alg }, {}), 'x')).toMatchObject({ valid: false, problems: [found] })
+    }
+  })
+
+  it.each([
+    ['exp', { exp: '9999999999' }],
+    ['exp', { exp: null }],
+    ['exp', { exp: [9_999_999_999] }],
+    ['exp', { exp: undefined }],
+    ['nbf', { nbf: '0' }],
+    ['nbf', { nbf: undefined }],
+  ])('refuses a claim %s that is no number: %j', (part, changes) => {
+    const problems = [{ part, expected: 'a number' }]
+    expect(explain(signed(HEAD, changes), 'x')).toMatchObject({ valid: false, problems })
+  })
+
+  it('does not take apart what is far longer than any signature', () => {
+    expect(explain('.'.repeat(2 ** 24), 'x')).toMatchObject({ valid: false, problems: [{ part: 'form' }] })
   })
 
   it('names every claim that does not hold, with both values', async () => {

@@ -366,6 +366,24 @@ describe('the data plane refuses', () => {
   })
 })
 
+it('answers no listener to a page whose name leads to this machine all of a sudden', async () => {
+  const { apiUrl, queueUrl, restUrl } = service.homeport
+  for (const url of [apiUrl, queueUrl, restUrl]) {
+    for (const target of ['/', '/v2/redis/databases', '/get/key', '/health']) {
+      const answer = await new Promise<string>((resolve, reject) => {
+        let heard = ''
+        const socket = connectSocket({ host: '127.0.0.1', port: Number(new URL(url).port) })
+        socket.setEncoding('utf8').on('data', (part) => (heard += part))
+        socket.once('close', () => resolve(heard)).once('error', reject)
+        socket.write(`GET ${target} HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n`)
+      })
+      expect(answer).toMatch(/^HTTP\/1\.1 421 /)
+      expect(answer).toMatch(/nosniff/)
+      expect(answer).toContain('rebound.example')
+    }
+  }
+})
+
 it('answers bytes that are not HTTP, and serves on', async () => {
   for (const url of [service.homeport.apiUrl, service.homeport.queueUrl, service.homeport.restUrl]) {
     const socket = connectSocket({ host: '127.0.0.1', port: Number(new URL(url).port) })

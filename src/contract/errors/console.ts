@@ -13,7 +13,7 @@ export const consoleErrors = {
     blame: 'caller',
     retry: 'later',
     text: ({ retryAfterSeconds }) =>
-      `Too many failed sign-ins from this address. Try again in ${retryAfterSeconds} seconds.`,
+      `Too many failed sign-ins for this e-mail from this address. Try again in ${retryAfterSeconds} seconds.`,
   }),
   console_header_missing: define<None>({
     status: 403,

@@ -38,6 +38,13 @@ export const httpErrors = {
     retry: 'never',
     text: () => 'Readonly API key: this key may read but not change anything. Use a key with write access.',
   }),
+  host_not_served: define<{ host: string }>({
+    status: 421,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ host }) =>
+      `This server is not reached under the name "${host}" of the Host header. Ask it as localhost or 127.0.0.1; when the name is yours, set the public URL of this listener (publicApiUrl, publicRestUrl, publicQueueUrl), or name it in the option allowedHosts.`,
+  }),
   unknown_route: define<{ method: string; path: string }>({
     status: 404,
     blame: 'caller',

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sendWhole } from '../../http/index.js'
+import { DATA_HEADERS, sendWhole } from '../../http/index.js'
 import type { SyncTokens } from '../regions/sync-token.js'
 import type { RestReply } from './reply-reader.js'
 
@@ -63,9 +63,11 @@ export class HttpAnswers {
       JSON_TYPE,
       'Content-Length',
       String(Buffer.byteLength(json)),
+      ...DATA_HEADERS,
       ...corsHeaders(request),
     ]
     if (status === 503) headers.push('Retry-After', RETRY_AFTER_SECONDS)
+    if (status === 401) headers.push('WWW-Authenticate', 'Bearer realm="homeport"')
     if (status === 405) headers.push('Allow', 'GET, HEAD, POST, PUT, OPTIONS')
     response.writeHead(status, headers)
     response.end(json)

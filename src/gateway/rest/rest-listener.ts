@@ -17,7 +17,7 @@ import { handleRequest, type SharedParts } from './rest-request.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {
-  readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies'>
+  readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies' | 'hosts'>
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly administration: Administration
   /** How long a client may take for the head of a request. */
@@ -116,6 +116,11 @@ export class RestListener {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method, url = '/' } = request
     if (this.#stopping) response.shouldKeepAlive = false
+    const foreign = this.#options.settings.hosts?.refusal(request.headers.host)
+    if (foreign) {
+      new Exchange(request, response, this.#exchanges).answerError(foreign.status, `ERR ${foreign.message}`)
+      return
+    }
     if (url === '/health') {
       answerHealth(response, this.#options.version, this.#stopping)
       return

@@ -1,0 +1,117 @@
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import Type from 'typebox'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { endpoint } from '../contract/endpoint.js'
+import { HostNames } from './host-names.js'
+import { route } from './route.js'
+import { HttpServer } from './server.js'
+
+const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
+  endpoint({
+    ...{ id: path.slice(1), service: 'management', topic: 'Server', method: 'GET', path, auth, access: 'read' },
+    ...{ summary: '', description: '', body: { kind: 'none' }, errors: [] },
+    success: { status: 200, description: '', body: Type.Unknown() },
+  })
+const server = new HttpServer({
+  ...{ service: 'management', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1' },
+  routes: [
+    route(things('none', '/open'), async () => ({ a: 1 })),
+    route(things('none', '/bytes'), async () => new Uint8Array([1])),
+    route(things('none', '/list'), async () => Array.from({ length: 2_000 }, () => 1)),
+    route(things('basic', '/basic'), async () => 'never'),
+    route(things('bearer', '/bearer'), async () => 'never'),
+  ],
+  authenticator: { basic: () => undefined, bearer: () => undefined },
+  hosts: new HostNames(['homeport.example']),
+  publicUrl: 'http://homeport.example',
+  onInternalError: (error) => {
+    throw error
+  },
+})
+beforeAll(() => server.start())
+afterAll(() => server.stop())
+
+function ask(path: string, headers: Record<string, string> = {}) {
+  return new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
+    const sending = request({ host: '127.0.0.1', port: server.port, path, headers, agent: false }, async (answer) => {
+      let text = ''
+      for await (const part of answer) text += part
+      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text })
+    })
+    sending.once('error', reject).end()
+  })
+}
+
+describe('the name under which a listener is asked', () => {
+  it.each([
+    'localhost',
+    'LOCALHOST:8700',
+    'a.localhost',
+    'localhost.:1',
+    '127.0.0.1:80',
+    '127.8.8.8',
+    '[::1]',
+    '[::1]:8700',
+  ])('may be %s', async (host) => expect((await ask('/open', { host })).status).toBe(200))
+
+  it('may be one that the operator has given', async () => {
+    expect((await ask('/open', { host: 'HomePort.example:443' })).status).toBe(200)
+  })
+
+  it.each([
+    'evil.example',
+    'homeport.example.evil.example',
+    'localhost.evil.example',
+    'xlocalhost',
+    '127.0.0.1.evil.example',
+    '[evil]',
+  ])('may not be %j, whatever is asked for', async (host) => {
+    for (const path of ['/open', '/health', '/docs', '/openapi.json', '/nothing', '/basic']) {
+      const { status, text } = await ask(path, { host })
+      expect([path, status]).toEqual([path, 421])
+      expect(JSON.parse(text).error).toContain('allowedHosts')
+    }
+  })
+})
+
+describe('an answer', () => {
+  it.each(['/open', '/bytes', '/list', '/nothing', '/basic', '/health', '/openapi.json', '/docs', '/%'])(
+    'to %s is not kept, framed or guessed about',
+    async (path) => {
+      const { headers } = await ask(path)
+      expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/)
+    },
+  )
+
+  it('has its own style on the page of operations, and nothing from elsewhere', async () => {
+    const { headers, text } = await ask('/docs')
+    expect(headers['content-security-policy']).toMatch(/style-src 'sha256-[\w+/=]{44}'/)
+    expect(text).not.toMatch(/<script|style=/)
+  })
+
+  it('to what is no HTTP has the same headers', async () => {
+    const text = await new Promise<string>((resolve) => {
+      let all = ''
+      const socket = connect(server.port, '127.0.0.1', () => socket.write('nonsense\r\n\r\n'))
+      socket.on('data', (part) => (all += part)).on('close', () => resolve(all))
+    })
+    expect(text).toMatch(/^HTTP\/1.1 400 .*nosniff.*no-store/s)
+  })
+})
+
+describe('a refusal for want of credentials', () => {
+  it.each([
+    ['/basic', {}, 'Basic realm="homeport", charset="UTF-8"'],
+    ['/bearer', {}, 'Bearer realm="homeport"'],
+    // A browser would show a window of its own.
+    ['/basic', { 'sec-fetch-mode': 'cors' }, 'xBasic realm="homeport"'],
+    ['/basic', { 'sec-fetch-site': 'same-origin' }, 'xBasic realm="homeport"'],
+    ['/basic', { cookie: 'homeport_session_1=x' }, 'xBasic realm="homeport"'],
+    ['/basic', { accept: 'text/html,*/*' }, 'xBasic realm="homeport"'],
+  ])('to %s with %j names the scheme', async (path, headers, challenge) => {
+    const answer = await ask(path, headers)
+    expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } })
+  })
+})
