@@ -70,7 +70,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
     onFailure: surroundings.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
   })
-  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: new HeldMemory() })
+  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: heldMemory(logger) })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -82,6 +82,10 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
     title: `The store is damaged in the table ${table}: ${found}.`,
     advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
   }
+}
+
+function heldMemory(logger: Logger): HeldMemory {
+  return new HeldMemory(undefined, (error) => logger.error({ error }, 'a connection that gives way has met a fault'))
 }
 
 /** A crash is mentioned for so long, unless its report is deleted. */

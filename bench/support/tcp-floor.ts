@@ -13,7 +13,7 @@ import type { ReplySink } from '../../src/gateway/lane/reply-sink.js'
 
 const STAR = 42
 
-const pending = new PendingReplies()
+const pending = new PendingReplies({ error: () => undefined })
 const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
 const engine = createConnection({ path: process.env.BENCH_ENGINE_SOCKET ?? '' })
 engine.on('data', (chunk) => gate.push(chunk))

@@ -128,6 +128,33 @@ function frontDoors(file, house) {
     .map(({ room, line }) => ({ line, text: `import from ${room}/index.js, not from inside the room` }))
 }
 
+const DROPPED = /\bvoid (?:this\.)?(#?\w+)\([^;\n]*/g
+
+/**
+ * A promise that nobody waits for ends the process when it rejects. Whoever drops one has to catch, or the function
+ * says that it never rejects, which is a promise to the reader and a reason to look.
+ */
+function droppedPromises(file) {
+  if (!inProduct(file)) return []
+  return [...file.code.matchAll(DROPPED)]
+    .filter(([call]) => !/\.catch\(/.test(call))
+    .filter(([, name]) => mayReject(file.source, name))
+    .map(({ 1: name, index }) => ({
+      line: lineAt(file.code, index),
+      text: `the promise of ${name} is dropped: catch its error, or say "Never rejects" where it is written`,
+    }))
+}
+
+/** Whether a name stands for an async function of this file that does not say that it never rejects. */
+function mayReject(source, name) {
+  const lines = source.split('\n')
+  const at = lines.findIndex((line) => new RegExp(`^\\s*(?:export )?async (?:function )?${name}\\(`).test(line))
+  if (at < 0) return false
+  const above = lines.slice(0, at).join('\n')
+  const comment = above.trimEnd().endsWith('*/') ? above.slice(above.lastIndexOf('/**')) : ''
+  return !/never rejects/i.test(comment)
+}
+
 function fileLength(file) {
   const lines = file.source.split('\n').length - 1
   return lines < MOST_LINES ? [] : [{ line: lines, text: `${lines} lines, the limit is ${MOST_LINES}: split the file` }]
@@ -192,6 +219,7 @@ export const RULES = [
   frontDoors,
   bannedImports,
   bannedCalls,
+  droppedPromises,
   undocumentedExports,
   unusedExports,
   unfinished,

@@ -24,6 +24,21 @@ function grow(memory: HeldMemory, client: Client, bytes: number): void {
 }
 
 describe('memory that is held for clients', () => {
+  it('costs whoever is served nothing when another throws as it gives way', () => {
+    const faults: unknown[] = []
+    const memory = new HeldMemory(LIMIT_BYTES, (fault) => faults.push(fault))
+    const defect = new Error('a defect')
+    const broken = Object.assign(new Client('a'), {
+      giveWay: () => {
+        throw defect
+      },
+    })
+    const served = new Client('b')
+    grow(memory, broken, 2_000)
+    expect(() => grow(memory, served, 1_900)).not.toThrow()
+    expect([faults, served.gaveWay]).toEqual([[defect], false])
+  })
+
   it('is left alone up to the bound', () => {
     const memory = new HeldMemory(LIMIT_BYTES)
     const clients = [new Client('a'), new Client('b')]

@@ -33,11 +33,19 @@ interface Account {
 export class HeldMemory {
   readonly limitBytes: number
   readonly #holders = new Set<Holder>()
+  readonly #onFault: (error: unknown) => void
   #grownBytes = 0
 
-  /** `limitBytes` omitted: an eighth of the system's memory, and 1 GiB at most. */
-  constructor(limitBytes = Math.min(MOST_BYTES, Math.floor(totalmem() * SHARE_OF_SYSTEM))) {
+  /**
+   * `limitBytes` omitted: an eighth of the system's memory, and 1 GiB at most.
+   * @param onFault told of a holder that throws when it should give way, which is no fault of whoever is served.
+   */
+  constructor(
+    limitBytes = Math.min(MOST_BYTES, Math.floor(totalmem() * SHARE_OF_SYSTEM)),
+    onFault: (error: unknown) => void = () => undefined,
+  ) {
     this.limitBytes = limitBytes
+    this.#onFault = onFault
   }
 
   /** About so much more is held for `holder`. */
@@ -68,7 +76,11 @@ export class HeldMemory {
       largest.bytes -= first.bytes
       left -= first.bytes
       this.#holders.delete(first.holder)
-      first.holder.giveWay()
+      try {
+        first.holder.giveWay()
+      } catch (error) {
+        this.#onFault(error)
+      }
     }
   }
 

@@ -50,6 +50,7 @@ export class IdleMemory {
     clock.after(REST_MS, () => void this.#judge())
   }
 
+  /** Never rejects. */
   async #judge(): Promise<void> {
     const { isAtRest, workSinceAsked, heapBytes, collect } = this.#parts
     if (isAtRest() && workSinceAsked() > MOST_WORK) {

@@ -192,12 +192,13 @@ export class Creation {
 
   /**
    * Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start.
+   * Never rejects.
    */
   async #undo(databaseId: string): Promise<void> {
     const { directory, sleep } = this.#parts
-    directory.remove(databaseId)
-    sleep.forget(databaseId)
     try {
+      directory.remove(databaseId)
+      sleep.forget(databaseId)
       await this.#parts.fleet.remove(databaseId)
       await undo(this.#parts.store, databaseId)
     } catch (error) {

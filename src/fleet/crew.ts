@@ -84,7 +84,7 @@ export class Crew {
         break
       case 'delete':
         this.#update(region, transitions.deleting)
-        void this.#delete(action)
+        this.#delete(action).catch((error: unknown) => this.#onFault(region, error))
         break
       case 'open-port':
       case 'close-port':
@@ -110,7 +110,13 @@ export class Crew {
       onAnswer: (pid) => this.#onAnswer(region, run, pid, settings),
     })
     this.#runs.set(region, run)
-    void run.ended.then((end) => this.#onEnd(region, end))
+    run.ended.then((end) => this.#onEnd(region, end)).catch((error: unknown) => this.#onFault(region, error))
+  }
+
+  /** A defect costs this database, which stays as it is until the server starts again, and no other. */
+  #onFault(region: string, error: unknown): void {
+    const facts = { databaseId: this.#databaseId, region }
+    this.#context.logger.error({ ...facts, error }, 'the state of an engine has met a fault; start the server again')
   }
 
   /** An answer may come after the decision to stop; then it says nothing any more. */

@@ -131,6 +131,7 @@ class Run implements EngineRun {
     return this.#problem ?? describeExit(report, this.#hasAnswered)
   }
 
+  /** Never rejects. */
   async #awaitAnswer(pid: number): Promise<void> {
     const { context, paths, secrets, onAnswer } = this.#options
     try {

@@ -115,7 +115,11 @@ export class DiskRoom {
 
   #lookLater(): void {
     if (this.#stopped) return
-    this.#timer = this.#options.clock.after(LOOK_MS, () => void this.#lookAgain().finally(() => this.#lookLater()))
+    this.#timer = this.#options.clock.after(LOOK_MS, () => {
+      this.#lookAgain()
+        .catch((error: unknown) => this.#onBlind(error))
+        .finally(() => this.#lookLater())
+    })
   }
 
   async #lookAgain(): Promise<void> {

@@ -59,6 +59,11 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
   ['src/queue/shape.ts', '\nexport interface Shape {}', 'Shape is exported without a doc comment'],
   ['src/queue/unused.ts', '/** Doc. */\nexport const unused = 1', 'unused is exported, and nobody imports it'],
   ['src/queue/err.ts', "logger.warn({ err: e, id }, 'no')", 'is banned here: log an error under the key error'],
+  [
+    'src/queue/dropped.ts',
+    '/** Sends. */\nasync function send(): Promise<void> {}\nvoid send()',
+    'the promise of send is dropped: catch its error, or say "Never rejects"',
+  ],
   ['src/queue/later.ts', word('// TO', 'DO: more'), word('TO', 'DO: finish it')],
   ['src/queue/long.ts', 'const a = 1\n'.repeat(399), '400 lines, the limit is 400: split the file'],
   ['bench/long.bench.ts', 'const a = 1\n'.repeat(400), '401 lines, the limit is 400: split the file'],
@@ -98,6 +103,8 @@ it('is silent about code that keeps the rules', async () => {
     'src/queue/words.ts': word('const t = `$', '{name} holds: a', 'ny of them`\n'),
     'bench/load.bench.ts': word('await sle', 'ep(50)\n'),
     'src/queue/slow.test.ts': "import { spawn } from 'node:child_process'\nconst s = 'setTimeout(r)'\n",
+    'src/queue/kept.ts':
+      '/** Never rejects. */\nasync function f() {}\nvoid f()\nasync function g() {}\ng().catch(f)\n',
     'src/queue/overload.ts': '/** Why. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2\n',
     'test/support/wait-for.ts': word('await new Promise((r) => set', 'Timeout(r, 50))\n'),
   })

@@ -193,14 +193,15 @@ export class Changer {
   /**
    * Brings the engines back to the old shape. They are told before the change is given up, so that whatever is wished
    * next comes later; they need not have taken it yet.
+   * Never rejects.
    */
   async #takeBack(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<void> {
     const { fleet, plans, logger, clock, sleep } = this.parts
     const databaseId = before.database_id
-    sleep.adopt(databaseId)
-    const retaken = fleet.ensure(engineSpecOf(before, plans))
-    retaken.catch((error: unknown) => logger.warn({ databaseId, error }, 'engines do not take their old shape yet'))
     try {
+      sleep.adopt(databaseId)
+      const retaken = fleet.ensure(engineSpecOf(before, plans))
+      retaken.catch((error: unknown) => logger.warn({ databaseId, error }, 'engines do not take their old shape yet'))
       await this.#giveUp(before, modifyingState)
       await this.inTurn(databaseId, () => this.#catchUp(before))
     } catch (error) {

@@ -6,7 +6,7 @@ import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import type { GatewayLogger } from '../seams.js'
 import { CoalescingWriter } from './coalescing-writer.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
-import { PendingReplies } from './pending-replies.js'
+import { PendingReplies, REPLY_FAULT } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 
@@ -86,7 +86,7 @@ export class EngineLink {
 
   readonly #options: LinkOptions
   readonly #writer = new CoalescingWriter()
-  readonly #pending = new PendingReplies()
+  readonly #pending: PendingReplies
   #greetingFramer = new ReplyFramer()
   #gate: ReplyGate
   #state: LinkState = { kind: 'idle' }
@@ -103,6 +103,7 @@ export class EngineLink {
   constructor(options: LinkOptions) {
     this.#options = options
     this.identity = options.identity
+    this.#pending = new PendingReplies(options.logger)
     this.#gate = this.#newGate()
   }
 
@@ -257,6 +258,7 @@ export class EngineLink {
     this.#writer.flush(this.#state.socket)
   }
 
+  /** Never rejects. */
   async #dial(): Promise<void> {
     const abort = new AbortController()
     this.#state = { kind: 'dialling', abort }
@@ -301,8 +303,9 @@ export class EngineLink {
       if (this.#state.kind === 'ready' && this.#state.socket === socket) this.#route(chunk)
       else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
-      if (!(error instanceof ReplyFormatError)) throw error
-      this.#onEnd(socket, error)
+      // A defect of whoever takes a reply costs this connection, not the process.
+      if (!(error instanceof ReplyFormatError)) this.#options.logger.error({ error }, REPLY_FAULT)
+      this.#onEnd(socket, error instanceof Error ? error : undefined)
     }
   }
 

@@ -1,4 +1,4 @@
-/** Makes of an engine's reply to EXEC what the client gets. */
+/** Makes of an engine's reply to EXEC what the client gets. Must not reject. */
 export type FillReply = (reply: Buffer) => Promise<Buffer>
 
 /**

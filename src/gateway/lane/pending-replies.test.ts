@@ -91,7 +91,7 @@ describe('the replies that an engine owes', () => {
   it('reach everybody once and in order, with notes and substitutes in their places, until the loss and after it', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), fc.nat({ max: 20 }), (steps, kept) => {
-        const pending = new PendingReplies()
+        const pending = new PendingReplies({ error: () => undefined })
         const model = new Model()
         const sinks = [new Recorder(), new Recorder(), new Recorder(), new Recorder()]
         for (const action of steps) apply(pending, model, sinks, action)
@@ -103,5 +103,23 @@ describe('the replies that an engine owes', () => {
         expect(pending.isEmpty).toBe(true)
       }),
     )
+  })
+
+  it('fail for everybody else although somebody does not take the failure', () => {
+    const faults: unknown[] = []
+    const pending = new PendingReplies({ error: ({ error }: { error?: unknown }) => faults.push(error) })
+    const defect = new Error('a defect')
+    const broken: ReplySink = {
+      deliver: () => undefined,
+      fail: () => {
+        throw defect
+      },
+    }
+    const sinks = [new Recorder(), broken, new Recorder()]
+    for (const sink of sinks) pending.expect(sink, 1)
+    pending.fail(new HomeportError('engine_lost', {}), false)
+    expect(faults).toEqual([defect])
+    expect(sinks.map((sink) => sink instanceof Recorder && sink.log.length)).toEqual([1, false, 1])
+    expect(pending.isEmpty).toBe(true)
   })
 })

@@ -1,7 +1,11 @@
 import type { HomeportError } from '../../contract/errors.js'
+import type { GatewayLogger } from '../seams.js'
 import type { ReplySink } from './reply-sink.js'
 
 const FIRST_CAPACITY = 64
+
+/** What the log says when whoever takes the reply of an engine has a defect. */
+export const REPLY_FAULT = 'the reply of an engine has met a fault'
 
 /**
  * The replies that an engine connection owes, in order, as a ring of (sink, count). Neighbours of one sink are one
@@ -18,6 +22,12 @@ export class PendingReplies {
   #length = 0
   /** Replies of the engine that are owed in all. */
   #owed = 0
+  readonly #logger: Pick<GatewayLogger, 'error'>
+
+  /** @param logger told of a sink that does not take its failure; the others get theirs all the same. */
+  constructor(logger: Pick<GatewayLogger, 'error'>) {
+    this.#logger = logger
+  }
 
   get isEmpty(): boolean {
     return this.#length === 0
@@ -73,8 +83,12 @@ export class PendingReplies {
       const substituted = this.#ours[this.#head] !== undefined
       lost -= count
       this.#settle(count)
-      sink?.fail(count, error, first && !substituted)
-      this.#deliverNotes()
+      try {
+        sink?.fail(count, error, first && !substituted)
+        this.#deliverNotes()
+      } catch (fault) {
+        this.#logger.error({ error: fault }, REPLY_FAULT)
+      }
     }
   }
 

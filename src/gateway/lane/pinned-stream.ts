@@ -264,7 +264,7 @@ export class PinnedStream {
     return true
   }
 
-  /** What comes meanwhile has to wait. */
+  /** What comes meanwhile has to wait. Never rejects, as `fill` does not. */
   async #fill(reply: Buffer, fill: FillReply): Promise<void> {
     this.#late = []
     this.#pass(await fill(reply))

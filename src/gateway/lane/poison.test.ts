@@ -10,6 +10,7 @@ import { startEngine, type TestEngine } from '../testing/engine.js'
 import { TestDirectory } from '../testing/rig.js'
 import { Lanes } from './lanes.js'
 import { NO_REPLY_LIMITS } from './reply-gate.js'
+import type { ReplySink } from './reply-sink.js'
 
 /** Connections to a real engine, into each of which bytes can be slipped. */
 class Wiretap {
@@ -75,6 +76,22 @@ it.each([
   expect(await ask('default', 'GET', 'a')).toBe('$1\r\n1\r\n')
   expect(await ask('default_ro', 'GET', 'a')).toBe('$1\r\n1\r\n')
   expect(tap.clients).toHaveLength(3)
+})
+
+it('a defect of one who takes a reply ends that connection alone, and the next command makes a new one', async () => {
+  const link = lanes.shared({ databaseId: 'db', user: 'default', protocol: 2 })
+  const failed: string[] = []
+  const broken: ReplySink = {
+    deliver: () => {
+      throw new RangeError('Maximum call stack size exceeded')
+    },
+    fail: () => failed.push('broken'),
+  }
+  const other: ReplySink = { deliver: () => undefined, fail: () => failed.push('other') }
+  const command = encodeCommand(['GET', 'a'])
+  for (const sink of [broken, other]) link.send(sink, command, 0, command.length, 1)
+  await waitFor(() => failed.includes('other'), { what: 'the loss of the connection' })
+  expect(await ask('default', 'SET', 'a', '2')).toBe('+OK\r\n')
 })
 
 it('what a poisoned connection owes is answered with an error, and nothing of it reaches others', async () => {

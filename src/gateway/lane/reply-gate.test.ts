@@ -43,7 +43,7 @@ function chunksOf(text: string, cuts: readonly number[]): Buffer[] {
 
 describe('replies of an engine', () => {
   it('are not copied again and again where one is an error without end', () => {
-    const pending = new PendingReplies()
+    const pending = new PendingReplies({ error: () => undefined })
     const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
     const client = new Client()
     pending.expect(client, 2)
@@ -60,7 +60,7 @@ describe('replies of an engine', () => {
     const clients = fc.array(fc.array(replyOf, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 5 })
     fc.assert(
       fc.property(clients, fc.array(fc.nat(), { maxLength: 12 }), (owed, cuts) => {
-        const pending = new PendingReplies()
+        const pending = new PendingReplies({ error: () => undefined })
         const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
         const sinks = owed.map((replies) => {
           const client = new Client()
@@ -76,7 +76,7 @@ describe('replies of an engine', () => {
   })
 
   it('come in one piece for each client that a chunk has something for', () => {
-    const pending = new PendingReplies()
+    const pending = new PendingReplies({ error: () => undefined })
     const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
     const [first, second] = [new Client(), new Client()]
     pending.expect(first, 3)

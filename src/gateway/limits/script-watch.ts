@@ -103,7 +103,10 @@ export class ScriptWatch {
   #onTimer(): void {
     this.#timerIsSet = false
     const [oldest] = this.#inFlight
-    if (oldest && this.#options.clock.now() - oldest.sentAtMs >= this.limits.timeoutMs) void this.#endScript(oldest)
+    if (oldest && this.#options.clock.now() - oldest.sentAtMs >= this.limits.timeoutMs)
+      this.#endScript(oldest).catch(() => {
+        // The engine cannot be reached; while the script runs, the next turn tries again.
+      })
     this.#setTimer()
   }
 

@@ -183,6 +183,7 @@ export class ReplicaWatch {
     this.#options.drop()
   }
 
+  /** Never rejects. */
   async #checkAlive(): Promise<void> {
     const life = this.#life
     await this.#answerOf(this.#options.askReplica()).catch(() => this.#giveUp(life))

@@ -78,6 +78,8 @@ export class EventStream {
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
     response.on('drain', () => this.#link.resumeReading())
+    // Writing behind the end is an event of its own, which would end the process.
+    response.on('error', () => this.close())
     const bytes = Buffer.from(encodeTextCommand(command))
     this.#link.sendStreamed(bytes, 0, bytes.length)
   }
@@ -108,6 +110,7 @@ export class EventStream {
   }
 
   #onFrame(frame: Buffer): void {
+    if (this.#isClosed) return
     const { request, response, answers } = this.#exchange
     const reply = new ReplyReader(frame, 'plain').next()
     if (!('error' in reply)) {

@@ -14,6 +14,7 @@ import { ClientProfile, describeClient } from './client-profile.js'
 import { CommandRouter } from './command-router.js'
 import { Flow, type FlowOwner } from './flow.js'
 import { FrameRun } from './frame-run.js'
+import { guarded, guardedReceiver } from './guarded.js'
 import type { Inlet } from './inlet.js'
 import { noteCommand } from './note-command.js'
 import { Outlet } from './outlet.js'
@@ -71,8 +72,9 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.#latency = new LatencySample(services.guard.meter)
     this.router = new CommandRouter(this)
     this.#loginTimer = services.clock.after(services.loginTimeoutMs, () => (this.user ? undefined : this.cut()))
-    inlet.receive = (memory, length) => this.#onData(memory, length)
-    socket.on('end', () => this.#onInputEnd())
+    inlet.receive = guardedReceiver(this, (memory, length) => this.#onData(memory, length))
+    const onEnd = guarded(this, () => this.#onInputEnd())
+    socket.on('end', onEnd)
     socket.on('error', (error) => services.logger.debug({ error }, 'a client connection failed'))
     socket.on('close', () => this.#onClose())
   }
@@ -167,10 +169,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   /** Takes no further command until `promise` is settled. */
   waitFor(promise: Promise<void>): void {
     this.flow.wait('engine')
-    promise.then(
-      () => this.flow.proceed('engine'),
-      (error: unknown) => this.#onFault(error),
-    )
+    promise.then(() => this.flow.proceed('engine')).catch((error: unknown) => this.fault(error))
   }
 
   /** The limits of the database have changed. */
@@ -229,7 +228,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     try {
       this.#takeAll()
     } catch (error) {
-      this.#onFault(error)
+      this.fault(error)
     }
   }
 
@@ -362,9 +361,10 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.#cutTelling('a client that does not read its replies was disconnected')
   }
 
-  #onFault(error: unknown): void {
-    const fields = { error, databaseId: this.owner, address: this.profile.address }
-    this.services.logger.error(fields, 'a client was disconnected: its command has met a fault')
+  fault(error: unknown): void {
+    const { address } = this.profile
+    const message = 'a client was disconnected: its command has met a fault'
+    this.services.logger.error({ error, databaseId: this.owner, address }, message)
     this.cut()
   }
 

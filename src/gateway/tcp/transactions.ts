@@ -113,10 +113,15 @@ export class Transactions {
   }
 
   async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
-    const filled = queue.isEmpty ? reply : await queue.fill(reply)
-    // Not before the client has the reply.
-    if (queue.endsConnection) setImmediate(() => this.#session.hangUp())
-    return filled
+    try {
+      const filled = queue.isEmpty ? reply : await queue.fill(reply)
+      // Not before the client has the reply.
+      if (queue.endsConnection) setImmediate(() => this.#session.hangUp())
+      return filled
+    } catch (error) {
+      this.#session.fault(error)
+      return reply
+    }
   }
 
   #replyToExec(settled: () => void): Promise<Buffer> {

@@ -130,6 +130,7 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
     this.#timer = this.#options.clock.after(delayMs, () => void this.#look())
   }
 
+  /** Never rejects. */
   async #look(): Promise<void> {
     const { logger } = this.#options
     try {

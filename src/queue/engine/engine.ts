@@ -225,6 +225,7 @@ export class Engine implements Service {
     })
   }
 
+  /** Never rejects. */
   async #load(load: Load): Promise<void> {
     try {
       const page = await this.#due.read(load)
