@@ -32,7 +32,7 @@ const SAMPLED_VALUE_BYTES = 65_536
 
 /**
  * KEYS: the keys to digest; without any, ARGV[1] keys at most are drawn (all of them where there are no more).
- * ARGV[2]: largest value that is read, bytes.
+ * ARGV[2]: largest value that is read and longest name, bytes: names of any length would add up in our memory.
  * Answers the number of all keys, then key, digest and expiry of each; a key that does not exist is left out.
  *
  * Sets, hashes and sorted sets come in an order of the engine's own, so their elements are sorted by digest. Hashes
@@ -74,6 +74,7 @@ local readers = {
   stream = function(key) return joined(entries(redis.call('XRANGE', key, '-', '+')), 1, true) end,
 }
 local function describe(key, answer)
+  if #key > tonumber(ARGV[2]) then return end
   local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return end
   local read = readers[kind]

@@ -43,6 +43,15 @@ describe('a snapshot', async () => {
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: 5_000 })
   })
 
+  test('samples no key with a very long name', async () => {
+    const { spec, client } = await serving('db_names')
+    await client.mset('short', '1', 'x'.repeat(70_000), '2')
+    const file = fileHere()
+    const evidence = await fleet.takeSnapshot(spec.databaseId, file)
+    expect([evidence.keys, evidence.sample.map(({ key }) => Buffer.from(key).toString())]).toEqual([2, ['short']])
+    expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: 2 })
+  })
+
   test('counts writes up to its moment only, while writes go on', async () => {
     const { spec, client } = await serving('db_busy')
     let written = 0

@@ -133,7 +133,7 @@ export class DatabaseListener {
 
   #onConnection(connection: Socket, front: TlsFront): void {
     this.#track(connection)
-    awaitOpening(connection, this.#options.clock, ({ kind }) => {
+    awaitOpening(connection, this.#options, ({ kind }) => {
       if (kind === 'tls') front.accept(connection)
       else turnAway(connection, new HomeportError('tls_required', {}))
     })

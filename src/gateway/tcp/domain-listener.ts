@@ -85,7 +85,7 @@ export class DomainListener {
   #onConnection(connection: Socket): void {
     this.#connections.add(connection)
     connection.on('close', () => this.#connections.delete(connection))
-    awaitOpening(connection, this.#options.clock, (opening) => this.#route(connection, opening))
+    awaitOpening(connection, this.#options, (opening) => this.#route(connection, opening))
   }
 
   #route(connection: Socket, opening: Opening): void {

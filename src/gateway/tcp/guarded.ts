@@ -17,10 +17,13 @@ export function guardedReceiver(owner: FaultTaker, receive: Receiver): Receiver 
 }
 
 /** Handles an event of a client's connection; what that throws is the owner's fault alone. */
-export function guarded(owner: FaultTaker, handle: () => void): () => void {
-  return () => {
+export function guarded<Args extends readonly unknown[]>(
+  owner: FaultTaker,
+  handle: (...args: Args) => void,
+): (...args: Args) => void {
+  return (...args) => {
     try {
-      handle()
+      handle(...args)
     } catch (error) {
       owner.fault(error)
     }

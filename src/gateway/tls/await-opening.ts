@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/index.js'
+import type { GatewayLogger } from '../seams.js'
+import { guarded } from '../tcp/guarded.js'
 import { type Opening, readOpening } from './opening.js'
 
 /** A connection that does not say in this time what it wants is closed. */
@@ -8,12 +10,27 @@ const OPENING_TIMEOUT_MS = 10_000
 const LONGEST_OPENING_BYTES = 18_432
 const EMPTY = Buffer.alloc(0)
 
+/** What waits for the opening of a connection. */
+export interface OpeningOptions {
+  readonly clock: Clock
+  /** Told when `decide` throws, which ends the connection and nothing else. */
+  readonly logger: Pick<GatewayLogger, 'error'>
+}
+
 /** Reads how a connection begins, puts back what was read, and calls `decide` with it. */
-export function awaitOpening(connection: Socket, clock: Clock, decide: (opening: Opening) => void): void {
+export function awaitOpening(
+  connection: Socket,
+  { clock, logger }: OpeningOptions,
+  decide: (opening: Opening) => void,
+): void {
   let bytes: Buffer = EMPTY
   const end = (): void => void connection.destroy()
+  const fault = (error: unknown): void => {
+    logger.error({ error }, 'a connection was closed: its opening has met a fault')
+    end()
+  }
   const timer = clock.after(OPENING_TIMEOUT_MS, end)
-  const onData = (chunk: Buffer): void => {
+  const onData = guarded({ fault }, (chunk: Buffer): void => {
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
     const opening = openingOf(bytes)
     if (!opening) return
@@ -22,7 +39,7 @@ export function awaitOpening(connection: Socket, clock: Clock, decide: (opening:
     connection.pause()
     connection.unshift(bytes)
     decide(opening)
-  }
+  })
   connection.on('data', onData).on('end', end)
   connection.on('error', () => {})
   connection.on('close', () => timer.cancel())

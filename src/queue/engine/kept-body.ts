@@ -65,6 +65,8 @@ export class KeptBody {
   #receivedBytes = 0
   #borrowedBytes = 0
   #isCut = false
+  /** Bytes that have come and were not kept. */
+  discardedBytes = 0
 
   constructor(limits: KeepLimits, shared: SharedBytes) {
     this.#limits = limits
@@ -80,7 +82,10 @@ export class KeptBody {
 
   /** The next bytes of the body. */
   add(chunk: Buffer): void {
-    if (this.#isCut) return
+    if (this.#isCut) {
+      this.discardedBytes += chunk.byteLength
+      return
+    }
     this.#receivedBytes += chunk.byteLength
     this.#append(chunk)
     if (!this.#fits()) this.#cut()
@@ -109,6 +114,7 @@ export class KeptBody {
 
   #cut(): void {
     this.#isCut = true
+    this.discardedBytes = this.#receivedBytes - this.#limits.keepBytes
     this.#receivedBytes = this.#limits.keepBytes
     this.#chunks = [Buffer.from(this.#joined(this.#receivedBytes).buffer)]
     this.#block = undefined

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { systemClock, type TargetPolicy } from '../../base/index.js'
 import { startSink } from '../testing/sink.js'
@@ -18,6 +20,26 @@ describe('a sender', () => {
     expect(sink.received).toHaveLength(0)
     for (const url of urls) expect(await send(url, 'everything')).toMatchObject({ kind: 'answered' })
     await sink.close()
+  })
+
+  it('listens to no answer for ever, and goes by its status', async () => {
+    const flood = Buffer.alloc(2 ** 20)
+    const closed = new Set<string>()
+    const server = createServer((_request, response) => {
+      response.writeHead(202)
+      const pour = (): void => {
+        while (!response.destroyed && response.write(flood)) {
+          // until nobody takes more
+        }
+      }
+      response.on('drain', pour).on('close', () => closed.add('flood'))
+      pour()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const outcome = await send(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, 'everything')
+    expect(outcome).toMatchObject({ kind: 'answered', response: { status: 202, truncated: true } })
+    await expect.poll(() => closed.has('flood')).toBe(true)
+    server.close()
   })
 
   it('says that the host speaks no TLS where a URL asks for it in vain', async () => {

@@ -8,6 +8,8 @@ import { KeptBody, LARGE_ANSWERS_BYTES, SharedBytes } from './kept-body.js'
 
 /** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
 const CONNECT_TIMEOUT_MS = 10_000
+/** So much more than is kept of an answer is read, so that its connection can be used again; then it is cut off. */
+const MOST_DISCARDED_BYTES = 64 * 2 ** 20
 
 /** A request ready to be sent. */
 export interface SendRequest {
@@ -182,8 +184,13 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#kept.begin(status)
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#over) this.#kept.add(chunk)
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return
+    this.#kept.add(chunk)
+    if (this.#kept.discardedBytes < MOST_DISCARDED_BYTES) return
+    // The status stands, and a destination that sends for ever must not be listened to until the time is over.
+    this.onResponseEnd()
+    controller.abort(new Error('the answer is too long'))
   }
 
   onResponseEnd(): void {
