@@ -107,7 +107,12 @@ class AdmittedRequest implements BodyReader {
   }
 
   onHeld(bytes: number): boolean {
-    return this.#exchange.hold(bytes)
+    try {
+      return this.#exchange.hold(bytes)
+    } catch (error) {
+      this.#exchange.fail(error)
+      return false
+    }
   }
 
   #take(body: Buffer): void {
