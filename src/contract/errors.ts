@@ -58,6 +58,20 @@ export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/**
+ * An error of the catalogue without a stack, for what is refused one by one in a request of thousands: the stack is most of
+ * what an error costs, and nobody looks at that of a refusal.
+ */
+export function refusal<Code extends ErrorCode>(code: Code, details: ErrorDetails<Code>): HomeportError<Code> {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return new HomeportError(code, details)
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
+
 /** Whether an error is the one of the catalogue with this code. */
 export function isError<Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> {
   return error instanceof HomeportError && error.code === code

@@ -1,4 +1,4 @@
-import { HomeportError } from '../contract/errors.js'
+import { type HomeportError, refusal } from '../contract/errors.js'
 import type { KnownCommand } from './command-table.js'
 
 /** So many characters of the arguments of a command that nobody knows are repeated, as engines do it. */
@@ -10,13 +10,13 @@ const SHOWN_CHARACTERS = 128
  */
 export function refusalOf(row: KnownCommand | undefined, words: readonly string[]): HomeportError {
   const [name = '', ...args] = words
-  if (!row) return new HomeportError('command_unknown', { name, args: shownOf(args) })
-  return new HomeportError('command_not_available', { name: row.name.replace('|', ' ') })
+  if (!row) return refusal('command_unknown', { name, args: shownOf(args) })
+  return refusal('command_not_available', { name: row.name.replace('|', ' ') })
 }
 
 /** The same for a subcommand of a container; `container` is in upper case. */
 export function subcommandRefusal(row: KnownCommand | undefined, container: string, name: string): HomeportError {
-  return row ? refusalOf(row, []) : new HomeportError('subcommand_unknown', { container, name })
+  return row ? refusalOf(row, []) : refusal('subcommand_unknown', { container, name })
 }
 
 function shownOf(args: readonly string[]): readonly string[] {

@@ -69,6 +69,29 @@ export const dataPlaneErrors = {
     retry: 'never',
     text: ({ problem }) => problem,
   }),
+  too_many_commands: define<{ limit: number }>({
+    status: 413,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit }) => `max commands of one request exceeded. Limit: ${limit}. Send them in several requests.`,
+  }),
+  too_many_arguments: define<{ limit: number; of: 'command' | 'request' }>({
+    status: 413,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit, of }) =>
+      `max arguments of one ${of} exceeded. Limit: ${limit}. ${of === 'command' ? 'Send several commands.' : 'Send several requests.'}`,
+  }),
+  reply_too_deep: define<{ limit: number }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit }) =>
+      `the reply is nested too deeply for JSON. Limit: ${limit} levels. Its command has been carried out; ask for less, or with Upstash-Response-Format: resp2.`,
+  }),
   request_too_large: define<{ limitBytes: number; actualBytes: number }>({
     status: 413,
     resp: 'ERR',

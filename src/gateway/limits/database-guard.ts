@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, refusal } from '../../contract/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
 import { missingCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
@@ -33,6 +33,8 @@ export interface GuardOptions {
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
+const LEAST_REQUEST_COMMANDS = 10_000
+const MOST_REQUEST_COMMANDS = 100_000
 const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
 
 /** How an engine says that its data set is full, also in an error of a script. */
@@ -97,6 +99,12 @@ export class DatabaseGuard {
 
   get maxRequestBytes(): number {
     return this.#database.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
+  }
+
+  /** Most commands of one REST request: as many as the plan lets through in a second, between two bounds. */
+  get maxRequestCommands(): number {
+    const perSecond = this.#database.maxCommandsPerSecond ?? MOST_REQUEST_COMMANDS
+    return Math.min(Math.max(perSecond, LEAST_REQUEST_COMMANDS), MOST_REQUEST_COMMANDS)
   }
 
   /** What replies of the engine are held against. */
@@ -189,11 +197,11 @@ export class DatabaseGuard {
     const { admission, meter } = this.usage
     if (admission.kind === 'refused') return admission.error
     if (meter.month.requests >= this.#maxRequestsPerMonth) {
-      return new HomeportError('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
+      return refusal('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
     }
-    if (!this.#options.hasRoom() && needsRoom(command)) return new HomeportError('disk_nearly_full', {})
+    if (!this.#options.hasRoom() && needsRoom(command)) return refusal('disk_nearly_full', {})
     if (command.effect !== 'script' || !this.scripts.isSpent) return undefined
-    return new HomeportError('script_credits', {
+    return refusal('script_credits', {
       limitMs: this.scripts.limits.msPerMinute,
       usedMs: this.scripts.usedMs,
     })
@@ -233,7 +241,7 @@ export class DatabaseGuard {
         () => {},
       )
     }
-    return new HomeportError('data_too_large', {
+    return refusal('data_too_large', {
       thresholdBytes,
       usageBytes: Math.max(this.#dataBytes, thresholdBytes),
     })
@@ -242,7 +250,7 @@ export class DatabaseGuard {
   #entryVerdict(sizes: readonly (number | Promise<number>)[]): Verdict {
     const actualBytes = sizes.find((size) => typeof size === 'number' && size > 0)
     if (typeof actualBytes !== 'number') return undefined
-    return new HomeportError('entry_too_large', { limitBytes: this.entries.limitBytes, actualBytes })
+    return refusal('entry_too_large', { limitBytes: this.entries.limitBytes, actualBytes })
   }
 
   #turnMonth(nowMs: number): void {

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors.js'
 import type { ServedCommand } from '../command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { keysOf } from './command-keys.js'
@@ -29,7 +29,7 @@ export function inspectKeys(
   if (bytes <= MAX_KEY_BYTES) return undefined
   const actualBytes = largest(keysOf(command.name, args), lengthOf)
   if (actualBytes <= MAX_KEY_BYTES) return undefined
-  return new HomeportError('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
+  return refusal('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
 }
 
 /** What a write does to the size of entries, as far as that can be told from the command. `bytes` is its length. */

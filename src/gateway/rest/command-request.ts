@@ -1,16 +1,19 @@
 import type { HomeportError } from '../../contract/errors.js'
 import { administer } from '../administer.js'
-import { copied } from '../resp/lent-memory.js'
+import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
 import type { Entrance } from './entrances.js'
 import type { Exchange } from './exchange.js'
 import { replyJson } from './http-answers.js'
+import { PatientReader, READ_AT_ONCE_BYTES } from './in-turns.js'
 import { parseCommand, parsePipeline } from './json-commands.js'
+import { LARGE_JSON_BYTES, readLargeCommand, readLargePipeline } from './large-body.js'
 import { pathCommand, type Target } from './path-command.js'
-import { measure, permitAll, permitEach, turnOf } from './permit.js'
+import { measure, permitAll, permitEach, permitInTurns, turnOf } from './permit.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
-import { readReplies, replyBytes } from './read-replies.js'
+import { readReplies, replyBytes, replyBytesInTurns } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
+import { ReplyReader, type RestReply } from './reply-reader.js'
 import type { RestListenerOptions } from './rest-listener.js'
 import { type RequestEnds, RequestLane, runSlots } from './run-slots.js'
 import { runTransaction, type TransactionOutcome } from './run-transaction.js'
@@ -49,18 +52,46 @@ export class CommandRequest implements RepliesReader, RequestEnds {
       case '/pipeline':
       case '/pipeline/':
         this.#kind = 'pipeline'
-        this.#permit(readPipeline(body))
+        if (body.length > LARGE_JSON_BYTES) this.#later(this.#runLargePipeline(body))
+        else this.#permit(readPipeline(body))
         return
       case '/multi-exec':
       case '/multi-exec/':
-        this.#transact(checkArities(readPipeline(body)))
+        this.#later(this.#runTransaction(body))
         return
       case '/':
-        this.#permit([prepareCommand(parseCommand(body.toString()))])
+        if (body.length > LARGE_JSON_BYTES) this.#later(this.#runLargeCommand(body))
+        else this.#permit([prepareCommand(parseCommand(body.toString()))])
         return
       default:
         this.#permit([prepareCommand(pathCommand(target, body))])
     }
+  }
+
+  /** What goes wrong in work that is done in slices, between which others are served, is answered like anything else. */
+  #later(work: Promise<void>): void {
+    work.catch((error: unknown) => this.#exchange.fail(error))
+  }
+
+  async #runLargePipeline(body: Buffer): Promise<void> {
+    const slots = await this.#readPipeline(body)
+    this.#send(await permitInTurns(this.#lane, slots))
+  }
+
+  async #runLargeCommand(body: Buffer): Promise<void> {
+    this.#permit([prepareCommand(await readLargeCommand(body))])
+  }
+
+  /** Always answers in JSON, whatever the response format (reference redis 4.2). */
+  async #runTransaction(body: Buffer): Promise<void> {
+    const slots = checkArities(body.length > LARGE_JSON_BYTES ? await this.#readPipeline(body) : readPipeline(body))
+    const permitted = await permitAll(this.#lane, slots)
+    this.#noteForMonitors(permitted)
+    this.#answerTransaction(await runTransaction(this.#lane, permitted, this.#form.encoding))
+  }
+
+  #readPipeline(body: Buffer): Promise<readonly Slot[]> {
+    return readLargePipeline(body, { commands: this.#lane.guard.maxRequestCommands })
   }
 
   /** Carries one command out while its body comes, and answers. */
@@ -104,7 +135,8 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   onReplies(replies: Buffer): void {
     this.#lane.guard.meter.bytesOut += replies.length
     try {
-      if (this.#streamed) this.#streamed.end(replies)
+      if (replies.length > READ_AT_ONCE_BYTES) this.#answerInTurns(kept(replies)).catch((error) => this.onLost(error))
+      else if (this.#streamed) this.#streamed.end(replies)
       else if (!this.#exchange.isAnswered) this.#answer(replies)
     } catch (error) {
       this.onLost(error)
@@ -160,19 +192,26 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     const read = readReplies(this.#slots, replies, encoding)
     const [first] = read
     if (this.#kind === 'pipeline') this.#exchange.answer(`[${read.map(replyJson).join(',')}]`, moment)
-    else if (first && 'error' in first) this.#exchange.answerError(400, first.error)
-    else if (first) this.#exchange.answer(replyJson(first), moment)
+    else if (first) this.#answerOne(first)
   }
 
-  /** Always answers in JSON, whatever the response format (reference redis 4.2). */
-  #transact(slots: readonly Slot[]): void {
-    permitAll(this.#lane, slots)
-      .then((permitted) => {
-        this.#noteForMonitors(permitted)
-        return runTransaction(this.#lane, permitted, this.#form.encoding)
-      })
-      .then((outcome) => this.#answerTransaction(outcome))
-      .catch((error: unknown) => this.#exchange.fail(error))
+  async #answerInTurns(replies: Buffer): Promise<void> {
+    const { format, encoding } = this.#form
+    const moment = this.#lane.nearby?.moment
+    if (!this.#streamed && this.#exchange.isAnswered) return
+    if (this.#streamed) await this.#streamed.endInTurns(replies)
+    else if (format === 'resp2') this.#exchange.answerBytes(await replyBytesInTurns(this.#slots, replies), moment)
+    else if (this.#kind === 'single')
+      this.#answerOne(await new PatientReader(new ReplyReader(replies, encoding)).next())
+    else {
+      this.#streamed = this.#exchange.beginPipeline(this.#form, this.#slots, moment)
+      await this.#streamed.endInTurns(replies)
+    }
+  }
+
+  #answerOne(reply: RestReply): void {
+    if ('error' in reply) this.#exchange.answerError(400, reply.error)
+    else this.#exchange.answer(replyJson(reply), this.#lane.nearby?.moment)
   }
 
   /** Tells those who monitor the database what is sent. */

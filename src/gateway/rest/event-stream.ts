@@ -9,9 +9,9 @@ import { PinnedStream } from '../lane/pinned-stream.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { MonitorView } from '../monitor/monitors.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import { eventText } from './event-text.js'
 import type { HttpAnswers } from './http-answers.js'
 import { pathCommand, type Target } from './path-command.js'
-import { ReplyReader } from './reply-reader.js'
 
 const EVENT_PATH = /^\/(?:p?subscribe|(monitor))(?:\/|$)/i
 /** Events that a client may leave unread before the engine has to wait. */
@@ -112,14 +112,14 @@ export class EventStream {
   #onFrame(frame: Buffer): void {
     if (this.#isClosed) return
     const { request, response, answers } = this.#exchange
-    const reply = new ReplyReader(frame, 'plain').next()
-    if (!('error' in reply)) {
+    const { kind, text } = eventText(frame)
+    if (kind === 'event') {
       if (!response.headersSent) answers.beginEvents(request, response)
-      this.#write(`data: ${eventText(reply.json)}\n\n`)
+      this.#write(`data: ${text}\n\n`)
       if (response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
       return
     }
-    if (!response.headersSent) answers.error(request, response, 400, reply.error)
+    if (!response.headersSent) answers.error(request, response, 400, text)
     this.close()
   }
 
@@ -138,11 +138,4 @@ export class EventStream {
     if (!response.headersSent) answers.error(request, response, error.status, errorText(error))
     this.close()
   }
-}
-
-/** Fields are joined by commas; what is not a list is a line of MONITOR. An event has no place for line breaks. */
-function eventText(json: string): string {
-  const value: unknown = JSON.parse(json)
-  if (Array.isArray(value)) return value.join(',').replace(/[\r\n]+/g, ' ')
-  return value === 'OK' ? '"OK"' : String(value)
 }

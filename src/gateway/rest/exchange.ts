@@ -111,6 +111,18 @@ export class Exchange implements Holder, AnswerBody {
     this.breakOff()
   }
 
+  whenRead(): Promise<void> {
+    const { response } = this
+    if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
+    return new Promise((resolve) => {
+      const goOn = (): void => {
+        response.off('drain', goOn).off('close', goOn)
+        resolve()
+      }
+      response.on('drain', goOn).on('close', goOn)
+    })
+  }
+
   end(): void {
     this.response.end()
   }
@@ -158,9 +170,9 @@ export class Exchange implements Holder, AnswerBody {
     return reply.begin()
   }
 
-  /** Begins to answer a pipeline whose replies are still to come. */
-  beginPipeline(form: ReplyForm, slots: readonly Slot[]): StreamedPipeline {
-    this.parts.answers.begin(this.request, this.response, form.format, undefined)
+  /** Begins to answer a pipeline whose replies are not all read, or are still to come. */
+  beginPipeline(form: ReplyForm, slots: readonly Slot[], moment?: number): StreamedPipeline {
+    this.parts.answers.begin(this.request, this.response, form.format, undefined, moment)
     return new StreamedPipeline(this, form, slots)
   }
 

@@ -1,10 +1,15 @@
 import type { HomeportError } from '../../contract/errors.js'
 import { kept } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
+import { joinInTurns } from './in-turns.js'
 import type { LargeSink, RepliesReader } from './send-commands.js'
 
 /** From this length on a bulk string is answered while it comes, bytes. */
 const LARGE_REPLY_BYTES = 1024 * 1024
+/** Where more than this stands before a large one, bytes, it is gathered too: all of that would have to be read at once. */
+const MOST_BEFORE_BYTES = 1024 * 1024
+/** More than this is put together in slices, bytes. */
+const JOINED_AT_ONCE_BYTES = 4 * 1024 * 1024
 const LF = 10
 const LINE_END_BYTES = 2
 
@@ -20,6 +25,8 @@ export class GatheredReplies {
   readonly #reader: RepliesReader
   #framer = new ReplyFramer()
   #parts: Buffer[] = []
+  /** Of all parts. */
+  #bytes = 0
   /** Replies that stand whole in `#parts`. */
   #count = 0
   #large: Large | undefined
@@ -38,7 +45,7 @@ export class GatheredReplies {
     if (behind.length === 0 || this.#isGivenUp || this.#beginsLarge(behind)) return
     const refusal = this.#reader.onHeld?.(behind.length)
     if (refusal) this.#giveUp(refusal)
-    else this.#parts.push(kept(behind))
+    else this.#gather(kept(behind))
   }
 
   /** Everything has come. */
@@ -46,7 +53,18 @@ export class GatheredReplies {
     if (this.#isGivenUp) return
     const parts = this.#parts.splice(0)
     const [only] = parts
-    this.#reader.onReplies(only && parts.length === 1 ? only : Buffer.concat(parts))
+    if (only && parts.length === 1) this.#reader.onReplies(only)
+    else if (this.#bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onReplies(Buffer.concat(parts))
+    else {
+      joinInTurns(parts)
+        .then((replies) => this.#reader.onReplies(replies))
+        .catch((error: unknown) => this.#reader.onLost(error))
+    }
+  }
+
+  #gather(part: Buffer): void {
+    this.#parts.push(part)
+    this.#bytes += part.length
   }
 
   /** The rest will never come. */
@@ -94,11 +112,12 @@ export class GatheredReplies {
       if (framer.completed > 0) isBegun = true
     }
     const { bulkBytes, midReply, replyStart } = framer
-    if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES) return false
+    if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES || this.#bytes > MOST_BEFORE_BYTES) return false
     const before = (): Buffer => Buffer.concat([...this.#parts, part.subarray(0, replyStart)])
     const sink = this.#reader.onLarge?.(before, this.#count, bulkBytes)
     if (!sink) return false
     this.#parts = []
+    this.#bytes = 0
     this.#count = 0
     this.#framer = new ReplyFramer()
     this.#large = { sink, leftBytes: bulkBytes }

@@ -39,8 +39,14 @@ export class HttpAnswers {
   }
 
   /** The head of an answer whose body is written piece by piece; `bytes` is its length, where that is known. */
-  begin(request: IncomingMessage, response: ServerResponse, format: 'json' | 'resp2', bytes: number | undefined): void {
-    response.writeHead(200, this.#headers(request, format === 'json' ? JSON_TYPE : BYTES_TYPE, bytes, 0))
+  begin(
+    request: IncomingMessage,
+    response: ServerResponse,
+    format: 'json' | 'resp2',
+    bytes: number | undefined,
+    moment = 0,
+  ): void {
+    response.writeHead(200, this.#headers(request, format === 'json' ? JSON_TYPE : BYTES_TYPE, bytes, moment))
   }
 
   #headers(request: IncomingMessage, type: string, bytes: number | undefined, moment: number): string[] {

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, refusal } from '../../contract/errors.js'
 
 /** Arguments of a command, name first. Text is sent as UTF-8. */
 export type CommandArguments = readonly (string | Buffer)[]
@@ -41,7 +41,7 @@ function parseJson(body: string, kind: 'ERR' | 'pipeline'): unknown {
 }
 
 function malformed(problem: string): HomeportError {
-  return new HomeportError('command_malformed', { problem })
+  return refusal('command_malformed', { problem })
 }
 
 function toCommand(values: readonly unknown[]): ParsedCommand {

@@ -6,6 +6,8 @@ import type { LargeSink } from './send-commands.js'
 /** Where the body of an answer is written piece by piece. */
 export interface AnswerBody {
   write(piece: string | Buffer): void
+  /** Resolves when more may be written: the client has read what was, or is gone. */
+  whenRead(): Promise<void>
   /** Nothing follows. */
   end(): void
   /** The rest will never come. The client has to notice it, and cannot be told. */

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../base/index.js'
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
@@ -8,6 +9,7 @@ import { isLimited, isPrepared, type Slot } from './slots.js'
 /** No character of a text is longer in UTF-8. */
 const MOST_BYTES_PER_CHARACTER = 3
 
+const PERMITTED_A_TURN = 1_000
 const NONE: readonly (() => void)[] = []
 const NOTHING_TO_SETTLE = (): void => {}
 
@@ -53,9 +55,20 @@ function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
   return slot
 }
 
+/** The same for any number of commands, in slices between which others are served. */
+export async function permitInTurns(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
+  if (slots.length <= PERMITTED_A_TURN) return permitEach(limiter, slots)
+  const permitted: Slot[] = []
+  for (let at = 0; at < slots.length; at += PERMITTED_A_TURN) {
+    for (const slot of await permitEach(limiter, slots.slice(at, at + PERMITTED_A_TURN))) permitted.push(slot)
+    await nextTurn()
+  }
+  return permitted
+}
+
 /** The same for commands that stand or fall together: where one is refused, none is counted. */
 export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
-  const permitted = await permitEach(limiter, slots)
+  const permitted = await permitInTurns(limiter, slots)
   if (permitted.every(isPrepared)) return permitted
   for (const slot of permitted) if (isLimited(slot)) limiter.guard.count(slot.command, -1)
   return permitted

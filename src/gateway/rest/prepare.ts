@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { refusal } from '../../contract/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import { forEngine } from '../script-flags.js'
@@ -25,7 +25,7 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   if (!command?.allowed) throw refusalOf(command, args.slice(0, MOST_SHOWN_WORDS).map(textOf))
   const row = command.state === 'container' ? rowWithin(command, args) : command
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
-    throw new HomeportError('command_not_for_rest', { name: name.toUpperCase() })
+    throw refusal('command_not_for_rest', { name: name.toUpperCase() })
   }
   return { wire: encode(forEngine(row.name, args) ?? args), command: row, args }
 }

@@ -1,8 +1,14 @@
+import { HomeportError } from '../../contract/errors.js'
+import { errorText } from '../error-text.js'
+
 /** How strings are written: as they are, or in base64 (reference redis 4.4). */
 export type ReplyEncoding = 'plain' | 'base64'
 
 /** A reply as the REST API tells it: JSON text of its value, or the text of an error. */
 export type RestReply = { readonly json: string } | { readonly error: string }
+
+/** Programs that read JSON by calling themselves run out of stack at a few thousand levels, some at a thousand. */
+const MOST_LEVELS = 1_000
 
 const CR = 13
 const PLUS = 0x2b
@@ -11,11 +17,21 @@ const COLON = 0x3a
 const DOLLAR = 0x24
 const STAR = 0x2a
 
-/** Turns whole RESP2 replies into JSON, digit by digit, without going through numbers of JavaScript. */
+/**
+ * Turns whole RESP2 replies into JSON, digit by digit, without going through numbers of JavaScript. It may stop between
+ * any two elements of an array, and needs no stack for those within each other.
+ */
 export class ReplyReader {
   readonly #bytes: Buffer
   readonly #encoding: ReplyEncoding
   #at = 0
+  /** How many elements the arrays still lack that the present element is in; the innermost is the last. */
+  readonly #open: number[] = []
+  /** What was made of the present reply in this call, if it is an array, and in the calls before. */
+  #parts: string[] = []
+  #slices: string[] = []
+  #isFirst = true
+  #isTooDeep = false
 
   constructor(bytes: Buffer, encoding: ReplyEncoding) {
     this.#bytes = bytes
@@ -29,12 +45,24 @@ export class ReplyReader {
 
   /** Reads one reply. */
   next(): RestReply {
-    const type = this.#bytes[this.#at]
-    if (type === MINUS) return { error: this.#line() }
-    if (type !== PLUS) return { json: this.#value() }
-    const text = this.#line()
-    // The plain OK is exempt from the encoding, but only here: inside of an array clients decode it.
-    return { json: text === 'OK' ? '"OK"' : this.#text(text) }
+    return this.some(Number.POSITIVE_INFINITY) ?? this.#end()
+  }
+
+  /** Reads on for about so many bytes. @returns the reply, if that was the rest of it. */
+  some(bytes: number): RestReply | undefined {
+    if (this.#open.length === 0) {
+      const type = this.#bytes[this.#at]
+      if (type === MINUS) return { error: this.#line() }
+      if (type === PLUS) return this.#status()
+      if (type !== STAR) return { json: this.#scalar() }
+      this.#array()
+    }
+    const until = this.#at + bytes
+    while (this.#open.length > 0) {
+      if (this.#at >= until) return this.#pause()
+      this.#element()
+    }
+    return this.#end()
   }
 
   /** Reads the head of an array: how many replies follow, or `undefined` when the next reply is no array. */
@@ -43,25 +71,75 @@ export class ReplyReader {
     return Number(this.#line())
   }
 
-  #value(): string {
+  /** The plain OK is exempt from the encoding, but only here: inside of an array clients decode it. */
+  #status(): RestReply {
+    const text = this.#line()
+    return { json: text === 'OK' ? '"OK"' : this.#text(text) }
+  }
+
+  #end(): RestReply {
+    if (this.#slices.length > 0) this.#pause()
+    const json = (this.#slices.length > 0 ? this.#slices : this.#parts).join('')
+    const isTooDeep = this.#isTooDeep
+    this.#parts = []
+    this.#slices = []
+    this.#isFirst = true
+    this.#isTooDeep = false
+    return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MOST_LEVELS })) } : { json }
+  }
+
+  /** Joins what was made so far, so that the end of a long reply is no more work than the rest of it. */
+  #pause(): undefined {
+    this.#slices.push(this.#parts.join(''))
+    this.#parts = []
+  }
+
+  /** Reads the next element of the innermost array, or its end. */
+  #element(): void {
+    const innermost = this.#open.length - 1
+    const left = this.#open[innermost] ?? 0
+    if (left === 0) {
+      this.#open.pop()
+      this.#write(']')
+      this.#isFirst = false
+      return
+    }
+    this.#open[innermost] = left - 1
+    if (!this.#isFirst) this.#write(',')
+    this.#isFirst = false
+    if (this.#bytes[this.#at] === STAR) this.#array()
+    else this.#write(this.#scalar())
+  }
+
+  #array(): void {
+    const length = Number(this.#line())
+    if (length < 0) {
+      this.#write('null')
+      return
+    }
+    this.#write('[')
+    this.#isFirst = true
+    this.#open.push(length)
+    if (this.#open.length > MOST_LEVELS) {
+      this.#isTooDeep = true
+      this.#parts = []
+      this.#slices = []
+    }
+  }
+
+  #write(json: string): void {
+    if (!this.#isTooDeep) this.#parts.push(json)
+  }
+
+  #scalar(): string {
     switch (this.#bytes[this.#at]) {
       case COLON:
         return this.#line()
       case DOLLAR:
         return this.#bulk()
-      case STAR:
-        return this.#array()
       default:
         return this.#text(this.#line())
     }
-  }
-
-  #array(): string {
-    const length = Number(this.#line())
-    if (length < 0) return 'null'
-    let json = '['
-    for (let i = 0; i < length; i++) json += i === 0 ? this.#value() : `,${this.#value()}`
-    return `${json}]`
   }
 
   #bulk(): string {

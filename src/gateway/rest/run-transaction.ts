@@ -2,6 +2,7 @@ import { HomeportError } from '../../contract/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { fillTransactionReply, type Place } from '../transaction-reply.js'
+import { PatientReader } from './in-turns.js'
 import { measure, turnOf } from './permit.js'
 import { type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'
 import { askPrimary, type RequestLane } from './run-slots.js'
@@ -47,12 +48,18 @@ async function readTransaction(
   const reader = new ReplyReader(replies, encoding)
   const queueing = [reader.next(), ...slots.filter(isForEngine).map(() => reader.next())]
   const executed = new ReplyReader(await filled(lane, slots, replies.subarray(reader.position)), encoding)
-  if (executed.arrayLength() === slots.length) return slots.map(() => executed.next())
+  if (executed.arrayLength() === slots.length) return readEach(slots.length, new PatientReader(executed))
   const cause = queueing.find(isRefusal)
   if (cause) return { error: DISCARDED + cause.error }
   // What the engine queued it has carried out, unless it says itself that it has not.
   const outcome = executed.next()
   return isRefusal(outcome) ? outcome : { error: `${DISCARDED}the engine did not run it` }
+}
+
+async function readEach(count: number, reader: PatientReader): Promise<readonly RestReply[]> {
+  const read: RestReply[] = []
+  while (read.length < count) read.push(await reader.next())
+  return read
 }
 
 function isRefusal(reply: RestReply): reply is { readonly error: string } {

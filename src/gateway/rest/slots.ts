@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError, refusal } from '../../contract/errors.js'
 import { arityProblem } from '../own-arity.js'
 import type { ParsedCommand } from './json-commands.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
@@ -29,7 +29,7 @@ export function checkArities(slots: readonly Slot[]): readonly Slot[] {
   return slots.map((slot) => {
     if (!isManaged(slot)) return slot
     const problem = arityProblem(slot.command.name, slot.args.length)
-    return problem === undefined ? slot : new HomeportError('command_malformed', { problem })
+    return problem === undefined ? slot : refusal('command_malformed', { problem })
   })
 }
 

@@ -1,9 +1,13 @@
 import { replyJson } from './http-answers.js'
+import { READ_AT_ONCE_BYTES } from './in-turns.js'
 import { type AnswerBody, LargeReply } from './large-reply.js'
-import { readReplies, replyBytes } from './read-replies.js'
+import { readReplies, readRepliesInTurns, replyBytes, replyBytesInTurns } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import type { LargeSink } from './send-commands.js'
 import { isPrepared, type Slot } from './slots.js'
+
+/** Characters of the answer that are gathered before they are written. */
+const WRITTEN_AT_ONCE = 65_536
 
 /** The answer to a pipeline among whose replies there are large ones, which is written while they come. */
 export class StreamedPipeline {
@@ -33,6 +37,30 @@ export class StreamedPipeline {
   end(replies: Buffer): void {
     this.#write(this.#slots, replies)
     if (this.#form.format === 'json') this.#body.write(']')
+    this.#body.end()
+  }
+
+  /** The same of any number of replies, which are not lent; others, and a client that reads slowly, are waited for. */
+  async endInTurns(replies: Buffer): Promise<void> {
+    if (replies.length <= READ_AT_ONCE_BYTES) {
+      this.end(replies)
+      return
+    }
+    if (this.#form.format === 'resp2') {
+      this.#body.write(await replyBytesInTurns(this.#slots, replies))
+      this.#body.end()
+      return
+    }
+    let text = ''
+    for await (const reply of readRepliesInTurns(this.#slots, replies, this.#form.encoding)) {
+      text += this.#separator + replyJson(reply)
+      this.#separator = ','
+      if (text.length < WRITTEN_AT_ONCE) continue
+      this.#body.write(text)
+      text = ''
+      await this.#body.whenRead()
+    }
+    this.#body.write(`${text}]`)
     this.#body.end()
   }
 

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors.js'
 import type { KnownCommand, ServedCommand } from '../command-table.js'
 import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'
@@ -147,7 +147,7 @@ function isListOfShort({ effect, state }: ServedCommand, frame: Buffer, count: n
 /** A command whose arguments would take too much memory if each were looked at. */
 export function tooManyArguments(): HomeportError {
   const problem = `too many arguments: more than ${MOST_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
-  return new HomeportError('command_malformed', { problem })
+  return refusal('command_malformed', { problem })
 }
 
 /** Whether a command has more arguments than are read of any. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Holder, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors.js'
 import { findCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import { LatencySample } from '../limits/latency-sample.js'
@@ -339,7 +339,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   #onOversize(): void {
     this.#flushRun()
     const { maxRequestBytes: limitBytes } = this.parser.limits
-    const error = new HomeportError('request_too_large', { limitBytes, actualBytes: this.parser.actualBytes })
+    const error = refusal('request_too_large', { limitBytes, actualBytes: this.parser.actualBytes })
     if (!this.#upload.breakOff(encodeError(errorText(error)))) this.refuse(error)
     this.#conclude(this.#beginSkip())
   }

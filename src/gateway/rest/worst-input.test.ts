@@ -1,0 +1,182 @@
+import { request } from 'node:http'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { leastLoopDelay } from '../testing/loop-delay.js'
+import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
+
+/** Nobody else may wait for longer, on a machine that does much besides; 50 ms is what is wanted on a quiet one. */
+const BOUND_MS = 250
+const MIB = 2 ** 20
+/** What is sent at most: the request limit of the smaller plans. */
+const BODY_BYTES = 9.9 * MIB
+const COMMANDS_PER_SECOND = 20_000
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig({ maxRequestBytes: 10 * MIB, maxCommandsPerSecond: COMMANDS_PER_SECOND })
+})
+
+interface Sent {
+  readonly path?: string
+  readonly token?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+interface Got {
+  readonly status: number
+  readonly bytes: number
+  /** The beginning of the answer. */
+  readonly text: string
+}
+
+/** Sends a request and reads its answer, without keeping it. */
+function send({ path = '/', token = CREDENTIALS.token, headers = {}, body }: Sent): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const sent = request(rig.restUrl + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-length': Buffer.byteLength(body), ...headers },
+    })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      let bytes = 0
+      let text = ''
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (text.length < 200) text += chunk.toString('latin1', 0, 200)
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, bytes, text }))
+      response.on('error', reject)
+    })
+    sent.end(body)
+  })
+}
+
+async function measure(name: string, work: () => Promise<Got>): Promise<Got> {
+  let got: Got | undefined
+  const { longestMs, tookMs } = await leastLoopDelay(BOUND_MS / 2, async () => {
+    got = await work()
+  })
+  const text = `  ${name}: others waited ${longestMs.toFixed(0)} ms at most, it took ${tookMs.toFixed(0)} ms\n`
+  process.stdout.write(text)
+  expect(longestMs).toBeLessThan(BOUND_MS)
+  if (!got) throw new Error('nothing was measured')
+  return got
+}
+
+const list = (item: string, bytes = BODY_BYTES): Buffer =>
+  Buffer.from(`[${new Array<string>(Math.floor(bytes / (item.length + 1))).fill(item).join(',')}]`)
+const times = (count: number, item: string): string => new Array<string>(count).fill(item).join(',')
+
+const TOO_MANY_COMMANDS = `{"error":"ERR max commands of one request exceeded. Limit: ${COMMANDS_PER_SECOND}. Send them in several requests."}`
+const TOO_MANY_ARGUMENTS =
+  '{"error":"ERR max arguments of one command exceeded. Limit: 262144. Send several commands."}'
+const TOO_MANY_VALUES = '{"error":"ERR max arguments of one request exceeded. Limit: 524288. Send several requests."}'
+const TOO_DEEP = '{"error":"ERR objects and arrays are not supported as arguments, send them as text"}'
+
+describe('nobody is held up by a body that is refused:', () => {
+  it.each([
+    ['millions of empty commands', '/pipeline', () => list('[]'), TOO_MANY_COMMANDS],
+    ['millions of empty commands in a transaction', '/multi-exec', () => list('[]'), TOO_MANY_COMMANDS],
+    ['hundreds of thousands of commands', '/pipeline', () => list('["PING"]'), TOO_MANY_COMMANDS],
+    ['one command of millions of numbers', '/', () => list('1'), TOO_MANY_ARGUMENTS],
+    ['one command of millions of words', '/', () => list('"a"'), TOO_MANY_ARGUMENTS],
+    ['one command of millions in a pipeline', '/pipeline', () => `[${list('1', BODY_BYTES - 8)}]`, TOO_MANY_ARGUMENTS],
+    ['commands that hold millions of words', '/pipeline', () => list(`[${times(1_000, '"a"')}]`), TOO_MANY_VALUES],
+    ['millions of lists in a command', '/pipeline', () => `[["SET",${list('[]', BODY_BYTES - 32)}]]`, TOO_MANY_VALUES],
+    ['millions of objects', '/', () => list('{}'), TOO_MANY_VALUES],
+    ['objects with millions of members', '/pipeline', () => `[[{${times(2 ** 20, '"a":1')}}]]`, TOO_MANY_VALUES],
+    ['lists within lists', '/', () => '['.repeat(BODY_BYTES), TOO_DEEP],
+    ['objects within objects', '/pipeline', () => '{"a":'.repeat(BODY_BYTES / 5), TOO_DEEP],
+    [
+      'a number of millions of digits',
+      '/',
+      () => `["SET","k",${'1'.repeat(BODY_BYTES - 32)}]`,
+      '{"error":"ERR a number has more than 1024 digits, send it as text"}',
+    ],
+    ['no JSON', '/pipeline', () => `[[${' '.repeat(BODY_BYTES)}x`, '{"error":"ERR failed to parse pipeline request"}'],
+    [
+      'a text that never ends',
+      '/',
+      () => `["SET","k","${'\\"'.repeat(BODY_BYTES / 2 - 16)}`,
+      '{"error":"ERR failed to parse command: the body is not JSON"}',
+    ],
+  ] as const)('%s', async (name, path, body, error) => {
+    const bytes = body()
+    const got = await measure(name, () => send({ path, body: bytes, token: CREDENTIALS.readerToken }))
+    expect(got.text).toBe(error)
+  })
+})
+
+describe('nobody is held up by a body that is large and allowed:', () => {
+  const pipeline = (command: string): Buffer => list(command, COMMANDS_PER_SECOND * (command.length + 1))
+  it.each([
+    ['as many commands as there may be', '/pipeline', () => pipeline('["GET","k"]')],
+    ['as many empty commands', '/pipeline', () => pipeline('[]')],
+    ['as many unknown commands', '/pipeline', () => pipeline('["NONE"]')],
+    ['as many with a number', '/pipeline', () => pipeline('["SET","k",1]')],
+    ['as many in a transaction', '/multi-exec', () => pipeline('["SET","k",1]')],
+    ['as many that are large', '/pipeline', () => list(`["SET","k","${'x'.repeat(540)}"]`)],
+    ['one command of as many words', '/', () => `["DEL",${times(262_000, '"k"')}]`],
+    ['one command of as many numbers', '/', () => `["DEL",${times(262_000, '1e3')}]`],
+    ['one such command in a pipeline', '/pipeline', () => `[["MSET",${times(262_000, '1')}]]`],
+    ['one in a transaction', '/multi-exec', () => `[["MSET",${times(262_000, '1')}]]`],
+    ['a text of escapes', '/', () => `["SET","k","${'\\u00e9'.repeat(BODY_BYTES / 6 - 16)}"]`],
+    ['a text of quotes', '/', () => `["SET","k","${'\\"'.repeat(BODY_BYTES / 2 - 16)}"]`],
+    ['a text of other alphabets', '/', () => `["SET","k","${'é'.repeat(BODY_BYTES / 2 - 16)}"]`],
+    ['blanks', '/', () => `["PING"${' '.repeat(BODY_BYTES)}]`],
+  ] as const)('%s', async (name, path, body) => {
+    const bytes = body()
+    expect((await measure(name, () => send({ path, body: bytes }))).status).toBe(200)
+  })
+
+  it('a path of many arguments', async () => {
+    const path = `/mget${'/a'.repeat(6_000)}`
+    expect((await measure('a path', () => send({ path, body: '' }))).status).toBe(200)
+  })
+})
+
+describe('nobody is held up by a reply that is large:', () => {
+  const NUMBERS = 'local t = {} for i = 1, 1000000 do t[i] = 1 end return t'
+  const WORDS = `local t = {} for i = 1, 1000000 do t[i] = '"' end return t`
+  it.each([
+    ['a million numbers', { body: JSON.stringify(['EVAL', NUMBERS, 0]) }],
+    ['a million words', { body: JSON.stringify(['EVAL', WORDS, 0]) }],
+    [
+      'a million words in base64',
+      { body: JSON.stringify(['EVAL', WORDS, 0]), headers: { 'upstash-encoding': 'base64' } },
+    ],
+    [
+      'several million numbers of a pipeline',
+      { path: '/pipeline', body: list(JSON.stringify(['EVAL', NUMBERS, 0]), 250) },
+    ],
+    [
+      'those with an error among them',
+      { path: '/pipeline', body: `[["NONE"],${JSON.stringify(['EVAL', NUMBERS, 0])}]` },
+    ],
+    [
+      'those as bytes',
+      {
+        path: '/pipeline',
+        body: `[["NONE"],${JSON.stringify(['EVAL', NUMBERS, 0])}]`,
+        headers: { 'upstash-response-format': 'resp2' },
+      },
+    ],
+    ['a million numbers of a transaction', { path: '/multi-exec', body: JSON.stringify([['EVAL', NUMBERS, 0]]) }],
+  ])('%s', async (name, sent) => {
+    const got = await measure(name, () => send(sent))
+    expect([got.status, got.bytes > 1_000_000]).toEqual([200, true])
+  })
+})
+
+it('a reply that is nested too deeply is an error in its place', async () => {
+  const NESTED = 'local t = {} for i = 1, 6000 do t = {t} end return t'
+  const error =
+    'ERR the reply is nested too deeply for JSON. Limit: 1000 levels. Its command has been carried out; ask for less, or with Upstash-Response-Format: resp2.'
+  const one = JSON.stringify(['EVAL', NESTED, 0])
+  expect(await send({ body: one })).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
+  const three = `[${[one, '["PING"]'].join(',')}]`
+  const text = `[${JSON.stringify({ error })},{"result":"PONG"}]`
+  expect(await send({ path: '/pipeline', body: three })).toMatchObject({ status: 200, text })
+  expect(await send({ path: '/multi-exec', body: three })).toMatchObject({ status: 200, text })
+})
