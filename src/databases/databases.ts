@@ -12,7 +12,7 @@ import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import { ServingDirectory } from './directory.js'
-import { dataBoundOf, engineSpecOf, planOf, settingBoundsOf } from './engine-wish.js'
+import { engineSpecOf, planOf, settingBoundsOf } from './engine-wish.js'
 import { everyRow, PAGE_ROWS } from './every-row.js'
 import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
 import { Losses } from './losses.js'
@@ -151,7 +151,6 @@ class StoredDatabases implements Databases {
       factsOf: (row) => ({
         ...settingBoundsOf(row, plans),
         defaults: engineSettings,
-        maxMemoryBytes: dataBoundOf(planOf(row, plans)),
         maxClients: planOf(row, plans).db_max_clients,
       }),
       hasNewer,

@@ -2,7 +2,15 @@ import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import { NS_PER_MS, type Plan, type PlanTable } from '../contract/plans.js'
 import { OBSERVER_USER } from '../fleet/index.js'
 import type { operations } from '../store/index.js'
-import { allowedIpsOf, dataBoundOf, observerPasswordOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import {
+  allowedIpsOf,
+  dataBoundOf,
+  observerPasswordOf,
+  planOf,
+  readRegionsOf,
+  settingsOf,
+  usersOf,
+} from './engine-wish.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 
 type DatabaseRow = operations.databases.DatabaseRow
@@ -33,8 +41,8 @@ export interface ServedDatabase {
   readonly allowedIpRanges: readonly string[]
   /** Largest entry, bytes. */
   readonly maxEntryBytes: number
-  /** Largest data set, bytes: what the engine is given. */
-  readonly maxDataBytes: number
+  /** Largest data set, bytes: what the engine is given. Undefined where a client has set a smaller one. */
+  readonly maxDataBytes: number | undefined
   readonly maxCommandsPerSecond: number
   readonly maxRequestsPerMonth: number
   /** Bytes in and out in a month beyond which commands are slowed down. */
@@ -269,6 +277,7 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
     row,
     served: {
       ...limitsOf(plan),
+      ...('maxmemory' in settingsOf(row, plans) ? { maxDataBytes: undefined } : {}),
       requestsPerWrite: 1 + readRegionsOf(row).length,
       databaseId: row.database_id,
       port: row.port,

@@ -2,7 +2,7 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../contract/commands.js'
 import { DEFAULT_PLANS } from '../contract/plans.js'
-import { fitRules, probeEngine } from '../fleet/index.js'
+import { fitRules, OBSERVER_RULES, OBSERVER_USER, probeEngine } from '../fleet/index.js'
 import { engineSpecOf } from './engine-wish.js'
 import type { DatabaseRow } from './life.js'
 import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
@@ -55,7 +55,8 @@ describe('the engine lets', () => {
     const { binary, commands } = await probeEngine()
     engine = await startBareEngine(binary)
     client = new Redis(engine.socketPath)
-    for (const { name, rules } of engineSpecOf(row, DEFAULT_PLANS).users) {
+    const observer = { name: OBSERVER_USER, rules: OBSERVER_RULES }
+    for (const { name, rules } of [...engineSpecOf(row, DEFAULT_PLANS).users, observer]) {
       const user = `${name}-under-test`
       await client.call('ACL', 'SETUSER', user, 'on', ...fitRules(rules, commands).split(' '))
     }
@@ -99,7 +100,7 @@ describe('the engine lets', () => {
 
   it('the user default do all that the data plane passes on', async () => {
     // What is answered before it reaches an engine needs no rights there.
-    const answered = ['session', 'managed']
+    const answered = ['session', 'managed', 'observed']
     const names = namesOf(passedOn.filter(({ state }) => !answered.includes(state)))
     expect(await allowedOf('default', names)).toEqual(names.flatMap(concrete))
   })
@@ -107,11 +108,46 @@ describe('the engine lets', () => {
   it('the user default do nothing to the engine, even where the data plane would not stop it', async () => {
     const harmful = COMMANDS.filter((command) => !command.allowed).filter((command) => command.reason !== 'others')
     const may = await allowedOf('default', namesOf(harmful))
-    expect(may.filter((name) => !name.startsWith('MEMORY|'))).toEqual([])
+    expect(may).toEqual([])
+  })
+
+  it('no user ask it about itself, since scripts could, and the data plane do nothing else', async () => {
+    const asking = namesOf(passedOn.filter(({ state }) => state === 'observed'))
+    for (const user of ['default', 'default_ro', OBSERVER_USER]) {
+      expect(await allowedOf(user, asking), user).toEqual(user === OBSERVER_USER ? asking.flatMap(concrete) : [])
+    }
+    const others = namesOf(
+      COMMANDS.filter((command) => !command.allowed || !/^(?:container|observed)$/.test(command.state)),
+    )
+    // These concern the connection alone, and every user may send them.
+    const free = ['AUTH', 'HELLO', 'QUIT', 'RESET']
+    expect((await allowedOf(OBSERVER_USER, others)).filter((name) => !free.includes(name))).toEqual([])
+  })
+
+  it('scripts of the user default do nothing that the data plane hides', async () => {
+    await client.call('ACL', 'SETUSER', 'default-under-test', 'nopass')
+    const owner = new Redis(engine.socketPath, { username: 'default-under-test', password: 'any' })
+    const hidden = COMMANDS.filter(
+      (command) => !command.allowed || (/^(?:observed|managed)$/.test(command.state) && !/HELP$/.test(command.name)),
+    )
+    const answers: string[] = []
+    for (const name of namesOf(hidden).flatMap(concrete)) {
+      const given = name.split('|')
+      const words = [
+        ...given,
+        ...Array.from({ length: Math.max(0, (arities.get(name) ?? 0) - given.length) }, () => '1'),
+      ]
+      const script = `return redis.pcall(${words.map((word) => JSON.stringify(word)).join(',')})`
+      const answer = await owner.call('EVAL', script, '0').catch((error: Error) => error.message)
+      if (!/can't run this command|not allowed from script|Unknown Redis command/.test(String(answer)))
+        answers.push(name)
+    }
+    owner.disconnect()
+    expect(answers).toEqual([])
   })
 
   it('the user default_ro read', async () => {
-    const reading = ['GET', 'MGET', 'HGETALL', 'DBSIZE', 'TTL', 'ZRANGE', 'XRANGE', 'PING', 'MULTI', 'EXEC', 'INFO']
+    const reading = ['GET', 'MGET', 'HGETALL', 'DBSIZE', 'TTL', 'ZRANGE', 'XRANGE', 'PING', 'MULTI', 'EXEC', 'TIME']
     expect(await allowedOf('default_ro', reading)).toEqual(reading)
   })
 

@@ -74,7 +74,14 @@ function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): read
 
 /** What the settings of a stored database are held against. */
 export function settingBoundsOf(row: DatabaseRow, plans: PlanTable): SettingBounds {
-  return { eviction: row.eviction === 1, scriptTimeoutMs: planOf(row, plans).db_lua_timeout / NS_PER_MS }
+  const plan = planOf(row, plans)
+  const scriptTimeoutMs = plan.db_lua_timeout / NS_PER_MS
+  return { eviction: row.eviction === 1, scriptTimeoutMs, maxMemoryBytes: dataBoundOf(plan) }
+}
+
+/** The settings of a stored database's engines that clients have changed, as far as they hold. */
+export function settingsOf(row: DatabaseRow, plans: PlanTable): Readonly<Record<string, string>> {
+  return settingsThatHold(readSettings(row), settingBoundsOf(row, plans))
 }
 
 /**
@@ -100,7 +107,7 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     eviction: row.eviction === 1,
     persistence: row.persistence,
     keyspaceEvents: row.keyspace_events,
-    settings: settingsThatHold(readSettings(row), settingBoundsOf(row, plans)),
+    settings: settingsOf(row, plans),
     observerPassword: observerPasswordOf(row),
     wanted: 'running',
     data: row.modifying_state === 'creating' ? 'may-begin' : 'must-exist',

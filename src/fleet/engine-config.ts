@@ -4,7 +4,7 @@
  */
 import { sha256Hex } from '../base/index.js'
 import { fitRules } from './acl-rules.js'
-import { CONTROL_USER, OBSERVER_USER, REPLICATION_USER } from './spec.js'
+import { CONTROL_USER, OBSERVER_RULES, OBSERVER_USER, REPLICATION_USER } from './spec.js'
 import type { EngineInfo, EngineSpec, EngineUser, MemberRole, MemberSpec } from './types.js'
 
 /** Where an engine finds and keeps its things. All absolute. */
@@ -137,9 +137,6 @@ export interface InternalSecrets {
   readonly control: string
   readonly replication: string
 }
-
-/** Asks an engine about itself; what of the answers clients may see, the data plane decides. */
-const OBSERVER_RULES = '-@all +acl|dryrun +config|resetstat +info +lastsave +latency +memory|doctor +role +slowlog'
 
 /** The rules of one user as the engine, which has these commands, takes them in a file or in `ACL SETUSER`. */
 function userRules(user: EngineUser, commands: ReadonlySet<string>): readonly string[] {

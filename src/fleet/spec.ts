@@ -8,6 +8,9 @@ export const REPLICATION_USER = 'homeport-replication'
 
 /** The user that the data plane asks engines about themselves with. */
 export const OBSERVER_USER = 'homeport-observer'
+/** It asks an engine about itself; what of the answers clients may see, the data plane decides. */
+export const OBSERVER_RULES =
+  '-@all +acl|dryrun +config|resetstat +info +lastsave +latency +memory|doctor +role +slowlog'
 
 const DATABASE_ID = /^[A-Za-z0-9_-]{1,64}$/
 const REGION = /^[a-z0-9][a-z0-9-]{0,31}$/

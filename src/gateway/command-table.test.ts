@@ -102,7 +102,6 @@ describe('the command table', () => {
 
   it.each([
     ['CONFIG', 'REWRITE'],
-    ['ACL', 'DRYRUN'],
     ['CLIENT', 'PAUSE'],
     ['SCRIPT', 'DEBUG'],
   ])('refuses %s %s', (container, subcommand) => {

@@ -57,7 +57,6 @@ const OWN_COMMANDS = [
   'CLIENT NO-EVICT on',
   'CLIENT NO-EVICT x',
   'ACL WHOAMI',
-  'INFO cluster',
 ]
 /** The same with a wrong number of arguments. */
 const MISUSED_COMMANDS = ['SELECT', 'CLIENT GETNAME x', 'CLIENT SETNAME', 'CLIENT KILL', 'ACL WHOAMI x', 'ACL SETUSER']

@@ -39,7 +39,7 @@ export interface ServedDatabase {
   /** Largest entry (one key with its value), bytes of the engine's memory. Omitted: any. */
   readonly maxEntryBytes?: number
   /** Largest data set, bytes; the engine holds it, the gateway only names it. Omitted: not named. */
-  readonly maxDataBytes?: number
+  readonly maxDataBytes?: number | undefined
   /** Commands beyond this rate wait. Omitted: none does. */
   readonly maxCommandsPerSecond?: number
   /** Most requests in a calendar month (UTC). Omitted: any number. */

@@ -18,6 +18,7 @@ const facts: SettingFacts = {
     ['hash-max-listpack-entries', '128'],
     ['hash-max-ziplist-entries', '128'],
     ['maxmemory-policy', 'noeviction'],
+    ['maxmemory', '0'],
     ['busy-reply-threshold', '250'],
     ['lua-time-limit', '250'],
     ['stream-node-max-bytes', '4096'],
@@ -82,6 +83,7 @@ describe('settings of the engine', () => {
     ['latency-tracking-info-percentiles', '', ''],
     ['busy-reply-threshold', '249', '249'],
     ['maxmemory-policy', 'NOEVICTION', 'noeviction'],
+    ['maxmemory', '999', '999'],
   ])('%s takes %s', (name, given, stored) => {
     expect(JSON.parse(String(set(name, given).set.engine_settings))).toEqual({ [name]: stored })
   })
@@ -111,7 +113,14 @@ describe('settings of the engine', () => {
   })
 
   it('may be told to be what they are', () => {
-    expect(set('maxmemory', '1000', 'save', '', 'appendonly', 'yes')).toEqual({ set: {}, changed: {} })
+    expect(set('timeout', '0', 'save', '', 'appendonly', 'yes')).toEqual({ set: {}, changed: {} })
+  })
+
+  it('let a client have less data than the plan, and again as much', () => {
+    const less = { ...row, ...set('maxmemory', '100').set }
+    expect(configGet(less, facts, ['maxmemory'])).toEqual(['maxmemory', '100'])
+    const again = { ...row, ...configSet(less, facts, ['maxmemory', '0']).set }
+    expect(configGet(again, facts, ['maxmemory'])).toEqual(['maxmemory', '1000'])
   })
 
   it('have a say only while the plan and the eviction allow it', () => {
@@ -121,9 +130,9 @@ describe('settings of the engine', () => {
       'slowlog-max-len': '5',
       odd: '1',
     }
-    expect(settingsThatHold(stored, { eviction: true, scriptTimeoutMs: 250 })).toEqual({
+    expect(settingsThatHold(stored, { ...facts, eviction: true })).toEqual({
       ...{ 'maxmemory-policy': 'allkeys-lfu', 'busy-reply-threshold': '200', 'slowlog-max-len': '5' },
     })
-    expect(settingsThatHold(stored, { eviction: false, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
+    expect(settingsThatHold(stored, { ...facts, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
   })
 })

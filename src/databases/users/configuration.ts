@@ -16,8 +16,6 @@ import {
 export interface SettingFacts extends SettingBounds {
   /** The values of settings in an engine of ours unless they are changed; those that it lacks are not in it. */
   readonly defaults: ReadonlyMap<string, string>
-  /** The bound of the data set, bytes. */
-  readonly maxMemoryBytes: number
   readonly maxClients: number
 }
 
@@ -103,8 +101,8 @@ function setOne(
 function valuesOf(row: DatabaseRow, facts: SettingFacts): ReadonlyMap<string, string> {
   const stored = settingsThatHold(readSettings(row), facts)
   const policy = facts.eviction ? 'allkeys-lru' : 'noeviction'
-  const defaultOf = (name: string): string | undefined =>
-    name === 'maxmemory-policy' ? policy : facts.defaults.get(name)
+  const own: Readonly<Record<string, string>> = { 'maxmemory-policy': policy, maxmemory: String(facts.maxMemoryBytes) }
+  const defaultOf = (name: string): string | undefined => own[name] ?? facts.defaults.get(name)
   const changeable = SETTING_NAMES.filter((name) => facts.defaults.has(name)).map((name): [string, string] => [
     name,
     stored[settingOf(name) ?? name] ?? defaultOf(name) ?? '',
@@ -117,7 +115,6 @@ function valuesOf(row: DatabaseRow, facts: SettingFacts): ReadonlyMap<string, st
     ['appendonly', isLogged ? 'yes' : 'no'],
     ['databases', '1'],
     ['maxclients', String(facts.maxClients)],
-    ['maxmemory', String(facts.maxMemoryBytes)],
     ['save', isLogged ? '' : '3600 1 300 100 60 10000'],
     ['timeout', '0'],
   ])

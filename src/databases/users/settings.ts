@@ -11,6 +11,8 @@ type Values =
   | { readonly kind: 'memory'; readonly most: number }
   | { readonly kind: 'yes-or-no' }
   | { readonly kind: 'percentiles' }
+  /** Bytes up to the plan's bound; 0 stands for that. */
+  | { readonly kind: 'data-bound' }
   /** What happens at the bound of memory: with eviction everything, without it nothing is evicted. */
   | { readonly kind: 'policy' }
   /** Milliseconds that a script may run before others are told so; no more than the plan lets a script run. */
@@ -21,6 +23,8 @@ export interface SettingBounds {
   readonly eviction: boolean
   /** Longest run of a script on the plan, milliseconds. */
   readonly scriptTimeoutMs: number
+  /** The bound of the data set on the plan, bytes. */
+  readonly maxMemoryBytes: number
 }
 
 const MOST = 2 ** 31 - 1
@@ -46,6 +50,7 @@ const SETTINGS: Readonly<Record<string, Values>> = {
   'lfu-log-factor': count,
   'list-compress-depth': integer(0, 65_535),
   'list-max-listpack-size': integer(-5, 32_767),
+  maxmemory: { kind: 'data-bound' },
   'maxmemory-policy': { kind: 'policy' },
   'set-max-intset-entries': count,
   'set-max-listpack-entries': count,
@@ -96,6 +101,9 @@ const MEMORY = /^(\d{1,15})(b|kb?|mb?|gb?|)$/i
 const PERCENTILE = /^(?:100|\d{1,2})(?:\.\d{1,6})?$/
 const MOST_PERCENTILES = 16
 
+/** Values that stand for what the plan says. */
+const UNBOUND: Readonly<Record<string, string>> = { maxmemory: '0' }
+
 /** Every name that a setting goes by, old ones too. */
 export const SETTING_NAMES: readonly string[] = [...Object.keys(SETTINGS), ...Object.keys(ALIASES)].sort()
 
@@ -118,6 +126,8 @@ export function judgeValue(setting: string, given: string, bounds: SettingBounds
       return judgeInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MOST)))
     case 'memory':
       return judgeMemory(given, values.most)
+    case 'data-bound':
+      return judgeMemory(given, bounds.maxMemoryBytes)
     case 'yes-or-no':
       return /^(?:yes|no)$/i.test(given)
         ? { value: given.toLowerCase() }
@@ -195,7 +205,8 @@ export function writeSettings(settings: StoredSettings): string {
 export function settingsThatHold(stored: StoredSettings, bounds: SettingBounds): StoredSettings {
   return Object.fromEntries(
     Object.entries(stored).filter(
-      ([name, value]) => settingOf(name) === name && 'value' in judgeValue(name, value, bounds),
+      ([name, value]) =>
+        settingOf(name) === name && value !== UNBOUND[name] && 'value' in judgeValue(name, value, bounds),
     ),
   )
 }

@@ -75,6 +75,9 @@ export class EngineLink {
   /** Called when the connection is lost or cannot be made, after all that it owed has failed. */
   onLost: () => void = () => {}
 
+  /** Called whenever the connection has been made. */
+  onConnected: () => void = () => {}
+
   /** Whether its client has a transaction on it, or keys that it watches: closing it would lose that. */
   hasState = false
 
@@ -324,6 +327,7 @@ export class EngineLink {
     this.#refusals = 0
     for (const tell of this.#awaitingGreeting.splice(0)) tell(greeting)
     this.#scheduleFlush()
+    this.onConnected()
   }
 
   #route(chunk: Buffer): void {

@@ -49,6 +49,11 @@ interface Group {
 type PickEndpoint = (endpoints: readonly DataEndpoint[]) => DataEndpoint
 
 const MOST_IDLE_LINKS = 8
+/**
+ * While the shared lane of a group is connected, so many own lanes are too, before anybody asks for one: a blocking
+ * command that had to wait for its connection would be overtaken by writes that come later.
+ */
+const SPARE_LINKS = 2
 /** A replica that refuses is not waited for: the primary answers as well. */
 const REPLICA_DIALS = 1
 const NEARBY = '/nearby'
@@ -90,9 +95,24 @@ export class Lanes {
     const group = this.#group(key)
     for (;;) {
       const idle = group.idle.pop()
-      if (!idle) return this.#newLink(key, group)
-      if (!idle.isClosed) return idle
+      if (idle?.isClosed) continue
+      if (group.shared.isConnected) setImmediate(() => this.#haveSpares(key))
+      return idle ?? this.#newLink(key, group)
     }
+  }
+
+  #haveSpares(key: LaneKey): void {
+    const group = this.#groups.get(nameOf(key))
+    if (!group?.shared.isConnected) return
+    const { idle } = group
+    idle.splice(0, idle.length, ...idle.filter((link) => !link.isClosed))
+    while (idle.length < SPARE_LINKS) {
+      const link = this.#newLink(key, group)
+      link.onLost = () => this.discard(key, link)
+      idle.unshift(link)
+    }
+    // They are lent from the end.
+    for (const link of idle.slice(-SPARE_LINKS)) link.greeting().catch(() => {})
   }
 
   /** A lent lane goes on as one of another user or version of the protocol. Its engine has been told so. */
@@ -229,6 +249,7 @@ export class Lanes {
     all.add(shared)
     const group = { shared, idle: [], all }
     this.#groups.set(name, group)
+    if (key.user !== OBSERVER) shared.onConnected = () => this.#haveSpares(key)
     return group
   }
 

@@ -8,6 +8,14 @@ import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 /** A command that no engine knows. Its reply is an error with our nonce in it, in every state of a connection. */
 const MARK = 'HOMEPORT.MARK'
 
+const unknownMark = (nonce: string): readonly string[] => [MARK, nonce]
+
+/**
+ * The same by a subcommand of CLIENT: what CLIENT CACHING has said of the next command outlives those, but no unknown
+ * command. Every user may send it, also where it may not list clients otherwise: the gateway answers that itself.
+ */
+const markOfClient = (nonce: string): readonly string[] => ['CLIENT', 'LIST', 'TYPE', nonce]
+
 /** Makes an engine answer with an error, and an open transaction of its connection fail as a whole. */
 export const POISON = encodeTextCommand([MARK])
 
@@ -59,7 +67,7 @@ const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
  * What replies of a kind begin with, and nothing that may come between does. For `facts` that is so as long as nothing is
  * subscribed in RESP2, where no such reply is asked for.
  */
-const REPLY_TYPES = { text: '$=-', number: ':-', facts: '*%-' } as const
+const REPLY_TYPES = { number: ':-', facts: '*%-' } as const
 
 type ReplyKind = keyof typeof REPLY_TYPES
 
@@ -182,11 +190,14 @@ export class PinnedStream {
     this.#protocol = protocol
   }
 
-  /** The command that is sent next is answered with an error or a reply of this kind, which goes through `filter`. */
+  /**
+   * The command that is sent next is a subcommand of CLIENT, answered with an error or a reply of this kind, which goes
+   * through `filter`.
+   */
   filterNext(kind: ReplyKind, filter: FrameFilter): void {
     this.#mark(() => {
       this.#next = { kind, filter }
-    })
+    }, markOfClient)
   }
 
   /** From the next frame on, everything that is no reply goes through `filter` in RESP3. */
@@ -194,10 +205,10 @@ export class PinnedStream {
     this.#pushFilter = filter
   }
 
-  #mark(arrive: () => void): void {
+  #mark(arrive: () => void, commandOf = unknownMark): void {
     const nonce = randomBytes(12).toString('hex')
     this.#marks.push({ nonce, arrive })
-    this.#ends.toEngine(Buffer.from(encodeTextCommand([MARK, nonce])))
+    this.#ends.toEngine(Buffer.from(encodeTextCommand(commandOf(nonce))))
   }
 
   /** What holds replies against `limits` before they come here. A subscriber that speaks RESP2 gets nothing but messages. */

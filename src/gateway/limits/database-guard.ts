@@ -228,9 +228,10 @@ export class DatabaseGuard {
   }
 
   /** The engine is asked for the size now and then, so the first error may tell the threshold itself as the usage. */
-  #dataTooLarge(): HomeportError {
+  #dataTooLarge(): HomeportError | undefined {
+    const thresholdBytes = this.#database.maxDataBytes
+    if (thresholdBytes === undefined) return undefined
     this.meter.refusedForSpace++
-    const thresholdBytes = this.#database.maxDataBytes ?? 0
     const nowMs = this.#options.clock.now()
     if (nowMs - this.#dataAskedAtMs >= LONGEST_UNKNOWN_MS) {
       this.#dataAskedAtMs = nowMs

@@ -55,7 +55,7 @@ it('shows what is done to MONITOR', async () => {
   await waitFor(() => stream.text.startsWith('data: "OK"\n\n'), { what: 'the beginning' })
   await redis.set('watched', 'yes')
   await waitFor(() => stream.text.includes('"watched"'), { what: 'the command' })
-  expect(stream.text).toMatch(/data: \d+\.\d+ \[0 0\.0\.0\.0:0\] "set" "watched" "yes"\n\n/)
+  expect(stream.text).toMatch(/data: \d+\.\d+ \[0 127\.0\.0\.1:\d+\] "set" "watched" "yes"\n\n/)
 })
 
 it('refuses readers with an ordinary error', async () => {

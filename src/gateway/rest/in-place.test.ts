@@ -53,7 +53,7 @@ describe('commands about the database itself', () => {
         { result: 2 },
         { error: 'ERR a wrong rule' },
         { result: ['y'] },
-        { error: "ERR Command is not available: 'NOSUCH'" },
+        { error: "ERR unknown command 'NOSUCH', with args beginning with: " },
         { error: expect.stringMatching(/^ERR Command "CLIENT" is not allowed in REST/) },
         { result: '2' },
       ],
@@ -125,7 +125,7 @@ it('a pipeline as RESP2 has a reply for every command, refused ones too', async 
     ['GET'],
   ])
   expect(replies).toBe(
-    "+OK\r\n-ERR Command is not available: 'NOSUCH'\r\n*1\r\n$1\r\nx\r\n$1\r\n1\r\n-ERR wrong number of arguments for 'get' command\r\n",
+    "+OK\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n*1\r\n$1\r\nx\r\n$1\r\n1\r\n-ERR wrong number of arguments for 'get' command\r\n",
   )
-  expect(await resp2('/pipeline', [['NOSUCH']])).toBe("-ERR Command is not available: 'NOSUCH'\r\n")
+  expect(await resp2('/pipeline', [['NOSUCH']])).toBe("-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
 })

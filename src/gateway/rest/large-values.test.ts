@@ -163,7 +163,7 @@ describe('a large reply', () => {
       return textOf(await answerTo(sent))
     }
     const wrong = { error: "ERR wrong number of arguments for 'get' command" }
-    const unknown = { error: "ERR Command is not available: 'NOSUCH'" }
+    const unknown = { error: "ERR unknown command 'NOSUCH', with args beginning with: " }
     const big = [
       { result: one },
       unknown,

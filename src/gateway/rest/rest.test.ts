@@ -112,7 +112,7 @@ describe('a command in the body', () => {
     ['[]', 'ERR empty command'],
     ['["set","a",null]', 'ERR null args are not supported'],
     ['["set","a",{}]', /^ERR objects and arrays are not supported/],
-    ['["NOSUCH"]', "ERR Command is not available: 'NOSUCH'"],
+    ['["NOSUCH"]', "ERR unknown command 'NOSUCH', with args beginning with: "],
     ['["config","rewrite"]', "ERR Command is not available: 'CONFIG REWRITE'"],
     ['["shutdown"]', "ERR Command is not available: 'SHUTDOWN'"],
     ['["get"]', "ERR wrong number of arguments for 'get' command"],

@@ -45,7 +45,7 @@ describe('requests on one connection', () => {
     expect(bodiesOf(received)).toEqual([
       '{"result":"OK"}',
       '{"result":"ü"}',
-      `{"error":"ERR Command is not available: 'NOSUCH'"}`,
+      `{"error":"ERR unknown command 'NOSUCH', with args beginning with: "}`,
       '{"result":"ü"}',
       '{"result":"last"}',
     ])

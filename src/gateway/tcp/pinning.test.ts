@@ -144,7 +144,7 @@ describe('a transaction on a connection where the engine speaks on its own accor
     raw.send(
       'MULTI\r\nCLIENT SETNAME x\r\nNOSUCH\r\nEXEC\r\nMULTI\r\nCLIENT SETNAME x\r\nDISCARD\r\nCLIENT GETNAME\r\n',
     )
-    await raw.expect("+OK\r\n+QUEUED\r\n-ERR Command is not available: 'NOSUCH'\r\n-EXECABORT")
+    await raw.expect("+OK\r\n+QUEUED\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n-EXECABORT")
     await raw.expect(' Transaction discarded because of previous errors.\r\n+OK\r\n+QUEUED\r\n+OK\r\n_\r\n')
   })
 

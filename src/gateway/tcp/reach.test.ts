@@ -150,6 +150,20 @@ describe('what a client tracks is told on the connection of another one', () => 
     await until(tracker, 'SET redirect:d 1\r\nGET redirect:d', new RegExp(`tracking-redir-broken\r\n:${id}\r\n`))
   })
 
+  it('and asking about it leaves as it is what was said of the next command', async () => {
+    const [tracker, listener] = await Promise.all([client3(), client()])
+    const id = await idOf(listener)
+    const caching = (word: string): string =>
+      `+OK\r\n%3\r\n$5\r\nflags\r\n~3\r\n$2\r\non\r\n$5\r\noptin\r\n$11\r\ncaching-yes\r\n$8\r\nredirect\r\n:${word}\r\n$8\r\nprefixes\r\n*0\r\n`
+    await tracker.send('CLIENT TRACKING ON OPTIN\r\n').expect('+OK\r\n')
+    await tracker.send('CLIENT CACHING YES\r\nCLIENT TRACKINGINFO\r\n').expect(caching('0'))
+    await tracker.send(`CLIENT TRACKING OFF\r\nCLIENT TRACKING ON REDIRECT ${id} OPTIN\r\n`).expect('+OK\r\n+OK\r\n')
+    await tracker.send('CLIENT CACHING YES\r\nCLIENT TRACKINGINFO\r\n').expect(caching(id))
+    await tracker
+      .send('CLIENT CACHING YES\r\nCLIENT GETREDIR\r\nCLIENT TRACKINGINFO\r\n')
+      .expect(caching(id).replace('+OK\r\n', `+OK\r\n:${id}\r\n`))
+  })
+
   it('and in a transaction, behind the same client as before', async () => {
     const [tracker, listener, other] = await Promise.all([client(), client(), client()])
     await listener.send(`SUBSCRIBE ${INVALIDATE}\r\n`).expect(LISTENING)

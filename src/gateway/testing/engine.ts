@@ -25,7 +25,7 @@ export const ENGINE_PASSWORDS = {
 
 const SETTINGS = [
   '--port 0 --appendonly no --databases 1 --daemonize no',
-  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +monitor +flushall +flushdb +restore +sort +client|unblock`,
+  `--user default on >${ENGINE_PASSWORDS.default} ~* &* +@all -@dangerous +keys +monitor +flushall +flushdb +restore +sort +client|list +client|unblock`,
   `--user default_ro on >${ENGINE_PASSWORDS.default_ro} %R~* -@all +@read +@connection +@transaction`,
   `--user observer on >${ENGINE_PASSWORDS.observer} -@all +acl +config +info +lastsave +latency +memory +role +slowlog`,
 ].flatMap((line) => line.split(' '))

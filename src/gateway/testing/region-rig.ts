@@ -84,7 +84,8 @@ async function callsOf(engine: TestEngine, command: string): Promise<number> {
 }
 
 async function infoOf({ socketPath }: TestEngine, section: string): Promise<string> {
-  const redis = new Redis({ path: socketPath, password: ENGINE_PASSWORDS.default, enableReadyCheck: false })
+  const login = { username: 'observer', password: ENGINE_PASSWORDS.observer }
+  const redis = new Redis({ path: socketPath, ...login, enableReadyCheck: false })
   try {
     return await redis.info(section)
   } finally {

@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { Redis as UpstashRedis } from '@upstash/redis'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+import { commandText } from './command-text.js'
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig({ scriptMsPerMinute: 10_000, maxEntryBytes: 50_000 })
+})
+
+const addressOf = (raw: RawClient): string => `127.0.0.1:${raw.socket.localPort}`
+
+/** A client that monitors, and a way to wait for what it is shown: the lines without their times. */
+async function monitor(): Promise<{ until: (line: string) => Promise<string[]> }> {
+  const raw = await new RawClient(rig.port).login()
+  await raw.send('MONITOR\r\n').expect('+OK\r\n')
+  const until = async (last: string): Promise<string[]> => {
+    const lines = (): string[] => raw.received.split('\r\n').map((line) => line.replace(/^\+\d+\.\d{6} /, ''))
+    await waitFor(() => lines().includes(last), { what: last })
+    const shown = lines()
+    raw.received = shown.slice(shown.indexOf(last) + 1).join('\r\n')
+    return shown.slice(0, shown.indexOf(last) + 1)
+  }
+  return { until }
+}
+
+describe('MONITOR shows', () => {
+  it('what clients sent and was carried out, with their addresses, and nothing of ours', async () => {
+    const shown = await monitor()
+    const raw = new RawClient(rig.port)
+    await once(raw.socket, 'connect')
+    raw.send(
+      `HELLO 2 AUTH default ${CREDENTIALS.password} SETNAME me\r\nset a "b\\x00\\n\\"q"\r\nGet  a\r\nget\r\nnosuch\r\n`,
+    )
+    raw.send('MULTI\r\nset a 1\r\nDISCARD\r\nMULTI\r\nset a 2\r\nexec\r\n')
+    // What the gateway answers may be shown before what it is sent together with.
+    await waitFor(() => raw.received.endsWith('*1\r\n+OK\r\n'), { what: 'the transaction' })
+    raw.send('client id\r\ninfo replication\r\nconfig get x\r\nacl list\r\nclient setname you\r\n')
+    raw.send('eval "return redis.call(\'set\',KEYS[1],1)" 1 k\r\nBLPOP none 0.01\r\n')
+    await waitFor(() => raw.received.endsWith('*-1\r\n'), { what: 'the end of waiting' })
+    raw.send('select 0\r\nping end\r\n')
+    const from = `[0 ${addressOf(raw)}]`
+    expect(await shown.until(`${from} "ping" "end"`)).toEqual([
+      `${from} "HELLO" "2" "AUTH" "(redacted)" "(redacted)" "SETNAME" "me"`,
+      `${from} "set" "a" "b\\x00\\n\\"q"`,
+      `${from} "Get" "a"`,
+      `${from} "MULTI"`,
+      `${from} "DISCARD"`,
+      `${from} "MULTI"`,
+      `${from} "set" "a" "2"`,
+      `${from} "exec"`,
+      `${from} "client" "id"`,
+      `${from} "info" "replication"`,
+      `${from} "client" "setname" "you"`,
+      `${from} "eval" "return redis.call('set',KEYS[1],1)" "1" "k"`,
+      '[0 lua] "set" "k" "1"',
+      `${from} "BLPOP" "none" "0.01"`,
+      `${from} "select" "0"`,
+      `${from} "ping" "end"`,
+    ])
+  })
+
+  it('the same to everybody, also what comes over REST, and values that pass while they come', async () => {
+    const views = [await monitor(), await monitor()]
+    const raw = await new RawClient(rig.port).login()
+    const large = 'x'.repeat(45_000)
+    await raw.send(`*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n$${large.length}\r\n${large.slice(0, 20_000)}`)
+    await raw.send(`${large.slice(20_000)}\r\n`).expect('+OK\r\n')
+    const redis = new UpstashRedis({ url: rig.restUrl, token: CREDENTIALS.token, enableTelemetry: false })
+    await redis.pipeline().set('over', 'rest').get('over').exec()
+    await raw.send('PING last\r\n').expect('$4\r\nlast\r\n')
+    for (const view of views) {
+      const lines = (await view.until(`[0 ${addressOf(raw)}] "PING" "last"`)).filter((line) => /large|over/.test(line))
+      expect(lines).toEqual([
+        `[0 ${addressOf(raw)}] "SET" "large" "${large}"`,
+        expect.stringMatching(/^\[0 127\.0\.0\.1:[1-9]\d*\] "set" "over" "rest"$/i),
+        expect.stringMatching(/^\[0 127\.0\.0\.1:[1-9]\d*\] "get" "over"$/i),
+      ])
+    }
+  })
+
+  it('nothing any more once the client has left, and costs nothing then', async () => {
+    const quiet = await startRig()
+    const raw = await new RawClient(quiet.port).login()
+    await raw.send('MONITOR\r\n').expect('+OK\r\n')
+    await raw.send('RESET\r\n').expect('+RESET\r\n')
+    await raw.login()
+    await raw.send('SET a 1\r\nGET a\r\n').expect('+OK\r\n$1\r\n1\r\n')
+    atCleanup(() => void raw.socket.destroy())
+    expect(raw.received).toBe('')
+  })
+})
+
+it('writes words as an engine does, as far as they are asked for', () => {
+  expect(commandText([Buffer.from([0xff, 0x07, 0x5c]), 'a'], 100)).toBe('"\\xff\\a\\\\" "a"')
+  expect(commandText(['x'.repeat(1_000_000), 'y'], 10).length).toBeLessThan(20)
+})
