@@ -115,7 +115,7 @@ function claimProblems(claims: Claims, url: string | undefined, now: number): Si
 const hashOf = (body: Uint8Array | string): string => createHash('sha256').update(body).digest('base64url')
 
 function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
-  const expected = String(claims.body).replace(/=+$/, '')
+  const expected = shown(claims.body).replace(/=+$/, '')
   const found = hashOf(body)
   if (expected === found) return []
   const isShort = body.byteLength <= LONGEST_EXPLAINED_BYTES

@@ -6,10 +6,14 @@ export interface CronTimes {
   next(afterMs: number): number | undefined
 }
 
+/** Far more than any expression needs; a long one takes as long to understand. */
+const LONGEST_CRON = 1_024
+
 const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 
 /** Reads five fields in UTC, or in the zone that `CRON_TZ=<zone> ` before them names (reference queue 2.9). */
 export function parseCron(text: string): CronTimes | { readonly problem: string } {
+  if (text.length > LONGEST_CRON) return { problem: `it is longer than ${LONGEST_CRON} characters` }
   const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
   if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
   // A library that takes dates and seconds too would find a meaning in what is a mistake here.
