@@ -176,6 +176,11 @@ export function* insertNumbered<Table extends keyof Tables>(
   return rows.length > 0 ? ((yield { kind: 'number', table, rows, key }) as number[]) : []
 }
 
+/** Tells of damage that the operation goes on around. One that cannot throws `store_damaged`, which is told by itself. */
+export function* tellDamage(damage: StoreDamage): Transaction<void> {
+  yield { kind: 'damage', damage }
+}
+
 /** A row as `insertAll` takes it. */
 export type InsertRow<Table extends keyof Tables> = import('kysely').Insertable<Tables[Table]>
 

@@ -27,6 +27,7 @@ const RUN: RunRow = {
     flow_key: null,
     caller_ip: '',
     response: null,
+    response_crc: null,
   },
   ...{ failure: null, failure_status: null, failure_state: null, dlq_id: null, canceled_by: null },
   ...{ parent_seq: null, parent: null, resumed_as: null },
@@ -34,7 +35,7 @@ const RUN: RunRow = {
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
 function element(position: number, body: unknown, more: Partial<ElementRow> = {}): ElementRow {
-  const fixed = { run_seq: 1, kind: 'step' as const, meta: null, created_at: NOW + position }
+  const fixed = { run_seq: 1, kind: 'step' as const, body_crc: null, meta: null, created_at: NOW + position }
   return { ...fixed, position, message_id: `msg_${position}`, body: json(body), ...more }
 }
 

@@ -1,8 +1,9 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, type Mock, onTestFinished, vi } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, operations, type Store } from '../../store/index.js'
 import type { NewMessage } from '../../store/operations/messages.js'
-import { type DamagedPage, damagePage } from '../../store/testing/damage.js'
+import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
+import { changeBehind, type DamagedPage, damagePage } from '../../store/testing/damage.js'
 import { startQueue } from '../testing/harness.js'
 import { type Sink, startSink } from '../testing/sink.js'
 
@@ -26,13 +27,16 @@ const message = (index: number, url: string, bytes: number): NewMessage => ({
   path: '/',
 })
 
-async function openHere(dataDir: string): Promise<Store> {
+async function openHere(dataDir: string, onDamage?: () => void): Promise<Store> {
   const onFailure = (error: Error): never => expect.fail(`the store has ended: ${error.message}`)
-  return openStore({ location: 'sqlite', dataDir, onFailure })
+  return openStore({ location: 'sqlite', dataDir, onFailure, ...(onDamage && { onDamage }) })
 }
 
 /** A queue on a store that was written, closed and damaged, and where its messages go. */
-async function startDamaged(bytes: number, harm: (dataDir: string) => void): Promise<{ sink: Sink; store: Store }> {
+async function startDamaged(
+  bytes: number,
+  harm: (dataDir: string) => void,
+): Promise<{ sink: Sink; store: Store; onDamage: Mock }> {
   const dataDir = tempDir()
   const sink = await startSink()
   onTestFinished(() => sink.close())
@@ -44,11 +48,12 @@ async function startDamaged(bytes: number, harm: (dataDir: string) => void): Pro
   )
   await before.close()
   harm(dataDir)
-  const store = await openHere(dataDir)
+  const onDamage = vi.fn()
+  const store = await openHere(dataDir, onDamage)
   onTestFinished(() => store.close())
   const service = await startQueue({ store })
   onTestFinished(() => service.stop())
-  return { sink, store }
+  return { sink, store, onDamage }
 }
 
 const breaking = (page: DamagedPage) => (dataDir: string) => damagePage(dataDir, page)
@@ -67,3 +72,27 @@ it('delivers every message but the one whose body cannot be read', async () => {
   await expect.poll(() => numbersOf(sink).size, { timeout: 10_000 }).toBe(MANY - 1)
   expect(sink.received.every(({ body }) => body.length === LARGE)).toBe(true)
 })
+
+const FLIP = "UPDATE messages SET body = cast('changed ' || substr(body, 9) AS blob) WHERE message_id = 'msg_0042'"
+
+it.each([
+  ['small', 300],
+  ['large', LARGE],
+])(
+  'makes a dead letter of a message whose %s body is not what was published, and delivers the others',
+  async (_, bytes) => {
+    const { sink, store, onDamage } = await startDamaged(bytes, (dataDir) => changeBehind(dataDir, FLIP))
+    await expect.poll(() => numbersOf(sink).size, { timeout: 10_000 }).toBe(MANY - 1)
+    expect(sink.received.some(({ body }) => body.startsWith('changed'))).toBe(false)
+    const args = { accountId: 'acc_test', kind: 'http', messageId: 'msg_0042' }
+    await expect.poll(() => onDamage.mock.calls.at(0)).toMatchObject([{ table: 'messages' }])
+    const filter = { ...ANY_MESSAGE, messageIds: ['msg_0042'] }
+    const page = { ...args, filter, order: 'newestFirst', after: undefined, limit: 9, bodies: 'whole' } as const
+    const listed = () => store.run(operations.messagesRead.history, page)
+    await expect.poll(async () => (await listed()).histories[0]?.message.state).toBe('failed')
+    const [history] = (await listed()).histories
+    expect(history?.message).toMatchObject({ body: null, dlq_id: expect.any(String) })
+    expect(history?.message.error).toContain('not sent: what was to be sent is damaged')
+    await expect(store.run(operations.messagesRead.message, args)).rejects.toMatchObject({ code: 'store_damaged' })
+  },
+)

@@ -19,6 +19,7 @@ import { runAttempts } from './018-run-attempts.js'
 import { messagesRetried } from './020-messages-retried.js'
 import { resumedRuns } from './022-resumed-runs.js'
 import { bulkCallbacks } from './024-bulk-callbacks.js'
+import { checksums } from './025-checksums.js'
 import { runWebhooks } from './026-run-webhooks.js'
 import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
@@ -56,6 +57,7 @@ export const MIGRATIONS: readonly Migration[] = [
   messagesRetried,
   resumedRuns,
   bulkCallbacks,
+  checksums,
   runWebhooks,
   dataProblem,
   engineSettings,

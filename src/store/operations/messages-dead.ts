@@ -4,6 +4,7 @@ import { query } from '../query.js'
 import { configUnder } from './flow-keys.js'
 import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { listedMessages, wholeMessage } from './messages-read.js'
 import { contentBytes, firstFitting, fittingParts, inOrderOf } from './messages-sizes.js'
 import { acceptMessages, offersOf } from './queue-turns.js'
 
@@ -127,7 +128,7 @@ function cutShort({ letters, cursor }: DeadPage<DeadPlace>): DeadPage<DeadPlace>
 /** A page of whole dead letters, which may be shorter than was asked for when they are large. */
 export const wholePage = read('messages.wholeDeadLetters', function* (selector: DeadSelector): Transaction<DeadPage> {
   const { letters, cursor } = cutShort(yield* page(selector))
-  return { letters: yield* wholeLetters(letters), cursor }
+  return { letters: yield* listedMessages(yield* wholeLetters(letters)), cursor }
 })
 
 const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
@@ -259,7 +260,10 @@ function* sendAgain(
   const offers: PendingRow[] = []
   let next = 0
   for (const part of fittingParts(letters)) {
-    const fresh = (yield* wholeLetters(part)).map((letter) => revive(letter, messageIds[next++] ?? '', at, revision))
+    // What is damaged must not get a checksum that fits.
+    const fresh = (yield* wholeLetters(part))
+      .map(wholeMessage)
+      .map((letter) => revive(letter, messageIds[next++] ?? '', at, revision))
     offers.push(...offersOf(fresh, yield* acceptMessages(fresh, at)).map(withoutLargeBody))
   }
   return { messageIds, offers }

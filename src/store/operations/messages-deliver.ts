@@ -1,3 +1,4 @@
+import { checksumOf } from '../checksum.js'
 import { change, type Transaction, together, write } from '../operation.js'
 import { joinBodies, partBodies } from './messages-packed.js'
 import { type AttemptRecord, finish } from './messages-settle.js'
@@ -18,7 +19,20 @@ const PATIENCE_MS = 5
 function* finishDelivered({ seq, retried, at, attempt }: Delivery): Transaction<void> {
   const { startedAt, status, headers, body } = attempt
   const state = 'delivered'
-  yield* change(finish, { seq, retried, state, at, startedAt, status, headers, body, error: null, dlqId: null })
+  const bodyCrc = checksumOf(body)
+  yield* change(finish, {
+    seq,
+    retried,
+    state,
+    at,
+    startedAt,
+    status,
+    headers,
+    body,
+    bodyCrc,
+    error: null,
+    dlqId: null,
+  })
 }
 
 const packRow = ({ seq, retried, at, attempt }: Delivery) =>

@@ -2,7 +2,14 @@ import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { Tables } from '../schema/index.js'
-import { bodyBytes, bodyUpTo, type DuePlace, PENDING_COLUMNS, type PendingRow } from './messages.js'
+import {
+  bodyColumns,
+  type DuePlace,
+  PENDING_COLUMNS,
+  type PendingRow,
+  type StoredPending,
+  withIntactBodies,
+} from './messages.js'
 import { type DuePage, pageCrossing } from './messages-page.js'
 
 export type { DuePage } from './messages-page.js'
@@ -56,7 +63,7 @@ const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
     .orderBy('seq')
 
 const wholeRows = (messages: Messages<object>, p: Page) =>
-  between(messages.select(PENDING_COLUMNS).select([bodyBytes, bodyUpTo(p.largestBody)]), p).limit(p.limit)
+  between(messages.select(PENDING_COLUMNS).select(bodyColumns(p.largestBody)), p).limit(p.limit)
 
 const without = (excepted: RawBuilder<boolean>): RawBuilder<boolean> => sql<boolean>`not (${excepted})`
 
@@ -73,27 +80,28 @@ const placeAheadOfAccount = query<Bounds & { ahead: number; accountId: string },
     .limit(1),
 )
 
-const rowsOfAll = query<Page & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] }, PendingRow>(
+const rowsOfAll = query<Page & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] }, StoredPending>(
   ({ db, p, d }) =>
     wholeRows(db.selectFrom('messages'), p)
       .where(without(d.inTexts('account_id', p.exceptAccounts)))
       .where(without(d.inTexts(lane, p.exceptLanes))),
 )
 
-const rowsOfAccount = query<Page & { accountId: string; exceptLanes: readonly string[] }, PendingRow>(({ db, p, d }) =>
-  wholeRows(db.selectFrom('messages'), p)
-    .where('account_id', '=', p.accountId)
-    .where(without(d.inTexts(lane, p.exceptLanes))),
+const rowsOfAccount = query<Page & { accountId: string; exceptLanes: readonly string[] }, StoredPending>(
+  ({ db, p, d }) =>
+    wholeRows(db.selectFrom('messages'), p)
+      .where('account_id', '=', p.accountId)
+      .where(without(d.inTexts(lane, p.exceptLanes))),
 )
 
-const rowsOfHost = query<Page & { accountId: string; host: string }, PendingRow>(({ db, p }) =>
+const rowsOfHost = query<Page & { accountId: string; host: string }, StoredPending>(({ db, p }) =>
   wholeRows(db.selectFrom('messages'), p)
     .where('account_id', '=', p.accountId)
     .where('host', '=', p.host)
     .where('flow_key', 'is', null),
 )
 
-const rowsOfFlow = query<Page & { accountId: string; flowKey: string }, PendingRow>(({ db, p }) =>
+const rowsOfFlow = query<Page & { accountId: string; flowKey: string }, StoredPending>(({ db, p }) =>
   wholeRows(db.selectFrom('messages'), p)
     .where('account_id', '=', p.accountId)
     .where('flow_key', '=', p.flowKey)
@@ -114,9 +122,9 @@ const pageOf = (range: DueRange, until: DuePlace): Page => ({
 })
 
 /** Up to where rows were read: the last one when there may be more before the bound, else the bound. */
-function paged(rows: readonly PendingRow[], limit: number, bound: DuePlace): DuePage {
+function paged(rows: readonly StoredPending[], limit: number, bound: DuePlace): DuePage {
   const last = rows.length < limit ? undefined : rows.at(-1)
-  return { rows, upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
+  return { rows: withIntactBodies(rows), upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
 }
 
 /** The place of one of the messages of a range, by its index alone: `ahead` 0 is the first. None behind the last one. */

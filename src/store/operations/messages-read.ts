@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import { intact, isIntact, tellChanged } from '../checksum.js'
 import { all, first, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageAttemptsTable } from '../schema/messages.js'
@@ -15,6 +16,31 @@ export interface MessageHistory {
   readonly attempts: readonly AttemptRow[]
 }
 
+/** @throws HomeportError `store_damaged` when what it holds is not what was written. */
+export function wholeMessage(row: MessageRow): MessageRow {
+  intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`)
+  intact(row.response_body, row.response_crc, 'messages', () => `the answer to ${row.message_id}`)
+  return row
+}
+
+/** Messages of a list: one damaged body must not keep the others from being seen, so it is left out, and told. */
+export function* listedMessages(rows: readonly MessageRow[]): Transaction<MessageRow[]> {
+  const listed: MessageRow[] = []
+  for (const row of rows) listed.push(yield* listedMessage(row))
+  return listed
+}
+
+function* listedMessage(row: MessageRow): Transaction<MessageRow> {
+  const { body, body_crc, response_body, response_crc, message_id } = row
+  const hasBody = isIntact(body, body_crc)
+  const hasAnswer = isIntact(response_body, response_crc)
+  if (hasBody && hasAnswer) return row
+  if (!hasBody) yield* tellChanged('messages', `the body of ${message_id}`)
+  if (!hasAnswer) yield* tellChanged('messages', `the answer to ${message_id}`)
+  const error = `${row.error ?? ''} (left out here: what is damaged in the store of the server)`.trimStart()
+  return { ...row, body: hasBody ? body : null, response_body: hasAnswer ? response_body : null, error }
+}
+
 const byId = query<{ accountId: string; kind: string; messageId: string }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('messages')
@@ -28,7 +54,8 @@ const byId = query<{ accountId: string; kind: string; messageId: string }, Messa
 export const message = read(
   'messages.message',
   function* (args: { accountId: string; kind: string; messageId: string }): Transaction<MessageRow | undefined> {
-    return yield* first(byId, args)
+    const row = yield* first(byId, args)
+    return row && wholeMessage(row)
   },
 )
 
@@ -89,6 +116,7 @@ const ID_AHEAD = { newestFirst: idAhead('newestFirst'), oldestFirst: idAhead('ol
 type OfSeqs = { seqs: readonly number[] }
 
 const noBytes = sql<Uint8Array | null>`null`
+const noSum = sql<number | null>`null`
 
 const rowsOf = {
   whole: query<OfSeqs, MessageRow>(({ db, p, d }) =>
@@ -99,6 +127,7 @@ const rowsOf = {
       .selectFrom('messages')
       .select([...PENDING_COLUMNS, 'state', 'path', 'finished_at', 'started_at', 'error', 'dlq_id'])
       .select(['response_status', 'response_headers', noBytes.as('response_body'), noBytes.as('body')])
+      .select([noSum.as('body_crc'), noSum.as('response_crc')])
       .where(d.inNumbers('seq', p.seqs)),
   ),
 }
@@ -150,7 +179,8 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
   // A sum is a text in PostgreSQL.
   const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
   const places = bodies === 'whole' ? firstFitting(sized) : sized
-  const rows = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
+  const read = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
+  const rows = bodies === 'whole' ? yield* listedMessages(read) : read
   const retried = places.filter((place) => place.retried > 0).map((place) => place.seq)
   const attempts = retried.length > 0 ? yield* all(attemptsOf[bodies], { seqs: retried }) : []
   const ofMessage = byMessage(attempts)

@@ -1,4 +1,5 @@
 import type { Insertable } from 'kysely'
+import { checksumOf } from '../checksum.js'
 import { change, insertAll, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageAttemptsTable } from '../schema/messages.js'
@@ -57,6 +58,7 @@ interface Finishing {
   status: number
   headers: string
   body: Uint8Array | null
+  bodyCrc: number | null
   error: string | null
   dlqId: string | null
 }
@@ -72,6 +74,7 @@ export const finish = query<Finishing>(({ db, p }) =>
       response_status: p.status,
       response_headers: p.headers,
       response_body: p.body,
+      response_crc: p.bodyCrc,
       error: p.error,
       dlq_id: p.dlqId,
     })
@@ -96,7 +99,9 @@ const postpone = query<{ seq: number; retried: number; nextRetried: number; next
 function* finishAs(args: SettleArgs, state: 'delivered' | 'failed', dlqId: string | null): Transaction<boolean> {
   const { seq, retried, at, attempt } = args
   const { startedAt, status, headers, body, error } = attempt
-  return (yield* change(finish, { seq, retried, state, at, startedAt, status, headers, body, error, dlqId })) === 1
+  const bodyCrc = checksumOf(body)
+  const values = { seq, retried, state, at, startedAt, status, headers, body, bodyCrc, error, dlqId }
+  return (yield* change(finish, values)) === 1
 }
 
 /** Of an answer that another attempt follows, so much is kept, and the newest so many of them. */

@@ -1,4 +1,5 @@
 import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
+import { checksumOf, intact, isIntact } from '../checksum.js'
 import { all, change, type InsertRow, insertNumbered, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessagesTable } from '../schema/messages.js'
@@ -14,6 +15,8 @@ export type NewMessage = Omit<
   | 'response_status'
   | 'response_headers'
   | 'response_body'
+  | 'body_crc'
+  | 'response_crc'
   | 'error'
   | 'dlq_id'
 >
@@ -77,6 +80,7 @@ function toRow(message: NewMessage): InsertRow<'messages'> {
     method: message.method,
     headers: message.headers,
     body: message.body ?? null,
+    body_crc: checksumOf(message.body),
     config: message.config,
     max_retries: message.max_retries,
     retried: 0,
@@ -187,18 +191,36 @@ export const PENDING_COLUMNS = [
 export const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
 
 /** The body when it has at most `most` bytes; larger ones are left out and only measured. */
-export function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
+function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
   return sql<Uint8Array | null>`case when length(body) <= ${most} then body end`.as('body')
+}
+
+/** A row as the store has it: with the checksum of the body. */
+export type StoredPending = PendingRow & Pick<MessageRow, 'body_crc'>
+
+/** What is to be read of the body of a row, with `PENDING_COLUMNS`. */
+export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), 'body_crc'] as const
+
+/**
+ * The rows without bodies that are not what was written. These count as too large to go along: whoever reads one where
+ * it is stored is told.
+ */
+export function withIntactBodies(rows: readonly StoredPending[]): PendingRow[] {
+  return rows.map((row) => {
+    const isLeftOut = row.body === null && row.body_bytes > 0
+    if (isLeftOut || isIntact(row.body, row.body_crc)) return row
+    return { ...row, body: null, body_bytes: Math.max(row.body_bytes, 1) }
+  })
 }
 
 const pendingInOrder = query<
   { nextAt: number; seq: number; until: number; limit: number; largestBody: number },
-  PendingRow
+  StoredPending
 >(({ db, p }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
-    .select([bodyBytes, bodyUpTo(p.largestBody)])
+    .select(bodyColumns(p.largestBody))
     .where(sql<boolean>`state = 'pending'`)
     .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
     .where('next_at', '<=', p.until)
@@ -215,19 +237,27 @@ export const pending = read(
   'messages.pending',
   function* (args: { after: DuePlace; until: number; limit: number; largestBody: number }): Transaction<PendingRow[]> {
     const { after, until, limit, largestBody } = args
-    return yield* all(pendingInOrder, { ...after, until, limit, largestBody })
+    return withIntactBodies(yield* all(pendingInOrder, { ...after, until, limit, largestBody }))
   },
 )
 
-const bodyOf = query<{ seq: number }, { body: Uint8Array | null }>(({ db, p }) =>
-  db.selectFrom('messages').select('body').where('seq', '=', p.seq).where('state', '=', sql.lit('pending')),
+const bodyOf = query<{ seq: number }, Pick<MessageRow, 'body' | 'body_crc' | 'message_id'>>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['body', 'body_crc', 'message_id'])
+    .where('seq', '=', p.seq)
+    .where('state', '=', sql.lit('pending')),
 )
 
-/** The body of a pending message; `undefined` when the message is gone. */
+/**
+ * The body of a pending message; `undefined` when the message is gone.
+ * @throws HomeportError `store_damaged` when it is not what was written.
+ */
 export const body = read('messages.body', function* (args: { seq: number }): Transaction<
   { body: Uint8Array | null } | undefined
 > {
-  return (yield* all(bodyOf, args))[0]
+  const row = (yield* all(bodyOf, args))[0]
+  return row && { body: intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`) }
 })
 
 /** Stores messages on their own. Answers their numbers, in order. */

@@ -2,14 +2,15 @@ import { sql } from 'kysely'
 import { all, change, first, insertAll, only, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import {
-  bodyBytes,
-  bodyUpTo,
+  bodyColumns,
   insertMessages,
   LARGEST_BODY_ALONG,
   type NewMessage,
   PENDING_COLUMNS,
   type PendingRow,
+  type StoredPending,
   toPendingRow,
+  withIntactBodies,
 } from './messages.js'
 
 /**
@@ -59,11 +60,11 @@ const countTurns = query<OfQueue, { turns: number }>(({ db, p }) =>
     .where('queue', '=', p.name),
 )
 
-const nextHeld = query<OfQueue & { limit: number }, PendingRow>(({ db, p }) =>
+const nextHeld = query<OfQueue & { limit: number }, StoredPending>(({ db, p }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
-    .select([bodyBytes, bodyUpTo(LARGEST_BODY_ALONG)])
+    .select(bodyColumns(LARGEST_BODY_ALONG))
     .where('account_id', '=', p.accountId)
     .where('queue', '=', p.name)
     .where('finished_at', 'is', null)
@@ -107,7 +108,7 @@ function* beginNext(queue: OfQueue, room: number): Transaction<PendingRow[]> {
     const rows = yield* all(nextHeld, { ...queue, limit: room - begun.length })
     if (rows.length === 0) break
     const ours = new Set((yield* all(begin, { seqs: rows.map((row) => row.seq) })).map((row) => row.seq))
-    begun.push(...rows.filter((row) => ours.has(row.seq)))
+    begun.push(...withIntactBodies(rows.filter((row) => ours.has(row.seq))))
     if (ours.size === rows.length) break
   }
   return begun

@@ -1,3 +1,4 @@
+import { checksumOf } from '../checksum.js'
 import { all, insertAll, only, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from './messages.js'
@@ -76,7 +77,8 @@ export function* deliverElements(delivering: readonly Delivering[], at: number):
 
 function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
   const { messageId, kind, body, meta } = element
-  return { run_seq: runSeq, position, message_id: messageId, kind, body, meta, created_at: at }
+  const body_crc = checksumOf(body)
+  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at }
 }
 
 function messageFor({ accountId, runSeq, element }: Delivering, delivery: DeliveryColumns, at: number): NewMessage {

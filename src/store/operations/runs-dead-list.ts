@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isIntact, tellChanged } from '../checksum.js'
 import { all, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import { firstFitting, inOrderOf } from './messages-sizes.js'
@@ -28,20 +29,33 @@ const sizes = query<OfRuns, { seq: number; bytes: number }>(({ db, p, d }) =>
     .select(['seq', sql<number>`coalesce(octet_length(failure), 0) + octet_length(body)`.as('bytes')])
     .where(d.inNumbers('seq', p.seqs)),
 )
-const letters = query<OfRuns, DeadLetterRow>(({ db, p, d }) =>
+const letters = query<OfRuns, DeadLetterRow & { payload_crc: number | null }>(({ db, p, d }) =>
   db
     .selectFrom('runs')
     .innerJoin('steps', (join) => join.onRef('run_seq', '=', 'seq').on('position', '=', sql.lit(0)))
     .selectAll('runs')
-    .select(['steps.body as payload', 'steps.meta'])
+    .select(['steps.body as payload', 'steps.body_crc as payload_crc', 'steps.meta'])
     .where(d.inNumbers('seq', p.seqs)),
 )
+
+/** A payload that is not what was written is left out, and told. */
+function* listedLetters(
+  rows: readonly (DeadLetterRow & { payload_crc: number | null })[],
+): Transaction<DeadLetterRow[]> {
+  const listed: DeadLetterRow[] = []
+  for (const { payload_crc, ...letter } of rows) {
+    const isWhole = isIntact(letter.payload, payload_crc)
+    if (!isWhole) yield* tellChanged('steps', `the payload of ${letter.run_id}`)
+    listed.push(isWhole ? letter : { ...letter, payload: new Uint8Array() })
+  }
+  return listed
+}
 
 /** A page of dead letters with their payloads: as many as fit, but one at least. */
 export const listDead = read('runs.listDead', function* (selector: DeadRunSelector): Transaction<DeadLetterRows> {
   const { places, more } = yield* selectPlaces(selector)
   const found = inOrderOf(places, yield* all(sizes, { seqs: places.map(({ seq }) => seq) }))
   const fitting = firstFitting(found)
-  const rows = yield* all(letters, { seqs: fitting.map(({ seq }) => seq) })
+  const rows = yield* listedLetters(yield* all(letters, { seqs: fitting.map(({ seq }) => seq) }))
   return { runs: inOrderOf(fitting, rows), more: more || fitting.length < found.length }
 })

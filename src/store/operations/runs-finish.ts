@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { checksumOf } from '../checksum.js'
 import { first, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
@@ -21,10 +22,10 @@ export type FinishRunResult =
   | { readonly kind: 'already'; readonly state: RunState }
   | { readonly kind: 'missing' }
 
-const succeed = query<FinishRunArgs, EndedChild & { seq: number }>(({ db, p }) =>
+const succeed = query<FinishRunArgs & { crc: number | null }, EndedChild & { seq: number }>(({ db, p }) =>
   db
     .updateTable('runs')
-    .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response })
+    .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response, response_crc: p.crc })
     .where('account_id', '=', p.accountId)
     .where('run_id', '=', p.runId)
     .where('state', '=', sql.lit('RUN_STARTED'))
@@ -39,7 +40,7 @@ const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>
  * answer, and any other finds the run ended when it falls due.
  */
 export const finishRun = write('runs.finish', function* (args: FinishRunArgs): Transaction<FinishRunResult> {
-  const ended = yield* first(succeed, args)
+  const ended = yield* first(succeed, { ...args, crc: checksumOf(args.response) })
   if (!ended) {
     const found = yield* first(stateOf, { accountId: args.accountId, runId: args.runId })
     return found ? { kind: 'already', state: found.state } : { kind: 'missing' }

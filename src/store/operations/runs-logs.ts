@@ -4,6 +4,7 @@ import { query } from '../query.js'
 import { type UpcomingCancel, upcomingCancels } from './bulk-upcoming.js'
 import type { MessageRow } from './messages.js'
 import { matchingRuns, type RunLogArgs } from './runs-matching.js'
+import { listedElements, listedRuns } from './runs-read.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 import type { WaitRow } from './runs-wait.js'
 
@@ -84,15 +85,19 @@ interface OfRuns {
 /** Logs do not show what failure functions are told, which may be larger than everything else of a run. */
 const shownBody = sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL ELSE body END`
 
-const elementsOf = query<OfRuns, Omit<ElementRow, 'body'> & { body: Uint8Array | null }>(({ db, p, d }) =>
+type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
+const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
   db
     .selectFrom('steps')
-    .select(['run_seq', 'position', 'message_id', 'kind', 'meta', 'created_at', shownBody.as('body')])
+    .select(['run_seq', 'position', 'message_id', 'kind', 'meta', 'created_at', 'body_crc', shownBody.as('body')])
     .where(d.inNumbers('run_seq', p.seqs))
     .orderBy('run_seq')
     .orderBy('position'),
 )
 const NO_BODY = new Uint8Array()
+/** A body that a log does not show is not read, so there is nothing to verify. */
+const shownElement = (row: ShownElement): ElementRow =>
+  row.body === null ? { ...row, body: NO_BODY, body_crc: null } : { ...row, body: row.body }
 const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
   db
     .selectFrom('messages')
@@ -167,10 +172,10 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
   const seqs = runs.map((run) => run.seq)
   const pending = yield* all(pendingOf, { seqs })
   return {
-    runs,
+    runs: yield* listedRuns(runs),
     more,
     pending,
-    elements: (yield* all(elementsOf, { seqs })).map((row) => ({ ...row, body: row.body ?? NO_BODY })),
+    elements: yield* listedElements((yield* all(elementsOf, { seqs })).map(shownElement)),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
     pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),

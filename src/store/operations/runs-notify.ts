@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { checksumOf } from '../checksum.js'
 import { all, first, insertAll, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import { PENDING_COLUMNS, type PendingRow } from './messages.js'
@@ -163,7 +164,8 @@ function* keptFor(
   const isFull = events >= MOST_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MOST_KEPT_BYTES
   // One event of any size that a token may bring has a place.
   if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
-  yield* insertAll('run_events', [{ run_seq: run.seq, event_id: args.eventId, data: args.data, created_at: args.at }])
+  const { eventId: event_id, data, at: created_at } = args
+  yield* insertAll('run_events', [{ run_seq: run.seq, event_id, data, data_crc: checksumOf(data), created_at }])
   return 'kept'
 }
 

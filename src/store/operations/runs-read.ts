@@ -1,3 +1,4 @@
+import { intact, isIntact, tellChanged } from '../checksum.js'
 import { all, first, only, read, type Transaction } from '../operation.js'
 import { query } from '../query.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
@@ -22,6 +23,13 @@ export interface Delivery {
 /** A step as the SDK gets it. */
 export type ListedStep = Pick<ElementRow, 'message_id' | 'body'>
 
+/** A body with its checksum. */
+type StoredBody = Pick<ElementRow, 'body' | 'body_crc'>
+
+/** @throws HomeportError `store_damaged` when it is not what was written. */
+const bodyOf = ({ body, body_crc }: StoredBody, position: number): Uint8Array =>
+  intact(body, body_crc, 'steps', () => `element ${position} of a run`)
+
 type Joined = RunOfDelivery & Delivery['element']
 
 const joined = query<{ seq: number; messageId: string }, Joined>(({ db, p }) =>
@@ -33,13 +41,13 @@ const joined = query<{ seq: number; messageId: string }, Joined>(({ db, p }) =>
     .where('steps.run_seq', '=', p.seq)
     .where('steps.message_id', '=', p.messageId),
 )
-const bodyAt = query<{ seq: number; position: number }, { body: Uint8Array }>(({ db, p }) =>
-  db.selectFrom('steps').select('body').where('run_seq', '=', p.seq).where('position', '=', p.position),
+const bodyAt = query<{ seq: number; position: number }, StoredBody>(({ db, p }) =>
+  db.selectFrom('steps').select(['body', 'body_crc']).where('run_seq', '=', p.seq).where('position', '=', p.position),
 )
-const stepsUpTo = query<{ seq: number; position: number }, ListedStep>(({ db, p }) =>
+const stepsUpTo = query<{ seq: number; position: number }, ListedStep & StoredBody>(({ db, p }) =>
   db
     .selectFrom('steps')
-    .select(['message_id', 'body'])
+    .select(['message_id', 'body', 'body_crc'])
     .where('run_seq', '=', p.seq)
     .where('position', '<=', p.position)
     .where('kind', '=', 'step')
@@ -59,16 +67,19 @@ export const delivery = read(
     const { position, kind, meta, ...run } = row
     const at = { seq, position }
     if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
-    if (kind !== 'step') return { run, element: { position, kind, meta }, list: [], ...(yield* only(bodyAt, at)) }
-    return { run, element: { position, kind, meta }, list: yield* all(stepsUpTo, at), body: new Uint8Array() }
+    if (kind !== 'step')
+      return { run, element: { position, kind, meta }, list: [], body: bodyOf(yield* only(bodyAt, at), position) }
+    const steps = yield* all(stepsUpTo, at)
+    const list = steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) }))
+    return { run, element: { position, kind, meta }, list, body: new Uint8Array() }
   },
 )
 
 const firstMetaOf = query<{ seq: number }, { meta: string | null }>(({ db, p }) =>
   db.selectFrom('steps').select('meta').where('run_seq', '=', p.seq).where('position', '=', 0),
 )
-const firstOf = query<{ seq: number }, { meta: string | null; body: Uint8Array }>(({ db, p }) =>
-  db.selectFrom('steps').select(['meta', 'body']).where('run_seq', '=', p.seq).where('position', '=', 0),
+const firstOf = query<{ seq: number }, { meta: string | null } & StoredBody>(({ db, p }) =>
+  db.selectFrom('steps').select(['meta', 'body', 'body_crc']).where('run_seq', '=', p.seq).where('position', '=', 0),
 )
 
 /** The settings of a run's trigger (JSON of `ElementMeta`) and its initial payload. */
@@ -79,18 +90,50 @@ export const beginning = read('runs.beginning', function* (args: { seq: number; 
     const row = yield* first(firstMetaOf, args)
     return row && { ...row, body: new Uint8Array() }
   }
-  return yield* first(firstOf, args)
+  const row = yield* first(firstOf, args)
+  return row && { meta: row.meta, body: bodyOf(row, 0) }
 })
 
 const runById = query<{ accountId: string; runId: string }, RunRow>(({ db, p }) =>
   db.selectFrom('runs').selectAll().where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
+/** @throws HomeportError `store_damaged` when what it returned is not what was written. */
+function wholeRun<Run extends Pick<RunRow, 'run_id' | 'response' | 'response_crc'>>(run: Run): Run {
+  intact(run.response, run.response_crc, 'runs', () => `what ${run.run_id} returned`)
+  return run
+}
+
+/** Runs of a list: one that is damaged must not keep the others from being seen, so that is left out, and told. */
+export function* listedRuns<Run extends Pick<RunRow, 'run_id' | 'response' | 'response_crc'>>(
+  runs: readonly Run[],
+): Transaction<Run[]> {
+  const listed: Run[] = []
+  for (const run of runs) {
+    const isWhole = isIntact(run.response, run.response_crc)
+    if (!isWhole) yield* tellChanged('runs', `what ${run.run_id} returned`)
+    listed.push(isWhole ? run : { ...run, response: null })
+  }
+  return listed
+}
+
+/** Elements of a list, likewise. */
+export function* listedElements(elements: readonly ElementRow[]): Transaction<ElementRow[]> {
+  const listed: ElementRow[] = []
+  for (const element of elements) {
+    const isWhole = isIntact(element.body, element.body_crc)
+    if (!isWhole) yield* tellChanged('steps', `the element of ${element.message_id}`)
+    listed.push(isWhole ? element : { ...element, body: new Uint8Array() })
+  }
+  return listed
+}
+
 /** A run by its id. */
 export const find = read('runs.find', function* (args: { accountId: string; runId: string }): Transaction<
   RunRow | undefined
 > {
-  return yield* first(runById, args)
+  const run = yield* first(runById, args)
+  return run && wholeRun(run)
 })
 
 const elementsOf = query<{ seq: number }, ElementRow>(({ db, p }) =>
@@ -105,6 +148,9 @@ export const withElements = read(
     runId: string
   }): Transaction<{ run: RunRow; elements: ElementRow[] } | undefined> {
     const run = yield* first(runById, args)
-    return run && { run, elements: yield* all(elementsOf, { seq: run.seq }) }
+    if (!run) return undefined
+    const elements = yield* all(elementsOf, { seq: run.seq })
+    for (const element of elements) bodyOf(element, element.position)
+    return { run: wholeRun(run), elements }
   },
 )

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { intact } from '../checksum.js'
 import { all, change, insertAll, only, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { RunState } from '../schema/runs.js'
@@ -117,7 +118,7 @@ export interface Revived {
 const copyFirst = query<{ from: number; to: number; messageId: string; meta: string; at: number }>(({ db, p }) =>
   db
     .insertInto('steps')
-    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'meta', 'created_at'])
+    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at'])
     .expression((q) =>
       q
         .selectFrom('steps')
@@ -127,6 +128,7 @@ const copyFirst = query<{ from: number; to: number; messageId: string; meta: str
           sql<string>`cast(${p.messageId} as text)`.as('message_id'),
           'kind',
           'body',
+          'body_crc',
           sql<string>`cast(${p.meta} as text)`.as('meta'),
           sql<number>`cast(${p.at} as bigint)`.as('created_at'),
         ])
@@ -137,7 +139,7 @@ const copyFirst = query<{ from: number; to: number; messageId: string; meta: str
 const copyList = query<{ from: number; to: number }>(({ db, p }) =>
   db
     .insertInto('steps')
-    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'meta', 'created_at'])
+    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at'])
     .expression((q) =>
       q
         .selectFrom('steps')
@@ -147,6 +149,7 @@ const copyList = query<{ from: number; to: number }>(({ db, p }) =>
           'message_id',
           'kind',
           'body',
+          'body_crc',
           'meta',
           'created_at',
         ])
@@ -266,10 +269,15 @@ function* deliver(messages: readonly NewMessage[]): Transaction<PendingRow[]> {
   return toPendingRows(messages, yield* insertMessages(messages))
 }
 
-type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'parent'>
+type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent'>
 
 const childrenOf = query<{ seq: number }, Child>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('runs').select(['seq', 'state', 'response', 'parent']).where('parent_seq', '=', p.seq)),
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'state', 'response', 'response_crc', 'parent'])
+      .where('parent_seq', '=', p.seq),
+  ),
 )
 const setParent = query<{ seqs: readonly number[]; parent: number }>(({ db, p, d }) =>
   db.updateTable('runs').set({ parent_seq: p.parent }).where(d.inNumbers('seq', p.seqs)),
@@ -286,7 +294,9 @@ function* adoptChildren(from: number, to: number, at: number): Transaction<Pendi
   const untold = children.filter(({ parent }) => !told.has((JSON.parse(parent ?? '{}') as ParentLink).messageId))
   yield* change(setParent, { seqs: untold.map((child) => child.seq), parent: to })
   const offers: PendingRow[] = []
-  for (const { state, response, parent } of untold.filter((child) => child.state !== 'RUN_STARTED')) {
+  for (const child of untold.filter((child) => child.state !== 'RUN_STARTED')) {
+    const { state, parent } = child
+    const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
     offers.push(...(yield* tellParents([{ parent_seq: to, parent }], endOf(state, response), at)))
   }
   return offers

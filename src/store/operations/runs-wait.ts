@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely'
+import { intact } from '../checksum.js'
 import { all, change, first, insertAll, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
-import type { RunState, RunWaitsTable } from '../schema/runs.js'
+import type { RunEventsTable, RunState, RunWaitsTable } from '../schema/runs.js'
 import type { PendingRow } from './messages.js'
 import { type Appending, appendElements, deliverElements } from './runs-append.js'
 import { answerOf } from './runs-repeats.js'
@@ -49,10 +50,13 @@ const lockRun = query<{ accountId: string; runId: string }, { seq: number; state
 const waitsOfRun = query<{ seq: number; eventId: string }, WaitRow>(({ db, p }) =>
   db.selectFrom('run_waits').selectAll().where('run_seq', '=', p.seq).where('event_id', '=', p.eventId).orderBy('seq'),
 )
-const storedEvents = query<{ seq: number; eventId: string }, { seq: number; data: Uint8Array }>(({ db, p }) =>
+const storedEvents = query<
+  { seq: number; eventId: string },
+  Pick<Selectable<RunEventsTable>, 'seq' | 'data' | 'data_crc'>
+>(({ db, p }) =>
   db
     .selectFrom('run_events')
-    .select(['seq', 'data'])
+    .select(['seq', 'data', 'data_crc'])
     .where('run_seq', '=', p.seq)
     .where('event_id', '=', p.eventId)
     .orderBy('seq')
@@ -72,6 +76,7 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   if (messageId !== undefined) return { kind: 'known', messageId }
   const event = yield* first(storedEvents, { seq: run.seq, eventId: args.eventId })
   if (!event) return { kind: 'waiting', offers: yield* register(args, run.seq) }
+  intact(event.data, event.data_crc, 'run_events', () => `an event of ${args.runId}`)
   yield* change(removeEvent, { seq: event.seq })
   return { kind: 'noticed', offers: yield* appendElements([noticed(args, run.seq, event.data)], args.at) }
 })

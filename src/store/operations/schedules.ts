@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
+import { checksumOf, intact } from '../checksum.js'
 import { all, change, first, read, type Transaction, write } from '../operation.js'
 import { query } from '../query.js'
 import type { MessageState } from '../schema/messages.js'
@@ -10,7 +11,10 @@ import { offersOf } from './queue-turns.js'
 /** A schedule as it is stored. */
 export type ScheduleRow = Selectable<SchedulesTable>
 /** A schedule before its first fire. */
-export type NewSchedule = Omit<Insertable<SchedulesTable>, 'paused' | 'last_at' | 'last_messages' | 'error'>
+export type NewSchedule = Omit<
+  Insertable<SchedulesTable>,
+  'body_crc' | 'paused' | 'last_at' | 'last_messages' | 'error'
+>
 
 interface OfSchedule {
   accountId: string
@@ -32,12 +36,13 @@ export interface ScheduleSize {
 /** How many messages of the last fires are remembered. */
 const MOST_REMEMBERED = 20
 
-const replace = query<NewSchedule>(({ db, p }) => {
+const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
   const columns = {
     cron: p.cron,
     destination: p.destination,
     headers: p.headers,
     body: p.body,
+    body_crc: p.crc,
     queue: p.queue,
     caller_ip: p.caller_ip,
     paused: 0,
@@ -59,7 +64,7 @@ const replace = query<NewSchedule>(({ db, p }) => {
 
 /** Makes a schedule, or replaces every setting of the one with this id; what it has fired stays remembered. */
 export const put = write('schedules.put', function* (args: NewSchedule): Transaction<number> {
-  return yield* change(replace, args)
+  return yield* change(replace, { ...args, crc: checksumOf(args.body) })
 })
 
 const oneSchedule = query<OfSchedule, ScheduleRow>(({ db, p }) =>
@@ -113,7 +118,7 @@ function* withStates(accountId: string, rows: readonly ScheduleRow[]): Transacti
 /** One schedule. */
 export const get = read('schedules.get', function* (args: OfSchedule): Transaction<ScheduleWithStates | undefined> {
   const row = yield* first(oneSchedule, args)
-  return row && (yield* withStates(args.accountId, [row]))[0]
+  return row && (yield* withStates(args.accountId, [wholeSchedule(row)]))[0]
 })
 
 /** Which schedules an account has, oldest first, and how large they are. */
@@ -172,13 +177,19 @@ const earliest = query<object, { next_at: number | null }>(({ db }) =>
     .where('next_at', 'is not', null),
 )
 
+/** @throws HomeportError `store_damaged` when its body is not what was written. */
+function wholeSchedule(row: ScheduleRow): ScheduleRow {
+  intact(row.body, row.body_crc, 'schedules', () => `the body of ${row.schedule_id}`)
+  return row
+}
+
 /** Schedules that are due, and when the first one that is not falls due. */
 export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<{
   rows: ScheduleRow[]
   nextAt: number | null
 }> {
   const rows = yield* all(dueSchedules, args)
-  return { rows, nextAt: (yield* first(earliest, {}))?.next_at ?? null }
+  return { rows: rows.map(wholeSchedule), nextAt: (yield* first(earliest, {}))?.next_at ?? null }
 })
 
 const everyKey = query<object, { account_id: string; schedule_id: string }>(({ db }) =>
@@ -196,7 +207,7 @@ export const ifDue = read('schedules.ifDue', function* (args: OfSchedule & { now
   ScheduleRow | undefined
 > {
   const row = yield* first(oneSchedule, args)
-  return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? row : undefined
+  return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? wholeSchedule(row) : undefined
 })
 
 /** One fire. */

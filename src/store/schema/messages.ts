@@ -28,6 +28,8 @@ export interface MessagesTable {
   /** JSON object of Title-Case header name to array of values, as sent to the destination. */
   headers: string
   body: Uint8Array | null
+  /** Of the body; see `checksum.ts`. */
+  body_crc: number | null
   /** JSON of `MessageConfig` (queue room). */
   config: string
   /** How many attempts may follow the first one. */
@@ -46,6 +48,8 @@ export interface MessagesTable {
   response_headers: string | null
   /** The first bytes of the answer's body. */
   response_body: Uint8Array | null
+  /** Of `response_body`. */
+  response_crc: number | null
   /** Why the last attempt got no answer, in words. */
   error: string | null
   /** `<finished_at>-<seq>` while the message is in the dead letter queue. */

@@ -42,6 +42,8 @@ export interface SchedulesTable {
   /** JSON object of lower-case header name to value, as the schedule was created with. */
   headers: string
   body: Uint8Array | null
+  /** Of the body; see `checksum.ts`. */
+  body_crc: number | null
   queue: string | null
   caller_ip: string | null
   paused: number

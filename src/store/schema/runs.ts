@@ -40,6 +40,8 @@ export interface RunsTable {
   caller_ip: string
   /** The text that a successful run returned. */
   response: string | null
+  /** Of `response`; see `checksum.ts`. */
+  response_crc: number | null
   /** JSON of what failed; set with `RUN_FAILED`. */
   failure: string | null
   /** Status of the answer that failed the run, 0 when there was none. */
@@ -66,6 +68,8 @@ export interface StepsTable {
   kind: ElementKind
   /** Bytes as they came; never looked into, except to show them. */
   body: Uint8Array
+  /** Of the body. */
+  body_crc: number | null
   /** JSON of `ElementMeta`: at position 0 the trigger's settings; for others what differs from them. */
   meta: string | null
   created_at: number
@@ -93,6 +97,8 @@ export interface RunEventsTable {
   event_id: string
   /** What the waiting step gets as its `out`, decoded. */
   data: Uint8Array
+  /** Of the data. */
+  data_crc: number | null
   created_at: number
 }
 

@@ -1,0 +1,16 @@
+import type { Migration } from './index.js'
+
+/** Checksums of what callers gave us to keep; NULL where it was stored before there were any. */
+export const checksums: Migration = {
+  number: 25,
+  name: 'checksums',
+  breaking: false,
+  statements: (t) => [
+    `ALTER TABLE messages ADD COLUMN body_crc ${t.integer}`,
+    `ALTER TABLE messages ADD COLUMN response_crc ${t.integer}`,
+    `ALTER TABLE steps ADD COLUMN body_crc ${t.integer}`,
+    `ALTER TABLE run_events ADD COLUMN data_crc ${t.integer}`,
+    `ALTER TABLE runs ADD COLUMN response_crc ${t.integer}`,
+    `ALTER TABLE schedules ADD COLUMN body_crc ${t.integer}`,
+  ],
+}
