@@ -2,6 +2,7 @@
  * The ground floor: small pieces that every room stands on and that know nothing of any of them.
  *
  * - `Clock` is the only source of time. Rooms that wait for time take one, so that tests can turn it by hand.
+ * - `ClockWatch` notices when the time of day is set.
  * - `codeOf` tells errors of the system and of drivers apart.
  * - `HeldMemory` bounds what clients that send or read slowly make the process hold, all together.
  * - `IdleMemory` gives the memory of a busy time back once it is over.
@@ -26,6 +27,7 @@
  * Nothing here reads configuration, opens a socket or logs; only the gate asks the resolver for names.
  */
 export { type Clock, pause, systemClock, type Timer } from './clock.js'
+export { ClockWatch } from './clock-watch.js'
 export { formatDuration, parseDuration } from './duration.js'
 export { codeOf } from './error-code.js'
 export { readFileIfThere, replaceFile, syncPath } from './files.js'

@@ -78,7 +78,8 @@ export interface Member {
 /** An engine that was up this long had recovered: its end counts as the first failure. */
 const RECOVERED_AFTER_MS = 10_000
 const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 30_000
+/** No pause between two tries is longer. */
+export const LONGEST_PAUSE_MS = 30_000
 /** Those who need an engine wait for its next start, if that is not further away. */
 const SOON_MS = 1_000
 

@@ -3,7 +3,7 @@
  * is called again after every event, so it never has to remember.
  */
 import { unreachable } from '../base/index.js'
-import type { Member, UpState } from './member.js'
+import { LONGEST_PAUSE_MS, type Member, type UpState } from './member.js'
 import type { EngineSpec, MemberRole, MemberSpec } from './types.js'
 
 /**
@@ -185,7 +185,8 @@ function waitingMembers(wished: readonly MemberSpec[], members: Members, nowMs: 
   for (const { region } of wished) {
     const member = members.get(region)
     const due = member && dueAt(member)
-    if (due !== undefined && due > nowMs) waiting.set(region, due)
+    // What seems to be further away than any pause was planned by a clock that has been set back since.
+    if (due !== undefined && due > nowMs && due - nowMs <= LONGEST_PAUSE_MS) waiting.set(region, due)
   }
   return waiting
 }

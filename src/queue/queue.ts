@@ -1,4 +1,4 @@
-import type { Clock, TargetPolicy } from '../base/index.js'
+import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { operations, type Store } from '../store/index.js'
 import type { PendingRow } from '../store/operations/messages.js'
@@ -15,6 +15,7 @@ import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { verifyRoutes } from './api/verify-routes.js'
 import { ByteBudget } from './byte-budget.js'
+import { ClockBack } from './engine/clock-back.js'
 import { Engine, type EngineDeps } from './engine/engine.js'
 import { PlainKind } from './plain/kind.js'
 import { refuseForbiddenItem } from './publish/forbidden.js'
@@ -101,6 +102,10 @@ class StoredQueue implements Queue {
   readonly #publishing: Publishing
   readonly #retention: Retention
   readonly #scheduler: Scheduler
+  readonly #clockBack: ClockBack
+  readonly #clockWatch: ClockWatch
+  readonly #logger: Logger
+  #correcting: Promise<void> = Promise.resolve()
   readonly #deadLetterSources = new Map<string, DeadLetterSource>()
   readonly #api: ApiDeps
   #largeCancel: LargeCancel | undefined
@@ -113,6 +118,9 @@ class StoredQueue implements Queue {
     this.#engine.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, offer })
+    this.#clockBack = new ClockBack(deps)
+    this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))
+    this.#logger = logger
     this.#retention = this.#retentionOf(deps)
     this.#api = this.#apiOf(deps, limits)
   }
@@ -162,15 +170,36 @@ class StoredQueue implements Queue {
   }
 
   async start(): Promise<void> {
+    await this.#clockBack.settle()
+    this.#clockWatch.start()
     await this.#engine.start()
     await this.#scheduler.start()
     await this.#retention.start()
   }
 
   async stop(graceMs?: number): Promise<void> {
+    this.#clockWatch.stop()
+    await this.#correcting
     await this.#retention.stop()
     await this.#scheduler.stop()
     await this.#engine.stop(graceMs)
+  }
+
+  /** A jump ahead makes due what it has skipped; a jump back lets nothing wait for the time that was taken back. */
+  #onJump(byMs: number): void {
+    if (byMs > 0) this.#logger.warn({ byMs }, 'the clock was set ahead, or the machine was suspended')
+    this.#scheduler.clockChanged()
+    if (byMs > 0) this.#engine.limitsChanged()
+    else this.#correct(-byMs)
+  }
+
+  #correct(byMs: number): void {
+    this.#correcting = this.#correcting
+      .then(() => this.#clockBack.correct(byMs))
+      .catch((error: unknown) =>
+        this.#logger.error({ error }, 'what waits could not be corrected; the next start does'),
+      )
+      .then(() => this.#engine.rewind())
   }
 
   offer(rows: readonly PendingRow[]): void {

@@ -47,6 +47,8 @@ export interface MessageConfig {
   readonly failureCallback?: CallbackConfig
   readonly redact?: Redaction
   readonly flow?: FlowValue
+  /** The first attempt is due at a time of day that was asked for, whatever the clock said by then. */
+  readonly fixedTime?: true
   /** Settings of the room that owns the kind of the message. */
   readonly [extra: `x-${string}`]: unknown
 }

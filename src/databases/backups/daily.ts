@@ -37,6 +37,8 @@ function nextDailyAfter(dueMs: number, nowMs: number): number {
 export class DailyBackups {
   readonly #parts: DailyParts
   #timer: Timer | undefined
+  /** The clock may have been ahead in an earlier life. */
+  #lookedAtMs = Number.POSITIVE_INFINITY
   #turning: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
 
@@ -78,6 +80,7 @@ export class DailyBackups {
   /** Does what is due and answers after how many milliseconds to look again. */
   async #work(): Promise<number> {
     const { store, clock } = this.#parts
+    await this.#pullBack(clock.now())
     for (const row of await store.run(operations.backupsDaily.due, { now: clock.now() })) {
       if (this.#state !== 'running') return 0
       await this.#makeOne(row)
@@ -87,6 +90,13 @@ export class DailyBackups {
     const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
     // What is due still is busy.
     return waitMs <= 0 ? BUSY_AGAIN_MS : Math.min(waitMs, HOUR_MS)
+  }
+
+  /** None is ever further away than a day, but for those that were planned while the clock was ahead. */
+  async #pullBack(now: number): Promise<void> {
+    if (now < this.#lookedAtMs)
+      await this.#parts.store.run(operations.backupsDaily.pullBack, { latest: firstDailyAt(now) })
+    this.#lookedAtMs = now
   }
 
   async #makeOne({ database_id, next_daily_backup_at: dueAt }: DatabaseRow): Promise<void> {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { JumpingClock } from '../testing/jumping-clock.js'
@@ -7,12 +8,67 @@ import { setQueueScenes } from '../testing/scene.js'
 const HOUR = 3_600_000
 
 describeOnEveryStore('when the clock was set back', (openStore) => {
+  let clock: ManualClock
   let timeOfDay: JumpingClock
   const scene = setQueueScenes(openStore, {
     clock: () => {
-      timeOfDay = new JumpingClock(new ManualClock(Date.parse('2026-01-01T12:00:00Z')))
+      clock = new ManualClock(Date.parse('2026-01-01T12:00:00Z'))
+      timeOfDay = new JumpingClock(clock)
       return timeOfDay
     },
+    tidy: ({ client }) => client.messages.cancel({ all: true }),
+  })
+  /** Lets time pass in steps until so many deliveries have come. Answers how much has passed, milliseconds. */
+  const passUntilArrived = async (count: number): Promise<number> => {
+    const from = clock.now()
+    await waitFor(
+      () => {
+        if (scene.sink.received.length < count) clock.advance(5_000)
+        return scene.sink.received.length >= count
+      },
+      { what: `${count} deliveries` },
+    )
+    return clock.now() - from
+  }
+
+  it.each([
+    ['while the server runs', async () => {}],
+    ['over a restart', () => scene.restart()],
+  ])('a delay that was set while it was ahead is as long as it should be, %s', async (_how, between) => {
+    timeOfDay.jump(365 * 24 * HOUR)
+    await scene.client.publish({ url: scene.sink.url, delay: '3m' })
+    await scene.client.queue({ queueName: 'mails' }).enqueue({ url: scene.sink.url, delay: '3m' })
+    clock.advance(30_000)
+    timeOfDay.jump(-365 * 24 * HOUR)
+    await between()
+    const passedMs = await passUntilArrived(2)
+    // Never early; late by no more than the looks at the clock, or the time since the clock was last seen ahead.
+    expect(passedMs).toBeGreaterThanOrEqual(2 * 60_000)
+    expect(passedMs).toBeLessThan(6 * 60_000)
+  })
+
+  it('a time of day that was asked for stays what it is', async () => {
+    timeOfDay.jump(120_000)
+    const notBefore = Math.floor((timeOfDay.now() + 60_000) / 1000)
+    await scene.client.publish({ url: scene.sink.url, notBefore })
+    timeOfDay.jump(-120_000)
+    await scene.restart()
+    await passUntilArrived(1)
+    expect(timeOfDay.now()).toBeGreaterThanOrEqual(notBefore * 1000)
+  })
+
+  it('a retry that was planned while it was ahead comes when it should', async () => {
+    scene.sink.answer = () => ({ status: 500 })
+    await scene.client.publish({ url: scene.sink.url, retries: 1, retryDelay: '180000', delay: '1m' })
+    timeOfDay.jump(HOUR)
+    await passUntilArrived(1)
+    const attempts = async () => (await scene.client.logs({ filter: { state: 'RETRY' } })).logs.length
+    await waitFor(async () => (await attempts()) === 1, { what: 'the outcome' })
+    scene.sink.answer = () => ({ status: 200 })
+    timeOfDay.jump(-HOUR)
+    const passedMs = await passUntilArrived(2)
+    expect(passedMs).toBeGreaterThanOrEqual(2 * 60_000)
+    expect(passedMs).toBeLessThan(6 * 60_000)
   })
 
   it('what was published before can be canceled by its id', async () => {

@@ -63,6 +63,7 @@ export class Backlog {
   /** Set while a load is under way. */
   #meanwhile: Meanwhile | undefined
   #lastLoad: Load['kind'] = 'all'
+  #rewindAfterLoad = false
   readonly #past = new Past()
   readonly #ended = new Ended()
 
@@ -179,6 +180,21 @@ export class Backlog {
     for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of meanwhile?.came ?? []) this.#admit(entry, now)
     if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
+    if (this.#rewindAfterLoad) this.rewind()
+  }
+
+  /**
+   * The store has moved messages to other times: what waits for its time is forgotten and loaded again. A load that is
+   * under way may tell of the old times, so it is done after that.
+   */
+  rewind(): void {
+    if (this.#meanwhile) {
+      this.#rewindAfterLoad = true
+      return
+    }
+    this.#rewindAfterLoad = false
+    for (const entry of this.#held.waiting()) this.#leave(entry)
+    this.#coverage.rewind()
   }
 
   /** Messages from this place on that are not held are loaded again: one could not be read. */
@@ -190,6 +206,7 @@ export class Backlog {
   loadFailed(load: Load): void {
     this.#meanwhile = undefined
     if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
+    if (this.#rewindAfterLoad) this.rewind()
   }
 
   /** Holds a message whose place memory covers, or moves a horizon back when there is no room for it. */

@@ -114,6 +114,13 @@ export class Coverage {
     return { kind: 'lane', lane, accountId, after: horizon, until: this.#horizonOf(accountId), limit }
   }
 
+  /** Nothing is covered any more: every place may have changed. */
+  rewind(): void {
+    this.#horizon = START
+    for (const accountId of this.#accounts.keys()) this.#accounts.set(accountId, START)
+    for (const parked of this.#lanes.values()) parked.horizon = START
+  }
+
   /** A load has brought everything up to a place. What was moved back while it was under way stays where it is. */
   loaded(load: Load, upTo: Place): void {
     const isWhole = !isBefore(upTo, load.until)

@@ -168,6 +168,12 @@ export class Engine implements Service {
     this.#planPump()
   }
 
+  /** The store has moved messages to other times. */
+  rewind(): void {
+    this.#backlog.rewind()
+    this.#planPump()
+  }
+
   /** Forgets messages whose end has been committed; see `Queue.drop`. */
   drop(which: DropSelector): void {
     for (const entry of this.#backlog.drop(which)) entry.abort?.()

@@ -53,6 +53,11 @@ export class Holdings {
     return this.#accounts.get(accountId)?.lanes.size ?? 0
   }
 
+  /** Those that wait for their time, and nothing else. */
+  waiting(): Entry[] {
+    return [...this.#entries.values()].filter((entry) => entry.state === 'waiting')
+  }
+
   add(entry: Entry): void {
     const { accountId, groupKey } = entry.message
     this.#entries.set(entry.seq, entry)

@@ -34,7 +34,7 @@ export interface DraftTarget {
 
 /** The part of a message's configuration that its settings give. Only what is set: most messages have `{}`. */
 export function configOf(settings: Settings): MessageConfig {
-  const { timeoutMs, retryDelay, callback, failureCallback, redact, flow } = settings
+  const { timeoutMs, retryDelay, callback, failureCallback, redact, flow, notBefore } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
   if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
   if (retryDelay !== undefined) config.retryDelay = retryDelay
@@ -42,6 +42,7 @@ export function configOf(settings: Settings): MessageConfig {
   if (failureCallback) config.failureCallback = failureCallback
   if (redact) config.redact = redact
   if (flow) config.flow = flow
+  if (notBefore !== undefined) config.fixedTime = true
   return config
 }
 

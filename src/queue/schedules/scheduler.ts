@@ -1,4 +1,4 @@
-import type { Clock, Service, Timer } from '../../base/index.js'
+import { type Clock, othersFirst, type Service, type Timer } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { PendingRow } from '../../store/operations/messages.js'
@@ -13,6 +13,14 @@ import { itemOfSchedule, nextFire } from './schedule.js'
 const LONGEST_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
 const FIRES_PER_READ = 200
+const CHECKS_PER_READ = 200
+/** A clock that is set back by less makes no fire happen twice. */
+const SMALL_JUMP_MS = 60_000
+
+/** The time after which the next fire of a schedule is looked for. */
+function lastMoment(lastAt: number | null, now: number): number {
+  return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
+}
 
 /** What the scheduler works with. */
 export interface SchedulerDeps {
@@ -28,8 +36,8 @@ export interface SchedulerDeps {
  * The time of the next fire stands in the store. A fire moves it on and publishes its messages in one transaction that
  * first checks that the schedule is still at that fire: so each fire happens once, whatever dies in between and however
  * often it is tried. The fire after it is the next one from now on. What fell into a time when the server was away, or
- * over which its clock jumped, is therefore made up for by one fire; and a clock that is set back fires nothing twice,
- * because the next fire stays where it is.
+ * over which its clock jumped, is therefore made up for by one fire. When the clock is set back, a schedule goes back to
+ * its next fire from then on, at a start too: it would otherwise be silent for as long as the clock was ahead.
  */
 export class Scheduler implements Service {
   readonly name = 'scheduler'
@@ -38,6 +46,8 @@ export class Scheduler implements Service {
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #again = false
+  /** Whether schedules may stand at a fire that is further away than their next one: looked at before anything else. */
+  #check: 'due' | 'done' = 'due'
 
   constructor(deps: SchedulerDeps) {
     this.#deps = deps
@@ -65,6 +75,12 @@ export class Scheduler implements Service {
     this.#round = this.#fireAll().then((sleepMs) => this.#sleep(sleepMs))
   }
 
+  /** The clock was set: looks whether the next fires still are the next ones. */
+  clockChanged(): void {
+    this.#check = 'due'
+    this.look()
+  }
+
   #sleep(sleepMs: number): void {
     this.#round = undefined
     if (this.#phase !== 'running') return
@@ -78,6 +94,7 @@ export class Scheduler implements Service {
   async #fireAll(): Promise<number> {
     const { store, clock, logger } = this.#deps
     try {
+      if (this.#check === 'due') await this.#pullBack()
       const now = clock.now()
       const { rows } = await store.run(operations.schedules.due, { now, limit: FIRES_PER_READ })
       // Beside each other, because many are due at the same minute: together they need one commit.
@@ -89,7 +106,10 @@ export class Scheduler implements Service {
     } catch (error) {
       if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
       logger.error({ error }, 'schedules could not be fired; trying again')
-      if (!isError(error, 'store_damaged')) return PAUSE_AFTER_FAILURE_MS
+      if (!isError(error, 'store_damaged')) {
+        this.#check = 'due'
+        return PAUSE_AFTER_FAILURE_MS
+      }
       await this.#fireOneByOne().catch(() => undefined)
       return LONGEST_SLEEP_MS
     }
@@ -107,6 +127,36 @@ export class Scheduler implements Service {
         if (!isError(error, 'store_damaged')) throw error
         logger.error({ error, ...key }, 'a schedule cannot be fired, because the store is damaged')
       }
+    }
+  }
+
+  /**
+   * While the clock was ahead, schedules moved on to fires that are far away now. Each goes back to its next fire from
+   * now on; but a fire that has just happened is not repeated, however little the clock was put right by.
+   */
+  async #pullBack(): Promise<void> {
+    const { store, clock, logger } = this.#deps
+    this.#check = 'done'
+    let after: { accountId: string; scheduleId: string } | undefined = { accountId: '', scheduleId: '' }
+    while (after && this.#phase === 'running') {
+      const rows: readonly operations.schedules.AheadRow[] = await store.run(operations.schedules.ahead, {
+        ...after,
+        now: clock.now(),
+        limit: CHECKS_PER_READ,
+      })
+      for (const row of rows) {
+        const { account_id: accountId, schedule_id: scheduleId, next_at: from } = row
+        const to = nextFire(row, lastMoment(row.last_at, clock.now()))
+        if (to === null || to >= from) continue
+        await store.run(operations.schedules.pullBack, { accountId, scheduleId, from, to })
+        logger.info({ scheduleId, from, to }, 'a schedule goes back to its next fire: the clock had been ahead')
+      }
+      const last = rows.at(-1)
+      after =
+        last && rows.length === CHECKS_PER_READ
+          ? { accountId: last.account_id, scheduleId: last.schedule_id }
+          : undefined
+      await othersFirst()
     }
   }
 

@@ -69,6 +69,15 @@ export const due = read('backupsDaily.due', function* (args: { now: number }): T
   return yield* all(dueQuery, args)
 })
 
+const nearer = query<{ latest: number }>(({ db, p }) =>
+  db.updateTable('databases').set({ next_daily_backup_at: p.latest }).where('next_daily_backup_at', '>', p.latest),
+)
+
+/** Lets no daily backup be further away than a time: those that were planned while the clock was ahead are. */
+export const pullBack = write('backupsDaily.pullBack', function* (args: { latest: number }): Transaction<number> {
+  return yield* change(nearer, args)
+})
+
 /** When the next daily backup of any database is due. */
 export const next = read('backupsDaily.next', function* (_: object): Transaction<number | undefined> {
   return (yield* first(earliest, {}))?.next_daily_backup_at ?? undefined

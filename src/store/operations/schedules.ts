@@ -210,6 +210,49 @@ export const ifDue = read('schedules.ifDue', function* (args: OfSchedule & { now
   return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? wholeSchedule(row) : undefined
 })
 
+/** A schedule whose next fire lies in the future. */
+export interface AheadRow extends Pick<ScheduleRow, 'account_id' | 'schedule_id' | 'cron' | 'last_at'> {
+  readonly next_at: number
+}
+
+const aheadSchedules = query<OfSchedule & { now: number; limit: number }, AheadRow>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .select(['account_id', 'schedule_id', 'cron', 'last_at'])
+    .select(sql<number>`next_at`.as('next_at'))
+    .where('paused', '=', 0)
+    .where('next_at', '>', p.now)
+    .where(sql<boolean>`(account_id, schedule_id) > (${p.accountId}, ${p.scheduleId})`)
+    .orderBy('account_id')
+    .orderBy('schedule_id')
+    .limit(p.limit),
+)
+
+/** Some schedules whose next fire lies in the future, of all accounts, after one of them. */
+export const ahead = read('schedules.ahead', function* (args: OfSchedule & { now: number; limit: number }): Transaction<
+  AheadRow[]
+> {
+  return yield* all(aheadSchedules, args)
+})
+
+const moveFire = query<OfSchedule & { from: number; to: number }>(({ db, p }) =>
+  db
+    .updateTable('schedules')
+    .set({ next_at: p.to })
+    .where('account_id', '=', p.accountId)
+    .where('schedule_id', '=', p.scheduleId)
+    .where('paused', '=', 0)
+    .where('next_at', '=', p.from),
+)
+
+/** Moves the next fire of a schedule that is still at it. */
+export const pullBack = write(
+  'schedules.pullBack',
+  function* (args: OfSchedule & { from: number; to: number }): Transaction<number> {
+    return yield* change(moveFire, args)
+  },
+)
+
 /** One fire. */
 export interface Fire extends OfSchedule {
   /** The fire that is due; when the schedule is not at it any more, nothing happens. */
