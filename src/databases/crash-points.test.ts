@@ -4,9 +4,9 @@
  * one comes to its end. Then the same with an engine that is killed in place of the server.
  */
 
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, processesMarked, waitFor } from '../../test/support/index.js'
 import { operations } from '../store/index.js'
@@ -126,8 +126,7 @@ async function newDatabaseWithBackup(): Promise<Before> {
   const [made] = await life.databases.backups.list(at.owner, before.row.database_id)
   const backupId = made?.backup_id ?? ''
   const { stream } = await life.databases.backups.download(at.owner, before.row.database_id, backupId)
-  const backup = await readFile(String(stream.path))
-  stream.destroy()
+  const backup = await buffer(stream)
   return { ...before, backupId, backup }
 }
 

@@ -1,4 +1,3 @@
-import type { ReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
 import { newId, type Service, type Timer, unreachable } from '../../base/index.js'
@@ -12,6 +11,7 @@ import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
 import { Accepting } from './accepting.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
+import { verifiedFile } from './download.js'
 import { BackupFiles, type BackupName } from './files.js'
 import { Importing } from './importing.js'
 import { Making } from './making.js'
@@ -25,7 +25,7 @@ type BackupRow = operations.backups.BackupRow
 /** A backup's file, opened. */
 export interface BackupDownload {
   readonly row: Pick<BackupRow, 'name' | 'size_bytes' | 'sha256'>
-  readonly stream: ReadStream
+  readonly stream: Readable
 }
 
 /** What is begun and not ended after this time when the server stops is left to the next start. */
@@ -204,7 +204,8 @@ export class Backups implements Service {
     const row = await store.run(operations.backups.get, { accountId: caller.accountId, backupId })
     if (row?.database_id !== databaseId) throw new HomeportError('backup_not_found', { backupId })
     if (row.state !== 'completed') throw new HomeportError('backup_not_ready', { state: row.state })
-    return { row, stream: await files.open(row) }
+    const facts = { sizeBytes: row.size_bytes, sha256: row.sha256 }
+    return { row, stream: await verifiedFile(files.path(row), facts) }
   }
 
   /** Begins to import all keys of another server and answers at once. */

@@ -11,12 +11,11 @@
  * start moves it into quarantine.
  */
 import { createHash } from 'node:crypto'
-import { createReadStream, type ReadStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { codeOf } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
 import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
@@ -58,17 +57,6 @@ export class BackupFiles {
   /** Where the file goes that is imported as a backup, as it comes; in a directory that exists. */
   async prepareUpload(backup: BackupName): Promise<string> {
     return (await this.prepare(backup)).replace(/rdb$/, 'upload')
-  }
-
-  /** Opens the file of a backup for reading; rejects with `backup_not_found` when it is not there. */
-  async open(backup: BackupName): Promise<ReadStream> {
-    const stream = createReadStream(this.path(backup))
-    try {
-      await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject))
-    } catch (cause) {
-      throw new HomeportError('backup_not_found', { backupId: backup.backup_id }, { cause })
-    }
-    return stream
   }
 
   /** Which engines can read a backup: the maker and version of the format that it is written in. */

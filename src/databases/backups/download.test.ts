@@ -1,0 +1,36 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { expect, it } from 'vitest'
+import { tempDir } from '../../../test/support/index.js'
+import { sha256Hex } from '../../base/index.js'
+import { verifiedFile } from './download.js'
+
+const path = join(tempDir(), 'backup.rdb')
+const bytes = Buffer.alloc(300_000, 'backup ')
+const facts = { sizeBytes: bytes.length, sha256: sha256Hex(bytes) }
+
+it('streams a whole file as it is', async () => {
+  writeFileSync(path, bytes)
+  expect(await buffer(await verifiedFile(path, facts))).toEqual(bytes)
+})
+
+it('holds the end of a file back when a bit of it has flipped', async () => {
+  const damaged = Buffer.from(bytes)
+  damaged[10] = (damaged[10] ?? 0) ^ 1
+  writeFileSync(path, damaged)
+  let seen = 0
+  const read = async (): Promise<void> => {
+    for await (const chunk of await verifiedFile(path, facts)) seen += (chunk as Buffer).length
+  }
+  await expect(read()).rejects.toMatchObject({ code: 'snapshot_unusable' })
+  expect(seen).toBeGreaterThan(0)
+  expect(seen).toBeLessThan(bytes.length)
+})
+
+it('refuses a file of another length, and one that is missing, before the first byte', async () => {
+  writeFileSync(path, bytes.subarray(0, 1_000))
+  await expect(verifiedFile(path, facts)).rejects.toThrow('its file has changed since it was made')
+  rmSync(path)
+  await expect(verifiedFile(path, facts)).rejects.toThrow('its file cannot be read')
+})
