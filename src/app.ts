@@ -79,7 +79,7 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
     kind: 'store_damaged',
     subject: table,
     severity: 'error',
-    title: `The store is damaged in the table ${table}: ${found}.`,
+    title: `The store is damaged (${table}): ${found}.`,
     advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
   }
 }

@@ -1,7 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemClock } from '../base/index.js'
 import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
+import { inspectLog } from './sqlite/log-damage.js'
 import { closeToOthers } from './sqlite/private-file.js'
 import { openSqliteStore } from './sqlite/store.js'
 import type { Store } from './types.js'
@@ -49,5 +51,7 @@ export async function openStore(settings: StoreSettings): Promise<Store> {
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
   const path = pathIn(settings.dataDir)
   closeToOthers(path)
+  const found = await inspectLog(path, systemClock.now())
+  if (found !== undefined) onDamage({ table: 'write-ahead log', found })
   return openSqliteStore(path, settings.modules ?? [], watch)
 }

@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { tempDir } from '../../../test/support/index.js'
+import { damageOf, inspectLog } from './log-damage.js'
+
+const FRAME_BYTES = 24 + 4_096
+
+/** A log with many commits, as a server that was killed leaves it. */
+function makeLog(commits: number, before: (db: Database.Database) => void = () => undefined): Buffer {
+  const path = join(tempDir(), 'store.sqlite')
+  const db = new Database(path)
+  db.pragma('journal_mode = WAL')
+  db.pragma('wal_autocheckpoint = 0')
+  db.exec('CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)')
+  before(db)
+  const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
+  for (let n = 0; n < commits; n++) insert.run(`row ${n} ${'x'.repeat(1_000)}`)
+  const log = readFileSync(`${path}-wal`)
+  db.close()
+  return log
+}
+
+function flipped(log: Buffer, at: number): Buffer {
+  const copy = Buffer.from(log)
+  copy[at] = (copy[at] ?? 0) ^ 4
+  return copy
+}
+
+describe('a write-ahead log', () => {
+  const log = makeLog(50)
+
+  it('is whole as SQLite leaves it, when it is empty, and when its end was cut off', () => {
+    expect(damageOf(log)).toBeUndefined()
+    expect(damageOf(Buffer.alloc(0))).toBeUndefined()
+    expect(damageOf(log.subarray(0, log.length - 1_000))).toBeUndefined()
+    expect(damageOf(log.subarray(0, 32 + 10 * FRAME_BYTES + 7))).toBeUndefined()
+  })
+
+  it('is whole when it began anew over an older and longer one', () => {
+    const begunAnew = makeLog(3, (db) => {
+      const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
+      for (let n = 0; n < 30; n++) insert.run('y'.repeat(2_000))
+      db.pragma('wal_checkpoint(RESTART)')
+    })
+    expect(begunAnew.length).toBeGreaterThan(20 * FRAME_BYTES)
+    expect(damageOf(begunAnew)).toBeUndefined()
+  })
+
+  it('is whole when a transaction was rolled back after it had been written to it', () => {
+    const rolledBack = makeLog(1, (db) => {
+      db.pragma('cache_size = 2')
+      db.exec('BEGIN')
+      const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
+      for (let n = 0; n < 200; n++) insert.run('z'.repeat(2_000))
+      db.exec('ROLLBACK')
+    })
+    expect(damageOf(rolledBack)).toBeUndefined()
+  })
+
+  it('is damaged at the frame of a bit that has flipped, with all commits from there on', () => {
+    const frames = (log.length - 32) / FRAME_BYTES
+    const at = 32 + 12 * FRAME_BYTES
+    const damage = damageOf(flipped(log, at + 2_000))
+    expect(damage?.atByte).toBe(at)
+    expect(damage?.lostCommits).toBeGreaterThan(20)
+    expect(damage?.lostCommits).toBeLessThanOrEqual(frames - 12)
+    for (const place of [0, 5, 9, 17]) expect(damageOf(flipped(log, at + place))?.atByte).toBe(at)
+  })
+
+  it('is damaged as a whole when its header is', () => {
+    for (const at of [1, 10, 17, 25])
+      expect(damageOf(flipped(log, at))).toEqual({ atByte: 0, sizeBytes: log.length, lostCommits: undefined })
+    expect(damageOf(Buffer.alloc(log.length))).toMatchObject({ lostCommits: undefined })
+  })
+
+  it('is copied into quarantine when it is damaged, and left alone otherwise', async () => {
+    const dir = tempDir()
+    const store = join(dir, 'homeport.sqlite')
+    expect(await inspectLog(store, 0)).toBeUndefined()
+    writeFileSync(`${store}-wal`, log)
+    expect(await inspectLog(store, 0)).toBeUndefined()
+    expect(existsSync(join(dir, 'quarantine'))).toBe(false)
+    const damaged = flipped(log, 32 + 20 * FRAME_BYTES + 100)
+    writeFileSync(`${store}-wal`, damaged)
+    const found = await inspectLog(store, Date.UTC(2026, 0, 2))
+    expect(found).toMatch(/^\d+ commits behind byte \d+ of homeport\.sqlite-wal .* a copy of it is in quarantine\/2026/)
+    const [entry] = readdirSync(join(dir, 'quarantine'))
+    expect(readFileSync(join(dir, 'quarantine', entry ?? '', 'homeport.sqlite-wal'))).toEqual(damaged)
+    expect(readFileSync(`${store}-wal`)).toEqual(damaged)
+  })
+})

@@ -1,0 +1,124 @@
+/**
+ * Looks at a write-ahead log before SQLite does. SQLite takes a log up to the first frame that does not fit, and throws
+ * the rest away when it copies the log into the file, because after a power cut the rest is a commit nobody was told of.
+ * Where commits stand behind such a frame, the log is damaged instead, and those commits were acknowledged.
+ *
+ * The format (sqlite.org/fileformat2.html, section 4): a header of 32 bytes with two salts, then frames of 24 bytes and a
+ * page each; a frame repeats the salts, and carries a checksum over all frames before it. A frame of a commit has the
+ * size of the database after it.
+ */
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { endianness } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { codeOf, randomSecret, syncPath } from '../../base/index.js'
+
+const HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
+const MAGIC = 0x377f0682
+const SMALLEST_PAGE = 512
+const LARGEST_PAGE = 65_536
+
+/** What stands in a log that SQLite will not read. */
+export interface LogDamage {
+  /** The first byte that does not fit. */
+  readonly atByte: number
+  readonly sizeBytes: number
+  /** Commits behind it; undefined: the header of the log is damaged, so nobody can tell. */
+  readonly lostCommits: number | undefined
+}
+
+type Sums = readonly [number, number]
+
+/** The words of a log in the byte order that its header names. */
+function wordsOf(bytes: Buffer, order: 'BE' | 'LE'): Uint32Array {
+  const whole = bytes.length - (bytes.length % 4)
+  const isReady = order === endianness() && bytes.byteOffset % 4 === 0
+  const own = isReady ? bytes : Buffer.from(new Uint8Array(bytes.subarray(0, whole)).buffer)
+  if (order !== endianness()) own.swap32()
+  return new Uint32Array(own.buffer, own.byteOffset, whole / 4)
+}
+
+/** Goes on with the checksum of the log over further bytes. */
+function sumOver(words: Uint32Array, fromByte: number, toByte: number, [first, second]: Sums): Sums {
+  let one = first
+  let other = second
+  for (let at = fromByte / 4; at < toByte / 4; at += 2) {
+    one = (one + (words[at] ?? 0) + other) >>> 0
+    other = (other + (words[at + 1] ?? 0) + one) >>> 0
+  }
+  return [one, other]
+}
+
+const holds = (bytes: Buffer, at: number, [one, other]: Sums): boolean =>
+  bytes.readUInt32BE(at) === one && bytes.readUInt32BE(at + 4) === other
+
+/** What is wrong with the bytes of a log; undefined when SQLite reads all commits of it. Pure. */
+export function damageOf(bytes: Buffer): LogDamage | undefined {
+  // An empty log, or one whose first commit was cut short.
+  if (bytes.length < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined
+  const magic = bytes.readUInt32BE(0)
+  const words = wordsOf(bytes, (magic & 1) === 1 ? 'BE' : 'LE')
+  const pageBytes = bytes.readUInt32BE(8)
+  const isKnown = (magic & ~1) === MAGIC && pageBytes >= SMALLEST_PAGE && pageBytes <= LARGEST_PAGE
+  const start = sumOver(words, 0, FRAME_HEADER_BYTES, [0, 0])
+  if (!isKnown || !holds(bytes, FRAME_HEADER_BYTES, start))
+    return { atByte: 0, sizeBytes: bytes.length, lostCommits: undefined }
+  return damagedFrames(bytes, words, FRAME_HEADER_BYTES + pageBytes, start)
+}
+
+function damagedFrames(bytes: Buffer, words: Uint32Array, frameBytes: number, start: Sums): LogDamage | undefined {
+  let sums = start
+  let atByte: number | undefined
+  let lostCommits = 0
+  for (let at = HEADER_BYTES; at + frameBytes <= bytes.length; at += frameBytes) {
+    // What is left of a log that began anew has other salts.
+    const isOfThisLog = bytes.compare(bytes, 16, 24, at + 8, at + 16) === 0
+    if (atByte === undefined) {
+      sums = sumOver(words, at, at + 8, sums)
+      sums = sumOver(words, at + FRAME_HEADER_BYTES, at + frameBytes, sums)
+      if (isOfThisLog && holds(bytes, at + 16, sums)) continue
+      atByte = at
+    }
+    if (isOfThisLog && bytes.readUInt32BE(at + 4) !== 0) lostCommits++
+  }
+  return atByte === undefined || lostCommits === 0 ? undefined : { atByte, sizeBytes: bytes.length, lostCommits }
+}
+
+/**
+ * Looks at the log of a store that nobody has open. A damaged one is copied into `quarantine/` beside the store, because
+ * opening the store throws it away.
+ * @returns what was found, for people; undefined when all of the log can be read.
+ */
+export async function inspectLog(store: string, atMs: number): Promise<string | undefined> {
+  const log = `${store}-wal`
+  const bytes = await readFile(log).catch((error: unknown) => {
+    // Whether the store can be opened without it is for SQLite to tell.
+    if (['ENOENT', 'EISDIR', 'EACCES'].includes(codeOf(error))) return Buffer.alloc(0)
+    throw error
+  })
+  const damage = damageOf(bytes)
+  if (!damage) return undefined
+  const { atByte, sizeBytes, lostCommits } = damage
+  const name = basename(log)
+  const what =
+    lostCommits === undefined
+      ? `the header of ${name} (${sizeBytes} bytes) is damaged, so none of its commits can be read`
+      : `${lostCommits} commits behind byte ${atByte} of ${name} (${sizeBytes} bytes) cannot be read`
+  return `${what}; ${await setAside(log, what, atMs)}`
+}
+
+async function setAside(log: string, reason: string, atMs: number): Promise<string> {
+  const time = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, '')
+  const entry = join('quarantine', `${time}-store-${randomSecret(12).slice(0, 4)}`)
+  const dir = join(dirname(log), entry)
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    const note = { kind: 'store-log', from: basename(log), reason, set_aside_at: atMs }
+    await writeFile(join(dir, 'note.json'), `${JSON.stringify(note, undefined, 2)}\n`, { mode: 0o600, flush: true })
+    await copyFile(log, join(dir, basename(log)))
+    for (const path of [join(dir, basename(log)), dir, dirname(dir)]) await syncPath(path)
+    return `a copy of it is in ${entry}`
+  } catch (error) {
+    return `it could not be copied to ${entry} (${codeOf(error)})`
+  }
+}
