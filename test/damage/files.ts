@@ -20,9 +20,10 @@ export type DamageKind = (typeof DAMAGES)[number]
 /**
  * What may become of a file's content:
  * `kept`: nobody but its owner may delete it, damaged or not; `data`: it changes with what it holds, so that is judged by
- * what clients read; `spare`: the server makes it anew.
+ * what clients read; `merged`: SQLite moves what it can read of it into the store, and then deletes it; `spare`: the server
+ * makes it anew.
  */
-export type Custody = 'kept' | 'data' | 'spare'
+export type Custody = 'kept' | 'data' | 'merged' | 'spare'
 
 /** A kind of file in a data directory. */
 export interface FileKind {
@@ -36,7 +37,7 @@ export interface FileKind {
 /** Every kind of file; the first pattern that fits counts. */
 export const FILE_KINDS: readonly FileKind[] = [
   { name: 'store', pattern: /^homeport\.sqlite$/, custody: 'data', ending: 'stopped' },
-  { name: 'store log', pattern: /^homeport\.sqlite-wal$/, custody: 'data', ending: 'killed' },
+  { name: 'store log', pattern: /^homeport\.sqlite-wal$/, custody: 'merged', ending: 'killed' },
   { name: 'store shared memory', pattern: /^homeport\.sqlite-shm$/, custody: 'spare', ending: 'killed' },
   { name: 'store id', pattern: /^store-id$/, custody: 'data', ending: 'stopped' },
   { name: 'credentials', pattern: /^credentials\.json$/, custody: 'kept', ending: 'stopped' },
@@ -52,6 +53,7 @@ export const FILE_KINDS: readonly FileKind[] = [
   { name: 'append-only manifest', pattern: /appendonlydir\/.*\.manifest$/, custody: 'data', ending: 'stopped' },
   { name: 'append-only base', pattern: /appendonlydir\/.*\.base\.rdb$/, custody: 'data', ending: 'stopped' },
   { name: 'append-only log', pattern: /appendonlydir\/.*\.incr\.aof$/, custody: 'data', ending: 'killed' },
+  { name: 'sizes of the log', pattern: /log-sizes\.json$/, custody: 'spare', ending: 'stopped' },
   { name: 'engine settings', pattern: /engine\.conf$/, custody: 'spare', ending: 'stopped' },
   { name: 'engine users', pattern: /engine\.acl$/, custody: 'spare', ending: 'stopped' },
   { name: 'backup', pattern: /^backups\/.*\.rdb$/, custody: 'kept', ending: 'stopped' },

@@ -15,7 +15,7 @@ import { ManagementLedger } from './management-ledger.js'
 import { createDatabase, startManagementLoad } from './management-load.js'
 import { RunLedger, startRunLoad, startRunWorld } from './run-world.js'
 import { type FaultKind, SoakServer } from './server.js'
-import { judge } from './verdict.js'
+import { judge, setAside } from './verdict.js'
 
 /** One soak from an empty data directory to the final account. */
 export interface RoundOptions {
@@ -188,6 +188,7 @@ function reportOf(seed: number, scene: Scene, violations: readonly string[]): Ro
       restores: management.restores,
       users: management.users.size + management.formerUsers.size,
       starts: server.lives,
+      'ends of logs set aside': setAside(server.place.dataDir).length,
     },
     faults: Object.fromEntries(server.faults),
     slowestStartMs: Math.round(server.slowestStartMs),

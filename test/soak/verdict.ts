@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { seal } from '../crash/load.js'
 import { accountOf, NO_BREACHES } from '../crash/queue-account.js'
@@ -188,10 +188,16 @@ async function messagesHold({ queue, runs, server }: Scene, homeport: RunningHom
 
 const TOP = new Set([
   ...['addresses.json', 'backups', 'credentials.json', 'databases', 'homeport.sqlite', 'homeport.sqlite-shm'],
-  ...['homeport.sqlite-wal', 'lock', 'lock-journal', 'lock.pid', 'reserve', 'run', 'store-id', 'tls'],
+  ...['homeport.sqlite-wal', 'lock', 'lock-journal', 'lock.pid', 'quarantine', 'reserve', 'run', 'store-id', 'tls'],
 ])
 
 const entriesOf = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : [])
+
+/** What the server has set aside, by what its notes say. The end of a log that was cut short by a kill may be there. */
+export function setAside(dataDir: string): { readonly kind: string; readonly reason: string }[] {
+  const root = join(dataDir, 'quarantine')
+  return entriesOf(root).map((entry) => JSON.parse(readFileSync(join(root, entry, 'note.json'), 'utf8')))
+}
 
 /** Every file belongs to something that there is. */
 async function filesHold({ server, databases }: Scene, homeport: RunningHomeport): Promise<string[]> {
@@ -211,6 +217,9 @@ async function filesHold({ server, databases }: Scene, homeport: RunningHomeport
       .map((name) => `${name} is a strange file`),
     ...strange('databases'),
     ...strange('backups'),
+    ...setAside(dataDir)
+      .filter(({ kind }) => kind === 'database' || kind === 'backup')
+      .map(({ kind, reason }) => `a ${kind} was set aside: ${reason}`),
     ...files.filter((name) => !kept.has(name)).map((name) => `backups/…/${name} belongs to no record`),
     ...[...kept].filter((name) => !files.includes(name)).map((name) => `backups/…/${name} is missing`),
   ]
