@@ -187,6 +187,7 @@ async function messagesHold({ queue, runs, server }: Scene, homeport: RunningHom
 }
 
 const TOP = new Set([
+  'crashes',
   ...['addresses.json', 'backups', 'credentials.json', 'databases', 'homeport.sqlite', 'homeport.sqlite-shm'],
   ...['homeport.sqlite-wal', 'lock', 'lock-journal', 'lock.pid', 'quarantine', 'reserve', 'run', 'store-id', 'tls'],
 ])
@@ -217,6 +218,7 @@ async function filesHold({ server, databases }: Scene, homeport: RunningHomeport
       .map((name) => `${name} is a strange file`),
     ...strange('databases'),
     ...strange('backups'),
+    ...entriesOf(join(dataDir, 'crashes')).map((name) => `the server has crashed: crashes/${name}`),
     ...setAside(dataDir)
       .filter(({ kind }) => kind === 'database' || kind === 'backup')
       .map(({ kind, reason }) => `a ${kind} was set aside: ${reason}`),
