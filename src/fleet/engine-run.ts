@@ -9,6 +9,7 @@ import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'
 import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js'
+import type { MemoryLimitPrefix } from './launcher/memory-limit.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
 import { untilAnswering } from './ping.js'
@@ -30,6 +31,8 @@ export interface FleetContext {
   /** Told what was found of the data of a database. */
   readonly onData: (databaseId: string, report: DataReport) => void
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
+  /** Words before an engine's command that bound the memory of its process; see `findMemoryLimitPrefix`. */
+  readonly memoryLimitPrefix: MemoryLimitPrefix
   /** A number that no process of this fleet has had. */
   readonly nextGeneration: () => number
 }
@@ -118,7 +121,8 @@ class Run implements EngineRun {
     await this.#data?.judge()
     await writeEngineFiles(spec, member, paths, secrets, context.engine)
     this.#quit.signal.throwIfAborted()
-    const [command = '', ...args] = [...context.commandPrefix, context.engine.binary, paths.configFile]
+    const prefix = [...context.commandPrefix, ...context.memoryLimitPrefix(spec.processMemoryBytes)]
+    const [command = '', ...args] = [...prefix, context.engine.binary, paths.configFile]
     const process = await context.launcher.spawn(command, args)
     this.#process = process
     this.#endProcess()

@@ -12,6 +12,23 @@ async function brokenEngine(line: string) {
   return { ...(await engineHere()), binary }
 }
 
+test.runIf(existsSync('/usr/bin/prlimit'))(
+  'an engine that may be fed by strangers ends at its bound of memory, and no other does',
+  async () => {
+    const { fleet } = await startFleet()
+    const bounded = specOf('db_bounded', [], { processMemoryBytes: 200 * 2 ** 20, maxMemoryBytes: 2 ** 40 })
+    const other = specOf('db_other')
+    await Promise.all([fleet.ensure(bounded), fleet.ensure(other)])
+    const [before] = fleet.observe('db_bounded')
+    const client = clientOf((await fleet.endpoints('db_bounded'))[0])
+    await expect(client.setrange('k', 400_000_000, 'x')).rejects.toThrow()
+    await waitFor(() => (fleet.observe('db_bounded')[0]?.generation ?? 0) > (before?.generation ?? 0), {
+      what: 'the next process',
+    })
+    expect(await clientOf((await fleet.endpoints('db_other'))[0]).ping()).toBe('PONG')
+  },
+)
+
 describe('a database', async () => {
   const { fleet, dataDir } = await startFleet()
 

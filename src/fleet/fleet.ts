@@ -11,6 +11,7 @@ import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
 import { createLauncher, type Launcher } from './launcher/client.js'
 import { findDeathSignalPrefix } from './launcher/death-signal.js'
+import { findMemoryLimitPrefix } from './launcher/memory-limit.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
@@ -324,11 +325,11 @@ class EngineFleet implements Fleet {
   async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
     const { engine, clock, logger, problems, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
     const onData = (databaseId: string, report: DataReport): void => this.#options.onData?.(databaseId, report)
-    const commandPrefix = await findDeathSignalPrefix()
+    const [commandPrefix, memoryLimitPrefix] = await Promise.all([findDeathSignalPrefix(), findMemoryLimitPrefix()])
     const nextGeneration = (): number => ++this.#lastGeneration
     const stopGraceMs = (): number => this.#stopGraceMs
-    const limits = { stopGraceMs, readyDeadlineMs }
-    return { engine, launcher, layout, clock, logger, problems, onData, ...limits, commandPrefix, nextGeneration }
+    const [limits, prefixes] = [{ stopGraceMs, readyDeadlineMs }, { commandPrefix, memoryLimitPrefix }]
+    return { engine, launcher, layout, clock, logger, problems, onData, ...limits, ...prefixes, nextGeneration }
   }
 
   /** What requests work with; rejects them before `start` and after `stop`. */

@@ -47,7 +47,7 @@
 export { fitRules } from './acl-rules.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'
-export type { SnapshotFacts } from './snapshot/check.js'
+export { processMemoryFor, type SnapshotFacts } from './snapshot/check.js'
 export type { Evidence, SampledKey } from './snapshot/evidence.js'
 export { placeCopy } from './snapshot/files.js'
 export { OBSERVER_RULES, OBSERVER_USER } from './spec.js'

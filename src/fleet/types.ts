@@ -64,6 +64,12 @@ export interface EngineSpec {
   readonly users: readonly EngineUser[]
   /** Bound of the data set in bytes. */
   readonly maxMemoryBytes: number
+  /**
+   * Bound of all memory of the engine's process in bytes, where the system can set one: for an engine that is fed by
+   * somebody who may mean harm. A few bytes of a file can stand for gigabytes, and an engine that loads looks at no
+   * other bound. Omitted: none.
+   */
+  readonly processMemoryBytes?: number
   /** At the bound: evict the least recently used keys (true) or refuse writes (false). */
   readonly eviction: boolean
   /** `append-only`: a log, synced every second; `snapshot`: a dump from time to time and at a clean stop. */

@@ -6,7 +6,7 @@ import { auditRow } from '../../accounts/index.js'
 import { codeOf, newId, randomSecret } from '../../base/index.js'
 import type { ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
-import type { EngineSpec } from '../../fleet/index.js'
+import { type EngineSpec, processMemoryFor } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { engineSpecOf, planOf } from '../engine-wish.js'
@@ -203,6 +203,7 @@ function dockSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec 
     members: [{ region: 'import', role: 'primary' }],
     users: [{ name: 'default', password, rules: '~* &* +@all' }],
     maxMemoryBytes,
+    processMemoryBytes: processMemoryFor(maxMemoryBytes),
     eviction: false,
     persistence: 'snapshot',
     wanted: 'running',

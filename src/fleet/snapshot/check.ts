@@ -18,6 +18,14 @@ export interface SnapshotFacts {
   readonly dataBytes: number
 }
 
+/** Besides its data an engine holds a command on its way in, a value that is unpacked, and what is free in between. */
+const SPARE_BYTES = 2 * 2 ** 30
+
+/** How much memory the process of an engine may take that takes what a stranger sends, for so much data. */
+export function processMemoryFor(maxMemoryBytes: number): number {
+  return 2 * maxMemoryBytes + SPARE_BYTES
+}
+
 /** More than any machine has: what is checked here is the file, not a plan. */
 const NO_BOUND_BYTES = 2 ** 50
 
@@ -26,9 +34,11 @@ const THROWAWAY = 'check-'
 /** Whether a database is the one of an engine that lives for one check. */
 export const isThrowaway = (databaseId: string): boolean => databaseId.startsWith(THROWAWAY)
 
-/** The wish for an engine that lives for one check. */
+/** The wish for an engine that lives for one check, of a file of ours unless there is a bound. */
 export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
+  const isForeign = maxMemoryBytes !== NO_BOUND_BYTES
   return {
+    ...(isForeign && { processMemoryBytes: processMemoryFor(maxMemoryBytes) }),
     databaseId: `${THROWAWAY}${randomSecret(12)}`,
     members: [{ region: 'check', role: 'primary' }],
     users: [],
