@@ -70,7 +70,7 @@ export class Packing {
 /** So many ids are written as JSON at a stretch, in about a millisecond. */
 const TURN_IDS = 16_000
 
-/** Packs ids that name nothing. They may be hundreds of thousands, of which everybody else is not to wait for the last. */
+/** Packs ids that name nothing. They may be a hundred thousand, of which everybody else is not to wait for the last. */
 export async function packAbsent(ids: ReadonlySet<string>): Promise<operations.bulk.AbsentIds[]> {
   const packed: operations.bulk.AbsentIds[] = []
   let some: string[] = []

@@ -7,14 +7,8 @@ import { finishRun, startRuns, statesOf } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
-/** With these a request is long, and its list comes in several pieces. */
+/** With these a request has several pages of ids. */
 const UNKNOWN = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
-
-/** Ways to write the same request: only the first is plain enough to be cut. */
-const WRITINGS: readonly (readonly [string, (request: object) => string])[] = [
-  ['is cut into pieces', (request) => JSON.stringify(request)],
-  ['is parsed as a whole', (request) => JSON.stringify(request).replace('wfr_unknown', 'wfr\\u005funknown')],
-]
 
 let accounts = 0
 const newAccount = () => `long-${++accounts}`
@@ -36,14 +30,14 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     service = await startBulk(store)
   })
 
-  it.each(WRITINGS)('gives every run one outcome, however often it is named, when it %s', async (_, write) => {
+  it('gives every run one outcome, however often it is named', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 6)
     await startRuns(store, account, 2)
     await finishRun(store, account, ids[0] ?? '')
     await service.cancel(account, { workflowRunIds: [ids[1]] })
     const workflowRunIds = spread(ids)
-    const answer = await service.cancel(account, write({ workflowRunIds, report: true }))
+    const answer = await service.cancel(account, { workflowRunIds, report: true })
     const outcomes = { cancelled: 4, alreadyFinished: 2, notFound: UNKNOWN.length, failed: 0 }
     expect(answer).toMatchObject({ cancelled: 4, failed: 1, outcomes })
     expect(await statesOf(store, account, ids)).toEqual(['RUN_SUCCESS', ...Array(5).fill('RUN_CANCELED')])
@@ -52,22 +46,22 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     expect(body).toMatchObject({ matched: ids.length + UNKNOWN.length, selector: shown })
   })
 
-  it.each(WRITINGS)('takes the oldest of them, or only looks, when it %s', async (_, write) => {
+  it('takes the oldest of them, or only looks', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 5)
     const workflowRunIds = spread(ids)
-    const look = await service.cancel(account, write({ workflowRunIds, dryRun: true }))
+    const look = await service.cancel(account, { workflowRunIds, dryRun: true })
     expect(look).toEqual({ cancelled: 0, matched: 5, sample: ids })
-    expect(await service.cancel(account, write({ workflowRunIds, count: 2 }))).toEqual({ cancelled: 2 })
+    expect(await service.cancel(account, { workflowRunIds, count: 2 })).toEqual({ cancelled: 2 })
     const left = Array(3).fill('RUN_STARTED')
     expect(await statesOf(store, account, ids)).toEqual(['RUN_CANCELED', 'RUN_CANCELED', ...left])
   })
 
-  it.each(WRITINGS)('is started like an action of any kind when it %s', async (_, write) => {
+  it('is started like an action of any kind', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 3)
     const workflowRunIds = spread(ids)
-    const start = (request: object) => service.ask(account, 'POST', ACTIONS, write({ kind: 'cancelRuns', ...request }))
+    const start = (request: object) => service.ask(account, 'POST', ACTIONS, { kind: 'cancelRuns', ...request })
     const look = await start({ selector: { workflowRunIds }, dryRun: true })
     expect(look).toMatchObject({ status: 200, body: { matched: 3, sample: ids } })
     const misplaced = await start({ selector: { workflowRunIds, dryRun: true } })
@@ -92,6 +86,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
   it.each([
     ['an empty text', { workflowRunIds: [...UNKNOWN, ''] }, '', '`workflowRunIds[9000]` is an empty text'],
     ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000]` must be a text'],
+    ['more ids than fit into one request', { workflowRunIds: Array(100_001).fill('wfr_1') }, '', 'at most 100000'],
     ['a field that is not known', { workflowRunIds: UNKNOWN, lable: 'a' }, '', 'lable'],
     ['other ids in the query', { workflowRunIds: UNKNOWN }, '?workflowRunIds=wfr_1', 'with different values'],
   ])('is refused for %s, and nothing is cancelled', async (_, request, query, problem) => {

@@ -1,5 +1,5 @@
 import { otherUnitOf, unreachable } from '../base/index.js'
-import { MOST_FILTER_VALUES, MOST_IDS } from '../contract/request-limits.js'
+import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../contract/request-limits.js'
 
 /**
  * The fields of a selector, one by one: how a value is read from JSON and how from texts of a query, and what is said
@@ -165,6 +165,7 @@ function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: r
 function problemOfText(text: unknown, without: string | undefined): string | undefined {
   if (typeof text !== 'string') return `must be a text or a list of texts; found ${show(text)}.`
   if (text === '') return 'is an empty text. Leave the field out if you do not want to filter by it.'
+  if (text.length > LONGEST_VALUE) return `has ${text.length} characters; at most ${LONGEST_VALUE} are allowed.`
   if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
   if (without && text.includes(without)) return `must not hold "${without}"; found ${show(text)}.`
   return undefined
@@ -196,6 +197,8 @@ function mustBe(name: FieldName, what: string, found: unknown): Read {
 }
 
 function show(value: unknown): string {
-  const text = typeof value === 'number' ? String(value) : JSON.stringify(value)
+  // A text of a megabyte is not written out to show its beginning.
+  const beginning = typeof value === 'string' ? value.slice(0, LONGEST_FOUND + 1) : value
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(beginning)
   return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
 }

@@ -48,11 +48,12 @@ export const PATTERN_IN_WORDS = '$comment'
 
 /**
  * How the body of a request is read: not at all, as JSON of a schema, as bytes that pass through, or as a stream of
- * bytes of any length, which the handler has to bound. Bytes may have a limit of their own below that of the listener.
+ * bytes of any length, which the handler has to bound. Bytes may have a limit of their own below that of the listener,
+ * and a text in JSON may be longer than 1 MiB only where that is said.
  */
 export type BodyShape =
   | { readonly kind: 'none' }
-  | { readonly kind: 'json'; readonly schema: TSchema; readonly optional?: true }
+  | { readonly kind: 'json'; readonly schema: TSchema; readonly optional?: true; readonly texts?: 'long' }
   | { readonly kind: 'raw'; readonly mostBytes?: number }
   | { readonly kind: 'stream' }
 

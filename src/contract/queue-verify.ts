@@ -19,6 +19,7 @@ export const verifySignature = endpoint({
     'as a receiver does, and names every claim that does not hold. Use it when a receiver answers "signature invalid".',
   body: {
     kind: 'json',
+    texts: 'long',
     schema: Type.Object({
       headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
         maxProperties: MOST_ITEM_HEADERS,

@@ -98,7 +98,7 @@ export const publishBatch = endpoint({
   description:
     'Answers one entry for each item, in order. An item that is refused gets an `error` and keeps no other from being ' +
     'published. All accepted items are on disk when the answer comes.',
-  body: { kind: 'json', schema: Type.Array(BatchItem) },
+  body: { kind: 'json', schema: Type.Array(BatchItem), texts: 'long' },
   // A step of a run must be refused in a way of its own, which depends on what stands in the item.
   checkedBy: 'handler',
   success: {

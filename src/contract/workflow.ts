@@ -58,7 +58,7 @@ export const triggerRuns = endpoint({
   access: 'write',
   summary: 'Trigger many workflow runs',
   description: 'Starts a run for each element, all or none of them. The answers have the order of the elements.',
-  body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }) },
+  body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }), texts: 'long' },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
 })

@@ -6,6 +6,8 @@ export interface JsonLimits {
   readonly values: number
   /** Members of objects in one element of the outermost list, or in the whole text when that is no list. */
   readonly members: number
+  /** Bytes of one text: parsed at a stretch, whatever is done with the rest. */
+  readonly text: number
 }
 
 /** Which limit a JSON text crosses. */
@@ -37,6 +39,7 @@ export class JsonScan {
   readonly cuts: number[] = []
   #at = 0
   #inText = false
+  #textStart = 0
   #levels = 0
   #values = 0
   #members = 0
@@ -63,8 +66,10 @@ export class JsonScan {
   advance(bytes: number): Crossed | undefined {
     const end = Math.min(this.#json.length, this.#at + bytes)
     while (this.#at < end) {
-      if (this.#inText) this.#passText(end)
-      else {
+      if (this.#inText) {
+        this.#passText(end)
+        if (this.#at - this.#textStart > this.#limits.text) return 'text'
+      } else {
         const crossed = this.#take(this.#json[this.#at] ?? 0)
         this.#at++
         if (crossed) return crossed
@@ -97,6 +102,7 @@ export class JsonScan {
     switch (byte) {
       case QUOTE:
         this.#inText = true
+        this.#textStart = this.#at
         return this.#levels === 0 ? this.#value() : undefined
       case LIST:
       case OBJECT:

@@ -3,7 +3,7 @@ import { parseJson } from './json.js'
 import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
-const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9 }
+const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9, text: 1e9 }
 
 /** The smallest limit that a text stays within, looked at in slices of any size. */
 function leastOf(limit: Crossed, json: string): number {
@@ -42,7 +42,8 @@ it.each([
   expect(leastOf('members', json)).toBe(members)
 })
 
-const parse = async (json: string | Uint8Array) => parseJson(typeof json === 'string' ? bytesOf(json) : json)
+const parse = async (json: string | Uint8Array, texts: 'short' | 'long' = 'long') =>
+  parseJson(typeof json === 'string' ? bytesOf(json) : json, texts)
 const refusal = (json: string | Uint8Array) =>
   parse(json).then(
     () => 'parsed',
@@ -53,7 +54,7 @@ const big = (index: number) => ({ id: index, text: `ü"\\[{,:${'x'.repeat(20)}`,
 it.each([
   ['a list that is parsed in pieces', Array.from({ length: 20_000 }, (_, index) => big(index))],
   ['a list with white space around', Array.from({ length: 20_000 }, (_, index) => [index])],
-  ['one long text', { text: `${'é€😀\\"'.repeat(500_000)}` }],
+  ['long texts', Array.from({ length: 6 }, () => 'é€😀\\"'.repeat(60_000))],
   ['a list of one', [{ ids: Array.from({ length: 100_000 }, (_, index) => `wfr_${index}`) }]],
 ])('reads %s as any parser does', async (_, value) => {
   const json = ` \n${JSON.stringify(value, null, 1)} \t`
@@ -71,6 +72,12 @@ it.each([
   ['holds half a list', list.replace(',50000,', ',[1,')],
 ])('refuses a long list that %s', async (_, json) => {
   expect(await refusal(json)).toMatch('not valid JSON')
+})
+
+it('refuses one very long text where no operation has a use for it', async () => {
+  const json = (length: number) => JSON.stringify({ text: 'a'.repeat(length) })
+  await expect(parse(json(2 ** 20 + 10), 'short')).rejects.toMatchObject({ code: 'body_too_complex' })
+  expect(await parse(json(2 ** 20 - 10), 'short')).toEqual({ text: 'a'.repeat(2 ** 20 - 10) })
 })
 
 it('refuses long bytes that are no UTF-8, wherever they stand', async () => {

@@ -6,7 +6,9 @@ import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
  * What the JSON of a request may hold. Reading as much takes some ten milliseconds of processor time, most of it in
  * slices; 10,000 messages of a batch with 20 headers each, or 100,000 ids, stay within.
  */
-const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000 }
+const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000, text: 1_048_576 }
+/** For operations that take bodies of messages, which may be as long as the request. */
+const WITH_LONG_TEXTS: JsonLimits = { ...JSON_LIMITS, text: Number.POSITIVE_INFINITY }
 
 /** Bodies up to this size are read at a stretch, in a few milliseconds. */
 const SMALL_BYTES = 262_144
@@ -17,10 +19,11 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Reads the JSON of a request body; a long one in slices, between which everybody else has a turn.
+ * @param texts `long`: one text in it may be as long as the body.
  * @throws HomeportError `invalid_json`; `body_too_complex` when more stands in it than any request needs.
  */
-export function parseJson(bytes: Uint8Array): unknown {
-  const scan = new JsonScan(bytes, JSON_LIMITS)
+export function parseJson(bytes: Uint8Array, texts: 'short' | 'long' = 'short'): unknown {
+  const scan = new JsonScan(bytes, texts === 'long' ? WITH_LONG_TEXTS : JSON_LIMITS)
   if (bytes.length > SMALL_BYTES) return parseLong(bytes, scan)
   refuseCrossed(scan.advance(bytes.length))
   return parsed(() => decoder.decode(bytes))

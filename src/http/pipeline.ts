@@ -212,7 +212,7 @@ function parseBody(endpoint: Endpoint, received: Received): unknown {
     case 'raw':
       return bytes
     case 'json': {
-      const value = bytes.length === 0 ? null : parseJson(bytes)
+      const value = bytes.length === 0 ? null : parseJson(bytes, endpoint.body.texts)
       return value instanceof Promise ? value.then((long) => meant(endpoint, long)) : meant(endpoint, value)
     }
   }

@@ -1,5 +1,5 @@
 import { HomeportError } from '../contract/errors.js'
-import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../contract/request-limits.js'
+import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../contract/request-limits.js'
 import { FAILURE_STATES } from '../contract/workflow-dead-letters.js'
 import { checkUnit } from '../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, RunRow } from '../store/operations/runs.js'
@@ -122,6 +122,9 @@ function values(
   if (value === undefined) return undefined
   const found = raw(value).flatMap(apart)
   if (found.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
+  if (found.some((text) => text.length > LONGEST_VALUE)) {
+    refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
+  }
   if (found.length === 0 || found.includes('')) {
     refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
   }

@@ -47,6 +47,8 @@ function authorization(of: Endpoint['service']): string {
 /** @returns the status, or 0 where the server has closed the connection instead. */
 function send({ of, method, target, headers = {}, body }: Sent): Promise<number> {
   return new Promise((resolve) => {
+    // Node frames no body of a DELETE by itself.
+    const length = body === undefined ? {} : { 'content-length': body.length }
     const url = new URL(of === 'queue' ? homeport.queueUrl : homeport.apiUrl)
     const sending = request(
       {
@@ -55,7 +57,7 @@ function send({ of, method, target, headers = {}, body }: Sent): Promise<number>
         path: target,
         method,
         agent,
-        headers: { authorization: authorization(of), ...headers },
+        headers: { authorization: authorization(of), ...length, ...headers },
       },
       (response: IncomingMessage) => {
         response.resume()
@@ -190,7 +192,8 @@ it('nobody waits for the worst body of any operation', async () => {
     .filter(({ method }) => method !== 'GET' && method !== 'HEAD')
     .flatMap((endpoint) => {
       const isJson = endpoint.body.kind === 'json'
-      const bytes = (endpoint.service === 'queue' && (IS_FULL || LARGEST.has(endpoint.id)) ? 16 * MIB : MIB) - 1_000
+      const isLarge = endpoint.service === 'queue' && (IS_FULL || LARGEST.has(endpoint.id))
+      const bytes = (isLarge ? 16 * MIB : IS_FULL ? MIB : MIB / 4) - 1_000
       const bodies = isJson
         ? { ...anyBodies(bytes), ...ownBodies(endpoint, bytes) }
         : { bytes: Buffer.alloc(bytes, 'a') }

@@ -7,6 +7,8 @@ const COMPLEXITY = {
     `The request body holds more than ${limit} JSON values. Send several requests with less in each.`,
   members: (limit: string) =>
     `The objects of the request body have more than ${limit} members together, or those of one element of its list. Send less in one request.`,
+  text: (limit: string) =>
+    `The request body has a text of more than ${limit} bytes. Nothing here is that long: send a shorter one.`,
 } as const
 
 /** Errors that every HTTP listener may answer. */
@@ -65,7 +67,7 @@ export const httpErrors = {
     text: ({ limitBytes, bytes }) =>
       `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
-  body_too_complex: define<{ crossed: 'levels' | 'values' | 'members'; limit: number }>({
+  body_too_complex: define<{ crossed: 'levels' | 'values' | 'members' | 'text'; limit: number }>({
     status: 400,
     blame: 'caller',
     retry: 'never',

@@ -1,6 +1,6 @@
 import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
+import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
 
 /** Filters as the wire has them, after their schema. */
@@ -29,6 +29,11 @@ function refuse(problem: string): never {
   throw new HomeportError('invalid_request', { problem })
 }
 
+function refuseLong(name: string, values: readonly string[]): void {
+  if (values.some((value) => value.length > LONGEST_VALUE))
+    refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
+}
+
 /** A list of at most so many values that was given by repetition, with commas, or both. An empty value would silently select everything. */
 export function listOf(
   name: string,
@@ -39,6 +44,7 @@ export function listOf(
   if (values.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
   if (values.some((value) => value.trim() === ''))
     refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
+  refuseLong(name, values)
   return values.map((value) => value.trim())
 }
 
@@ -57,6 +63,7 @@ function urls(given: readonly string[] | undefined): readonly string[] {
   refuseEmpty('url', given)
   const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1))
   if (values.length > MOST_FILTER_VALUES) refuse(`url has more than ${MOST_FILTER_VALUES} values.`)
+  refuseLong('url', values)
   if (values.includes('')) refuse('The filter url has an empty value. Leave it out, or name what to select.')
   return values
 }
