@@ -2,12 +2,14 @@ import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir } from '../config/index.js'
 import { isError } from '../contract/errors.js'
+import type { CheckDepth } from '../store/index.js'
 import { checkCertificate } from './doctor/certificate.js'
-import { checkDataDir, checkModes, checkStore } from './doctor/data.js'
+import { checkDataDir, checkModes } from './doctor/data.js'
 import { checkEngine } from './doctor/engine.js'
 import { type Finding, fail, ok, renderFindings } from './doctor/finding.js'
 import { checkDiskSpace, checkEnvironment, checkFileSystem, checkNode } from './doctor/machine.js'
 import { checkPorts, checkRedisPorts } from './doctor/ports.js'
+import { checkProblems, checkQuarantine, checkStore } from './doctor/store.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
@@ -17,10 +19,12 @@ export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('doctor')
     .description('look at everything the server depends on and say what to do; exit code 1 when something fails')
     .option('--json', 'print one JSON object instead', false)
+    .option('--deep', 'read the whole store and every backup, and compare all checksums', false)
   return addConfigFlags(command).action(async () => {
-    const findings = await examine(() => configOf(command))
+    const { deep, json } = command.opts<{ deep: boolean; json: boolean }>()
+    const findings = await examine(() => configOf(command), deep ? 'deep' : 'quick')
     const isHealthy = findings.every(({ status }) => status !== 'fail')
-    io.out(command.opts<{ json: boolean }>().json ? toJson(isHealthy, findings) : renderFindings(findings))
+    io.out(json ? toJson(isHealthy, findings) : renderFindings(findings))
     end(isHealthy ? DONE : FAILED)
   })
 }
@@ -28,11 +32,11 @@ export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
 const toJson = (isHealthy: boolean, findings: readonly Finding[]): string =>
   `${JSON.stringify({ ok: isHealthy, checks: findings }, null, 2)}\n`
 
-async function examine(readConfig: () => Config): Promise<Finding[]> {
+async function examine(readConfig: () => Config, depth: CheckDepth): Promise<Finding[]> {
   const always = [checkNode(), checkEnvironment()]
   try {
     const config = readConfig()
-    return [...always, ok('configuration', 'valid'), ...(await examineSurroundings(config))]
+    return [...always, ok('configuration', 'valid'), ...(await examineSurroundings(config, depth))]
   } catch (error) {
     if (!isError(error, 'invalid_config')) throw error
     const todo = 'Correct it; the other checks need a valid configuration.'
@@ -40,7 +44,7 @@ async function examine(readConfig: () => Config): Promise<Finding[]> {
   }
 }
 
-async function examineSurroundings(config: Config): Promise<Finding[]> {
+async function examineSurroundings(config: Config, depth: CheckDepth): Promise<Finding[]> {
   const dataDir = inspectDataDir(config.dataDir)
   const serverPid = dataDir.state === 'locked' ? dataDir.pid : undefined
   return [
@@ -49,7 +53,9 @@ async function examineSurroundings(config: Config): Promise<Finding[]> {
     await checkModes(config),
     checkDiskSpace(config),
     checkFileSystem(config),
-    await checkStore(config),
+    ...(await checkStore(config, depth)),
+    await checkQuarantine(config),
+    ...(await checkProblems(config, serverPid)),
     await checkCertificate(config, systemClock.now()),
     ...(await checkPorts(config, serverPid)),
     checkRedisPorts(config, serverPid),

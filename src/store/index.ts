@@ -23,6 +23,7 @@
  * room. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
  */
 
+export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
 export type { StoreDamage } from './damage.js'
 export { hasSqliteStore, openStore } from './open.js'
 export * as operations from './operations/index.js'

@@ -25,11 +25,12 @@ export interface StoreSettings {
   readonly onDamage?: (damage: StoreDamage) => void
 }
 
-const pathIn = (dataDir: string): string => join(dataDir, 'homeport.sqlite')
+/** The file of the SQLite store of a data directory. */
+export const sqliteFileIn = (dataDir: string): string => join(dataDir, 'homeport.sqlite')
 
 /** Whether a data directory holds a SQLite store with anything in it, be it in its write-ahead log only. */
 export async function hasSqliteStore(dataDir: string): Promise<boolean> {
-  const path = pathIn(dataDir)
+  const path = sqliteFileIn(dataDir)
   const sizes = await Promise.all(
     [path, `${path}-wal`].map((file) =>
       stat(file).then(
@@ -49,7 +50,7 @@ export async function openStore(settings: StoreSettings): Promise<Store> {
   const { onFailure, onDamage = () => undefined } = settings
   const watch = { onFailure, onDamage }
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
-  const path = pathIn(settings.dataDir)
+  const path = sqliteFileIn(settings.dataDir)
   closeToOthers(path)
   const found = await inspectLog(path, systemClock.now())
   if (found !== undefined) onDamage({ table: 'write-ahead log', found })

@@ -1,12 +1,9 @@
-import { createConnection } from 'node:net'
 import { relative } from 'node:path'
 import { unreachable } from '../../base/index.js'
-import { type Config, type DataDirState, describeStore, openToOthers } from '../../config/index.js'
+import { type Config, type DataDirState, openToOthers } from '../../config/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
-const DIAL_TIMEOUT_MS = 3_000
-const POSTGRES_PORT = 5432
 
 /** What the state of the data directory means for a start. */
 export function checkDataDir({ dataDir }: Config, found: DataDirState): Finding {
@@ -38,29 +35,4 @@ export async function checkModes({ dataDir }: Config): Promise<Finding> {
   const names = open.slice(0, 3).map((path) => relative(dataDir, path) || '.')
   const found = `${open.length} open to other users: ${names.join(', ')}${open.length > 3 ? ', ...' : ''}`
   return warn('file modes', found, 'The next start closes them; or at once: chmod -R go= on the data directory.')
-}
-
-/** Where durable state goes and what a 2xx promises about it. */
-export async function checkStore({ store }: Config): Promise<Finding> {
-  if (store.kind === 'sqlite') {
-    return ok('store', 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk')
-  }
-  const url = new URL(store.url)
-  const found = describeStore(store)
-  const isReachable = await canConnect(url.hostname, Number(url.port || POSTGRES_PORT))
-  if (!isReachable) return fail('store', `${found} does not answer`, 'Start PostgreSQL, or correct the URL.')
-  return ok('store', `${found} answers: a 2xx is sent when PostgreSQL has acknowledged the commit`)
-}
-
-function canConnect(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ host, port, timeout: DIAL_TIMEOUT_MS })
-    const end = (answer: boolean) => {
-      socket.destroy()
-      resolve(answer)
-    }
-    socket.once('connect', () => end(true))
-    socket.once('timeout', () => end(false))
-    socket.once('error', () => end(false))
-  })
 }

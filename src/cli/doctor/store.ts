@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { unreachable } from '../../base/index.js'
+import { type Config, describeStore } from '../../config/index.js'
+import type { CheckDepth, StoreReport } from '../../store/index.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+const DAMAGED = 'Follow "A damaged store" in docs/operations.md; what is not damaged works on.'
+const MOST_SHOWN = 5
+
+/** Whether the store can be read, what a 2xx promises about it, and with `deep` whether all of it is what was written. */
+export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
+  // Loaded late, so that the other commands answer without loading the store.
+  const { checkPostgresStore, checkSqliteStore } = await import('../../store/index.js')
+  const { store, dataDir } = config
+  if (store.kind === 'sqlite') {
+    const report = await checkSqliteStore(dataDir, depth)
+    const promise = 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk'
+    if (report.kind !== 'absent' || !(await hasDatabases(dataDir))) return judge(config, report, promise)
+    const todo = 'Put the store back. Without it no server starts here unless told to (--accept-unknown-data).'
+    return [fail('store', `homeport.sqlite is missing, and ${dataDir} holds databases`, todo)]
+  }
+  const place = describeStore(store)
+  const report = await checkPostgresStore(store.url, depth)
+  if (report.kind === 'unusable') {
+    return [fail('store', `${place} does not answer: ${report.reason}`, 'Start PostgreSQL, or correct the URL.')]
+  }
+  return judge(config, report, `${place} answers: a 2xx is sent when PostgreSQL has acknowledged the commit`)
+}
+
+async function judge(config: Config, report: StoreReport, promise: string): Promise<Finding[]> {
+  switch (report.kind) {
+    case 'absent':
+      return [ok('store', `${promise}; made at the first start`)]
+    case 'unusable':
+      return [fail('store', `cannot be read: ${report.reason}`, DAMAGED)]
+    case 'read': {
+      const { problems, looked, backups } = report
+      const found = problems.length === 0 ? ok('store', `${promise}; ${looked}`) : damaged(problems)
+      return backups.length === 0 ? [found] : [found, await checkBackups(config, backups)]
+    }
+    default:
+      return unreachable(report)
+  }
+}
+
+const damaged = (problems: readonly string[]): Finding => fail('store', `damaged: ${shown(problems)}`, DAMAGED)
+
+function shown(problems: readonly string[]): string {
+  const more = problems.length > MOST_SHOWN ? `; and ${problems.length - MOST_SHOWN} more` : ''
+  return problems.slice(0, MOST_SHOWN).join('; ').replaceAll('\n', ' ') + more
+}
+
+type Backups = Extract<StoreReport, { kind: 'read' }>['backups']
+
+/** Whether the file of each completed backup is what it was when it was completed. */
+async function checkBackups({ dataDir }: Config, backups: Backups): Promise<Finding> {
+  const wrong: string[] = []
+  for (const { databaseId, backupId, sha256 } of backups) {
+    const name = join('backups', databaseId, `${backupId}.rdb`)
+    const found = await digestOf(join(dataDir, name))
+    if (found === undefined) wrong.push(`${name} cannot be read`)
+    else if (found !== sha256) wrong.push(`${name} has changed since it was made`)
+  }
+  if (wrong.length === 0) return ok('backups', `${backups.length}, each as it was made`)
+  return fail('backups', shown(wrong), 'Make a new backup of these databases, and look at the disk.')
+}
+
+async function digestOf(path: string): Promise<string | undefined> {
+  const hash = createHash('sha256')
+  try {
+    await pipeline(createReadStream(path), hash)
+    return hash.digest('hex')
+  } catch {
+    return undefined
+  }
+}
+
+const hasDatabases = async (dataDir: string): Promise<boolean> =>
+  (await readdir(join(dataDir, 'databases')).catch(() => [])).length > 0
+
+/** What a start has set aside because the store did not know it. */
+export async function checkQuarantine({ dataDir }: Config): Promise<Finding> {
+  const { QuarantineFiles } = await import('../../databases/index.js')
+  const entries = await new QuarantineFiles(dataDir).list()
+  if (entries.length === 0) return ok('quarantine', 'empty')
+  const found = `${entries.length} set aside: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`
+  return warn('quarantine', found, 'Bring one back with `homeport db adopt <id>`; old ones are deleted.')
+}
+
+/** What the running server says that needs a person. */
+export async function checkProblems({ publicApiUrl }: Config, serverPid: number | undefined): Promise<Finding[]> {
+  if (serverPid === undefined) return []
+  const count = await problemsAt(publicApiUrl)
+  if (count === undefined) return []
+  if (count === 0) return [ok('problems', 'the running server has none')]
+  return [
+    warn('problems', `the running server has ${count}`, `Home of the console (${publicApiUrl}/) tells what to do.`),
+  ]
+}
+
+async function problemsAt(url: string): Promise<number | undefined> {
+  try {
+    const answer: unknown = await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(3_000) })).json()
+    const count = typeof answer === 'object' && answer !== null && 'problems' in answer ? answer.problems : undefined
+    return typeof count === 'number' ? count : undefined
+  } catch {
+    return undefined
+  }
+}

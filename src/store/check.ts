@@ -1,0 +1,183 @@
+import { stat } from 'node:fs/promises'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { neverCollected, othersFirst } from '../base/index.js'
+import { isIntact } from './checksum.js'
+import { sqliteFileIn } from './open.js'
+import { connectionSettings } from './postgres/connection.js'
+import { reasonOf } from './postgres/failure.js'
+
+/** How thoroughly a store is looked at. `quick` takes seconds at most, `deep` reads all of it. */
+export type CheckDepth = 'quick' | 'deep'
+
+/** A backup as the store remembers it. */
+export interface RememberedBackup {
+  readonly databaseId: string
+  readonly backupId: string
+  /** Of the file, hexadecimal. */
+  readonly sha256: string
+}
+
+/** What was found in a store. */
+export type StoreReport =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unusable'; readonly reason: string }
+  | {
+      readonly kind: 'read'
+      /** What is wrong, each in the words of the database or a sentence of ours; empty when nothing was found. */
+      readonly problems: readonly string[]
+      /** What was looked at, in words. */
+      readonly looked: string
+      /** Completed backups; of a `deep` look only. */
+      readonly backups: readonly RememberedBackup[]
+    }
+
+/** A larger file is not read by a quick look. */
+const MOST_QUICK_BYTES = 2 * 2 ** 30
+const MOST_PROBLEMS = 20
+const ROWS_AT_ONCE = 100
+
+/** Contents with checksums: the table, the column, and what a row is called. */
+const CONTENTS = [
+  ['messages', 'body', 'body_crc', 'message_id'],
+  ['messages', 'response_body', 'response_crc', 'message_id'],
+  ['steps', 'body', 'body_crc', 'message_id'],
+  ['run_events', 'data', 'data_crc', 'event_id'],
+  ['runs', 'response', 'response_crc', 'run_id'],
+  ['schedules', 'body', 'body_crc', 'schedule_id'],
+] as const
+
+interface Checked {
+  readonly content: Uint8Array | string | null
+  readonly crc: number
+  readonly name: string
+}
+
+const contentsOf = ([table, column, crc, name]: (typeof CONTENTS)[number]): string =>
+  `SELECT ${column} AS content, ${crc} AS crc, ${name} AS name FROM ${table} WHERE ${crc} IS NOT NULL`
+
+const COMPLETED = `SELECT database_id AS "databaseId", backup_id AS "backupId", sha256 FROM backups WHERE state = 'completed'`
+
+const changedText = ([table, column]: (typeof CONTENTS)[number], { name }: Checked): string =>
+  `${table}: the ${column} of ${name} is not what was written, its checksum differs`
+
+/**
+ * Looks at the SQLite store of a data directory without changing it, also while a server works with it.
+ * Errors of the file are part of the report.
+ */
+export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Promise<StoreReport> {
+  const path = sqliteFileIn(dataDir)
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => undefined,
+  )
+  if (size === undefined) return { kind: 'absent' }
+  try {
+    const db = neverCollected(new Database(path, { readonly: true, fileMustExist: true, timeout: 5_000 }))
+    try {
+      return depth === 'deep' ? await lookDeep(db) : lookQuick(db, size)
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    return { kind: 'unusable', reason: reasonOf(error) }
+  }
+}
+
+function lookQuick(db: Database.Database, size: number): StoreReport {
+  // Fails when the file is no database, or its first page is damaged.
+  db.prepare('SELECT count(*) FROM sqlite_schema').get()
+  if (size > MOST_QUICK_BYTES) {
+    return { kind: 'read', problems: [], backups: [], looked: 'opened; too large for the quick check, see --deep' }
+  }
+  return { kind: 'read', problems: pragma(db, 'quick_check'), backups: [], looked: 'quick check' }
+}
+
+async function lookDeep(db: Database.Database): Promise<StoreReport> {
+  const problems = pragma(db, 'integrity_check')
+  let verified = 0
+  for (const content of CONTENTS) {
+    try {
+      for (const row of neverCollected(db.prepare(contentsOf(content))).iterate() as Iterable<Checked>) {
+        if (!isIntact(row.content, row.crc)) problems.push(changedText(content, row))
+        if (++verified % ROWS_AT_ONCE === 0) await othersFirst()
+      }
+    } catch (error) {
+      problems.push(`${content[0]}: ${reasonOf(error)}`)
+    }
+  }
+  const backups = neverCollected(db.prepare(COMPLETED)).all() as RememberedBackup[]
+  return { kind: 'read', problems: firstOf(problems), backups, looked: looked('integrity check', verified) }
+}
+
+type Check = 'quick_check' | 'integrity_check'
+
+/** Damage may end the check itself: then each table is checked alone, so that the damaged ones can be named. */
+function pragma(db: Database.Database, check: Check): string[] {
+  try {
+    return checkOf(db, check, String(MOST_PROBLEMS))
+  } catch (error) {
+    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[]
+    const problems = tables.flatMap((table) => problemsOfTable(db, check, table))
+    return problems.length > 0 ? problems : [reasonOf(error)]
+  }
+}
+
+function problemsOfTable(db: Database.Database, check: Check, table: string): string[] {
+  try {
+    return checkOf(db, check, `'${table}'`).map((problem) => `${table}: ${problem}`)
+  } catch (error) {
+    return [`${table}: ${reasonOf(error)}`]
+  }
+}
+
+function checkOf(db: Database.Database, check: Check, of: string): string[] {
+  const rows = neverCollected(db.prepare(`PRAGMA ${check}(${of})`)).pluck().all() as string[]
+  return rows.filter((row) => row !== 'ok')
+}
+
+/** Looks at the store in a PostgreSQL database; PostgreSQL itself checks its pages when it was set up to. */
+export async function checkPostgresStore(url: string, depth: CheckDepth): Promise<StoreReport> {
+  const client = new pg.Client(connectionSettings(url))
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    const found = await client.query("SELECT to_regclass('messages') IS NOT NULL AS there")
+    if (!found.rows[0]?.there) return { kind: 'absent' }
+    if (depth === 'quick') return { kind: 'read', problems: [], backups: [], looked: 'answers' }
+    return await lookDeepAtPostgres(client)
+  } catch (error) {
+    return { kind: 'unusable', reason: reasonOf(error) }
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function lookDeepAtPostgres(client: pg.Client): Promise<StoreReport> {
+  const problems: string[] = []
+  let verified = 0
+  for (const content of CONTENTS) {
+    await client.query('BEGIN READ ONLY')
+    try {
+      await client.query(`DECLARE contents CURSOR FOR ${contentsOf(content)}`)
+      for (;;) {
+        const { rows } = await client.query<Checked>(`FETCH ${ROWS_AT_ONCE} FROM contents`)
+        if (rows.length === 0) break
+        verified += rows.length
+        for (const row of rows) if (!isIntact(row.content, row.crc)) problems.push(changedText(content, row))
+      }
+    } catch (error) {
+      problems.push(`${content[0]}: ${reasonOf(error)}`)
+    }
+    await client.query('ROLLBACK')
+  }
+  const { rows } = await client.query<RememberedBackup>(COMPLETED)
+  return { kind: 'read', problems: firstOf(problems), backups: rows, looked: looked('all contents', verified) }
+}
+
+const looked = (how: string, verified: number): string => `${how}, ${verified} contents compared with their checksums`
+
+function firstOf(problems: readonly string[]): readonly string[] {
+  if (problems.length <= MOST_PROBLEMS) return problems
+  return [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more`]
+}
