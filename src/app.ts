@@ -27,6 +27,7 @@ import {
 import { createBulk } from './bulk/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
+import { type HomeportError, isError } from './contract/errors.js'
 import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
@@ -62,7 +63,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
   tellOfLastCrash(config.dataDir, problems)
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
-  const tls = await openServerCertificate(certificateOptions(config, logger))
+  const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
@@ -165,7 +166,8 @@ interface Foundations {
   readonly problems: Problems
   readonly engine: Awaited<ReturnType<typeof probeEngine>>
   readonly plans: Awaited<ReturnType<typeof loadPlans>>
-  readonly tls: ServerCertificate
+  /** Undefined: the local authority cannot be used, so databases with TLS are not served. */
+  readonly tls: ServerCertificate | undefined
   readonly store: Store
   /** What all clients together may make the process hold. */
   readonly held: HeldMemory
@@ -207,6 +209,22 @@ function compose(foundations: Foundations): Composed {
   const { gateway, backups, memory } = dataPlane
   const busy = [gateway, queue, workflow, ...listeners, bulk, backups]
   return { accounts, memory, services: [accounts, ...dataPlane.services, busy] }
+}
+
+/** A local authority that cannot be used stops databases with TLS, and nothing else. */
+async function openCertificate(config: Config, logger: Logger, problems: Problems) {
+  const onProblem = (error: HomeportError): void => {
+    const subject = isError(error, 'tls_authority_unusable') ? `tls/${error.details.file}` : 'tls'
+    const advice = 'Databases with TLS cannot be served, or soon not any more; all others are.'
+    problems.report({ kind: 'tls_files', subject, severity: 'error', title: error.message, advice })
+  }
+  try {
+    return await openServerCertificate({ ...certificateOptions(config, logger), onProblem })
+  } catch (error) {
+    if (!isError(error, 'tls_authority_unusable')) throw error
+    onProblem(error)
+    return undefined
+  }
 }
 
 /** The certificate of databases with TLS: the operator's, or one of the local authority for every name they go by. */
@@ -269,7 +287,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     memory: held,
   })
   return {
-    services: [tls, fleet, databases, databases.usage],
+    services: [...(tls ? [tls] : []), fleet, databases, databases.usage],
     backups: databases.backups,
     ...{ databases, fleet, gateway, memory },
     routes: databaseRoutes(databases),
@@ -291,7 +309,7 @@ function managementListener(
     ...consoleRoutes({
       ...{ ...foundations, version: VERSION, startedAt: systemClock.now() },
       get certificate() {
-        return tls.current.certificate
+        return tls?.current.certificate
       },
     }),
   ]

@@ -33,8 +33,8 @@ export interface ConsoleParts {
   readonly engine: EngineInfo
   readonly plans: PlanTable
   readonly store: Store
-  /** Certificate of the Redis ports, PEM. */
-  readonly certificate: string
+  /** Certificate of the Redis ports, PEM; undefined while there is none that can be used. */
+  readonly certificate: string | undefined
   readonly databases: Pick<Databases, 'directory' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly problems: Pick<Problems, 'visibleTo'>
@@ -87,7 +87,7 @@ async function overview(parts: ConsoleParts, accountId: string): Promise<Overvie
     started_at: Math.floor(startedAt / 1000),
     engine: { kind: engine.kind, version: engine.version, problems: [...engine.problems] },
     store: store.describe(),
-    tls: { by_default: config.redisTlsByDefault, certificate_expires_at: expiryOf(parts.certificate) },
+    tls: { by_default: config.redisTlsByDefault, ...expiryOf(parts.certificate) },
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: parts.problems.visibleTo(accountId).map(renderProblem),
@@ -110,8 +110,10 @@ function renderProblem({
   return { kind, subject, severity, title, advice, since: Math.floor(sinceMs / 1000), count }
 }
 
-const expiryOf = (certificate: string): number =>
-  Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000)
+const expiryOf = (certificate: string | undefined): { certificate_expires_at?: number } =>
+  certificate === undefined
+    ? {}
+    : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
 
 /** From memory: what is known of the present month needs no store, however many databases there are. */
 function usageOf({ books, nowMs }: ConsoleParts['databases']['usage'], accountId: string): DatabaseUsage[] {

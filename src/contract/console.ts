@@ -170,9 +170,11 @@ export const OverviewSchema = Type.Object({
   }),
   tls: Type.Object({
     by_default: yesNo('Whether new databases speak TLS.'),
-    certificate_expires_at: Type.Integer({
-      description: 'When the certificate of the Redis ports ends, Unix seconds.',
-    }),
+    certificate_expires_at: Type.Optional(
+      Type.Integer({
+        description: 'When the certificate of the Redis ports ends, Unix seconds. Left out while none can be used.',
+      }),
+    ),
   }),
   problems: Type.Array(ProblemSchema, { description: 'What only a person can put right, the oldest first.' }),
   disk: Type.Object({

@@ -182,6 +182,7 @@ export const createDatabase = endpoint({
     'body_too_large',
     'database_limit',
     'no_free_port',
+    'descriptors_short',
     'engine_failed',
     'store_full',
     'store_unavailable',

@@ -1,5 +1,5 @@
 import { auditRow } from '../accounts/index.js'
-import { sha256Hex, unreachable } from '../base/index.js'
+import { codeOf, sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import type { Platform, Region } from '../contract/regions.js'
@@ -13,6 +13,8 @@ import type { Surroundings } from './surroundings.js'
 
 /** How long to wait before an undoing that failed is tried again. */
 const UNDO_AGAIN_MS = 5_000
+/** Codes of a process, or a machine, that has too many files open. */
+const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
 
 /** A database whose data is in place and that has no record. */
 export interface AdoptedDatabase {
@@ -163,6 +165,7 @@ export class Creation {
       return await serve(this.#parts.store, row.database_id, this.#auditOf(row, caller))
     } catch (error) {
       await this.#undo(row.database_id)
+      if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
     }
   }

@@ -284,7 +284,11 @@ class StoredDatabases implements Databases {
       await this.backups.removeAll(row.database_id)
       await endDelete(this.#parts.store, row.database_id)
     }
-    if (fate === 'bring-back') await giveUpChange(this.#parts.store, row)
+    if (fate !== 'bring-back') return
+    // Before the change counts as given up, so that a start that is cut off as well does it again.
+    if (row.modifying_state === 'updating_regions')
+      await this.#parts.fleet.dropStrays(engineSpecOf(row, this.#parts.plans))
+    await giveUpChange(this.#parts.store, row)
   }
 
   #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {

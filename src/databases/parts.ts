@@ -30,6 +30,7 @@ export interface DatabasesOptions {
     | 'setDataAside'
     | 'acceptLoss'
     | 'inspectData'
+    | 'dropStrays'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>

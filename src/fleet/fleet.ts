@@ -1,12 +1,13 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { codeOf } from '../base/index.js'
+import { codeOf, readFileIfThere } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss } from './data/accept-loss.js'
 import { judgeData, UnservableData } from './data/judge.js'
+import { readLogFiles } from './data/log-files.js'
 import { setDataAside } from './data/set-aside.js'
-import { unloadableReason } from './engine-files.js'
+import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { DatabaseKeeper } from './keeper.js'
 import { createLauncher, type Launcher } from './launcher/client.js'
@@ -191,6 +192,21 @@ class EngineFleet implements Fleet {
     const place = this.#placeOf(spec)
     this.#requireRest(spec.databaseId)
     await acceptLoss(place, spec.persistence)
+  }
+
+  async dropStrays(spec: EngineSpec): Promise<void> {
+    const { layout } = this.#context()
+    const wished = new Set(spec.members.map(({ region }) => region))
+    const place = this.#placeOf(spec)
+    for (const region of directoriesIn(databaseDir(layout, spec.databaseId))) {
+      const paths = memberPaths(layout, spec.databaseId, region)
+      // What has no configuration and is not empty either was made by somebody else.
+      const isMember = (await readFileIfThere(paths.configFile)) !== undefined || readdirSync(paths.dir).length === 0
+      if (wished.has(region) || !isMember) continue
+      const reason = `The database has no member in ${region}, but a log lay there.`
+      if (await readLogFiles(paths.dir)) await setDataAside({ ...place, memberDir: paths.dir, reason })
+      await deleteEngineFiles(paths)
+    }
   }
 
   async inspectData(spec: EngineSpec): Promise<DataReport> {

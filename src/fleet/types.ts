@@ -291,6 +291,9 @@ export interface Fleet extends Service {
    */
   acceptLoss(spec: EngineSpec): Promise<void>
 
+  /** Deletes what members have left that a database does not have, as a change of regions that was cut off does. */
+  dropStrays(spec: EngineSpec): Promise<void>
+
   /** Looks at the data of a database that should have some, as a start of its engine does. Wakes nothing. */
   inspectData(spec: EngineSpec): Promise<DataReport>
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { Agent, request } from 'node:http'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
 import { waitFor } from '../support/index.js'
@@ -52,3 +52,31 @@ it.skipIf(process.platform !== 'linux')(
     expect(sink.received[0]?.headers['upstash-retried']).toBe('0')
   },
 )
+
+it.skipIf(process.platform !== 'linux')('refuses a creation for the time being, and leaves nothing of it', async () => {
+  const { pid, apiUrl, credentials, api } = service.homeport
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  const login = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+  const headers = { authorization: login, 'content-type': 'application/json' }
+  const call = (method: string, path: string, body = ''): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const sent = request(apiUrl + path, { method, agent, headers }, (response) => {
+        response.resume()
+        response.on('end', () => resolve(response))
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+  await call('GET', '/v2/redis/databases')
+  limitFiles(pid, 1)
+  onTestFinished(() => void limitFiles(pid, 1_024))
+  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+  const refused = await call('POST', '/v2/redis/database', JSON.stringify(wish))
+  expect([refused.statusCode, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)])
+  limitFiles(pid, 1_024)
+  await waitFor(async () => JSON.stringify((await api('GET', '/v2/redis/databases')).body) === '[]', {
+    what: 'the creation to be undone',
+  })
+  expect(await api('POST', '/v2/redis/database', wish)).toMatchObject({ status: 200 })
+})

@@ -142,6 +142,13 @@ export const databasesErrors = {
     text: () =>
       'Only the first account of this server may do this: what is in quarantine may belong to any account. Ask the operator.',
   }),
+  descriptors_short: define<None>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: () =>
+      'The server has no file descriptor left for another database. Nothing was created; try again in a moment, or raise the limit of open files of the server (`ulimit -n`).',
+  }),
   no_free_port: define<{ from: number; to: number }>({
     status: 503,
     blame: 'operator',

@@ -124,6 +124,13 @@ export const operatorErrors = {
     text: ({ file, problem }) =>
       `The certificate for TLS cannot be used (${file}): ${problem}. Correct --tls-cert-file and --tls-key-file.`,
   }),
+  tls_authority_unusable: define<{ file: string; problem: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ file, problem }) =>
+      `The local certificate authority cannot be used (tls/${file}): ${problem}. Put that file back from a copy of the data directory and start again. Or delete the folder tls/ of the data directory: then a new authority is made, and every client that trusts the old tls/ca.crt has to be given the new one.`,
+  }),
   port_taken: define<{ port: number }>({
     status: 503,
     blame: 'operator',

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -170,11 +170,14 @@ describe('a database that is being changed', () => {
     // As far as a change can get before it counts: a replica of a region that the row does not tell of.
     const half = join(first.dataDir, 'databases', record.database_id, 'eu-west-1')
     mkdirSync(half, { mode: 0o700 })
+    writeFileSync(join(half, 'engine.conf'), '')
+    const further = join(first.dataDir, 'databases', record.database_id, 'eu-west-2')
+    mkdirSync(further, { mode: 0o700 })
     const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
     onTestFinished(() => again.close())
+    expect([existsSync(half), existsSync(further)]).toEqual([false, false])
     expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...record, state: 'passive' }])
     expect((await again.databases.endpoints(record.database_id)).length).toBeGreaterThan(0)
-    await waitFor(() => !existsSync(half), { what: 'the half-made replica to go' })
     const renamed = await again.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'free again' })
     expect(renamed.status).toBe(200)
   })

@@ -181,6 +181,7 @@ function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet']
     setDataAside: (spec, reason) => fleet.setDataAside(spec, reason),
     acceptLoss: (spec) => fleet.acceptLoss(spec),
     inspectData: (spec) => fleet.inspectData(spec),
+    dropStrays: (spec) => fleet.dropStrays(spec),
     usedBytes: (databaseId) => fleet.usedBytes(databaseId),
     collectOrphans: (known) => fleet.collectOrphans(known),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),

@@ -105,6 +105,7 @@ export class Mortal {
       setDataAside: (spec, reason) => this.#long('data set aside', () => this.#noted(fleet.setDataAside(spec, reason))),
       acceptLoss: (spec) => this.#long('loss accepted', () => this.#noted(fleet.acceptLoss(spec))),
       inspectData: (spec) => this.#alive(fleet.inspectData(spec)),
+      dropStrays: (spec) => this.#alive(fleet.dropStrays(spec)),
       observe: (databaseId) => fleet.observe(databaseId),
     }
   }

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer, type PeerCertificate } from 'node:tls'
@@ -57,5 +57,43 @@ describe('the local authority', () => {
     const later = await localCertificate({ dataDir, hostNames: ['b'], nowMs: now + 380 * DAY_MS })
     expect(new Set([first, other, later].map((pair) => pair.certificate)).size).toBe(3)
     expect(await readFile(authorityCertificatePath(dataDir), 'utf8')).toBe(authority)
+  })
+
+  const filesNow = () =>
+    Promise.all(['ca.key', 'ca.crt'].map((file) => readFile(join(dataDir, 'tls', file), 'utf8').catch(() => 'none')))
+
+  it.each([
+    ['ca.key is missing', (tls: string) => rm(join(tls, 'ca.key')), 'ca.key', 'it is missing'],
+    ['ca.crt is missing', (tls: string) => rm(join(tls, 'ca.crt')), 'ca.crt', 'it is missing'],
+    ['ca.key is cut', (tls: string) => truncate(join(tls, 'ca.key'), 40), 'ca.key', 'it is damaged'],
+    ['ca.crt is no certificate', (tls: string) => writeFile(join(tls, 'ca.crt'), 'x'), 'ca.crt', 'it is damaged'],
+  ])(
+    'is not replaced when %s: what it has signed goes on, and the file is named',
+    async (_what, spoil, file, problem) => {
+      const options = { dataDir, hostNames: ['a'], nowMs: now }
+      const first = await localCertificate(options)
+      await spoil(join(dataDir, 'tls'))
+      const before = await filesNow()
+      const problems: Error[] = []
+      expect(await localCertificate({ ...options, onProblem: (error) => void problems.push(error) })).toEqual(first)
+      expect(problems).toMatchObject([{ code: 'tls_authority_unusable', details: { file, problem } }])
+      await expect(localCertificate({ ...options, hostNames: ['other'] })).rejects.toMatchObject({ details: { file } })
+      expect(await filesNow()).toEqual(before)
+    },
+  )
+
+  it('is made when its making was cut off before anybody could trust it', async () => {
+    await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
+    for (const file of ['ca.crt', 'server.key', 'server.crt']) await rm(join(dataDir, 'tls', file))
+    await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
+    expect((await filesNow())[1]).toContain('CERTIFICATE')
+  })
+
+  it('makes the certificate of the server again when that is damaged', async () => {
+    await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
+    const [, authority] = await filesNow()
+    await writeFile(join(dataDir, 'tls', 'server.key'), 'x')
+    expect((await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })).key).toContain('PRIVATE KEY')
+    expect((await filesNow())[1]).toBe(authority)
   })
 })

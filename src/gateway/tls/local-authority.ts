@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { codeOf, replaceFile } from '../../base/index.js'
+import { mkdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { codeOf, readFileIfThere, replaceFile } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
 /** A certificate that would expire sooner than this is renewed. */
@@ -16,28 +17,30 @@ export interface LocalAuthorityOptions {
   readonly hostNames: readonly string[]
   /** Unix milliseconds. */
   readonly nowMs: number
+  /** Told of an authority that cannot be used, while the certificate is still good. */
+  readonly onProblem?: ((problem: HomeportError) => void) | undefined
 }
 
 /**
  * The certificate for databases with TLS, signed by an authority of this data directory's own. Both are made on first
- * use and kept, so that a client that trusts `tls/ca.crt` once trusts every later certificate too.
+ * use and kept, so that a client that trusts `tls/ca.crt` once trusts every later certificate too. An authority that was
+ * lost is therefore never replaced: a certificate that is still good goes on, and only what needs the authority fails.
+ * @throws HomeportError `tls_authority_unusable`
  */
 export async function localCertificate(options: LocalAuthorityOptions): Promise<KeyPair> {
-  const directory = join(options.dataDir, 'tls')
+  const { dataDir, hostNames, nowMs, onProblem } = options
+  const directory = join(dataDir, 'tls')
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  const authority = await keptOrMade(
-    directory,
-    'ca',
-    () => true,
-    () => makeAuthority(options.nowMs),
-  )
-  const names = [...new Set([...options.hostNames, ...ALWAYS_NAMED])]
-  return keptOrMade(
-    directory,
-    'server',
-    (kept) => isGoodFor(kept.certificate, names, options.nowMs, RENEW_BEFORE_MS),
-    () => makeServerCertificate(authority, names, options.nowMs),
-  )
+  const names = [...new Set([...hostNames, ...ALWAYS_NAMED])]
+  const kept = await keptServer(directory)
+  const isGood = kept !== undefined && isGoodFor(kept.certificate, names, nowMs, RENEW_BEFORE_MS)
+  const authority = await authorityOf(directory, nowMs).catch((error: unknown) => {
+    if (!isGood || !(error instanceof HomeportError)) throw error
+    onProblem?.(error)
+  })
+  if (isGood) return kept
+  if (!authority) throw new Error('an authority that is not there has not been refused')
+  return writePair(directory, 'server', await makeServerCertificate(authority, names, nowMs))
 }
 
 /** Where the certificate of the authority lies, for clients that are to trust it. */
@@ -50,29 +53,63 @@ export function serverCertificatePath(dataDir: string): string {
   return join(dataDir, 'tls', 'server.crt')
 }
 
-async function keptOrMade(
-  directory: string,
-  name: string,
-  isGood: (kept: KeyPair) => boolean,
-  make: () => Promise<KeyPair>,
-): Promise<KeyPair> {
-  const kept = await readPair(directory, name)
-  if (kept && isGood(kept)) return kept
-  const made = await make()
+/** The server's own pair can be made again at any time, so one that cannot be read counts as none. */
+function keptServer(directory: string): Promise<KeyPair | undefined> {
+  return readPair(directory, 'server').catch(() => undefined)
+}
+
+/** @throws HomeportError `tls_authority_unusable` */
+async function authorityOf(directory: string, nowMs: number): Promise<KeyPair> {
+  const has = async (name: string): Promise<boolean> => (await textOf(join(directory, name))) !== undefined
+  // The certificate comes last: where neither was ever made, nobody can trust it.
+  const isNew = !(await has('ca.crt')) && !(await has('server.crt'))
+  if (isNew) return writePair(directory, 'ca', await makeAuthority(nowMs))
+  const pair = await readPair(directory, 'ca')
+  if (pair) return pair
+  throw unusable('ca.key', 'it does not belong to tls/ca.crt')
+}
+
+async function writePair(directory: string, name: string, made: KeyPair): Promise<KeyPair> {
   // A crash in between leaves two files that do not belong together, which `readPair` does not take for a pair.
   await replaceFile(join(directory, `${name}.key`), made.key)
   await replaceFile(join(directory, `${name}.crt`), made.certificate)
   return made
 }
 
-/** Both files, or `undefined` when one is missing or they do not belong together. */
+/**
+ * Both files; `undefined` when they do not belong together.
+ * @throws HomeportError `tls_authority_unusable` with the file that is missing or cannot be read.
+ */
 async function readPair(directory: string, name: string): Promise<KeyPair | undefined> {
+  const certificate = await readPart(directory, `${name}.crt`, (text) => new X509Certificate(text))
+  const key = await readPart(directory, `${name}.key`, (text) => createPrivateKey(text))
+  const belong = certificate.parsed.checkPrivateKey(key.parsed)
+  return belong ? { certificate: certificate.text, key: key.text } : undefined
+}
+
+async function readPart<Parsed>(
+  directory: string,
+  file: string,
+  parse: (text: string) => Parsed,
+): Promise<{ readonly text: string; readonly parsed: Parsed }> {
+  const text = await textOf(join(directory, file))
+  if (text === undefined) throw unusable(file, 'it is missing')
   try {
-    const certificate = await readFile(join(directory, `${name}.crt`), 'utf8')
-    const key = await readFile(join(directory, `${name}.key`), 'utf8')
-    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) ? { certificate, key } : undefined
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    throw error
+    return { text, parsed: parse(text) }
+  } catch (cause) {
+    throw unusable(file, 'it is damaged', cause)
   }
+}
+
+/** @throws HomeportError `tls_authority_unusable` when a file that is there cannot be read. */
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFileIfThere(path)
+  } catch (cause) {
+    throw unusable(basename(path), `it cannot be read (${codeOf(cause) || 'unknown error'})`, cause)
+  }
+}
+
+function unusable(file: string, problem: string, cause?: unknown): HomeportError {
+  return new HomeportError('tls_authority_unusable', { file, problem }, { cause })
 }

@@ -19,6 +19,8 @@ export interface ServerCertificateOptions {
   readonly files?: CertificateFiles | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
+  /** Told of a local authority that cannot be used, while its last certificate is still good. */
+  readonly onProblem?: (problem: HomeportError) => void
 }
 
 /** Where a certificate of the operator's lies. */
@@ -38,15 +40,15 @@ const LOOK_AT_LOCAL_MS = 12 * 3_600_000
 
 /**
  * Reads or makes the certificate.
- * @throws HomeportError `tls_files_unusable`
+ * @throws HomeportError `tls_files_unusable`, `tls_authority_unusable`
  */
 export async function openServerCertificate(options: ServerCertificateOptions): Promise<ServerCertificate> {
   return new KeptCertificate(options, await pairOf(options))
 }
 
-/** @throws HomeportError `tls_files_unusable` */
-async function pairOf({ dataDir, hostNames, files, clock }: ServerCertificateOptions): Promise<KeyPair> {
-  return files ? readCertificateFiles(files) : localCertificate({ dataDir, hostNames, nowMs: clock.now() })
+/** @throws HomeportError `tls_files_unusable`, `tls_authority_unusable` */
+async function pairOf({ dataDir, hostNames, files, clock, onProblem }: ServerCertificateOptions): Promise<KeyPair> {
+  return files ? readCertificateFiles(files) : localCertificate({ dataDir, hostNames, nowMs: clock.now(), onProblem })
 }
 
 /**

@@ -90,6 +90,8 @@ function failures({ messages, runs }: Overview): Concern[] {
 }
 
 function certificate({ tls: { certificate_expires_at } }: Overview, nowMs: number): Concern[] {
+  // One that cannot be used is among the problems.
+  if (certificate_expires_at === undefined) return []
   const leftMs = certificate_expires_at * 1000 - nowMs
   if (leftMs > CERTIFICATE_SOON_MS) return []
   return [

@@ -146,7 +146,13 @@ function Health({ overview: { engine, store, tls, disk, memory, started_at } }: 
       <Fact name="Store">{store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}</Fact>
       <Fact name="TLS for new databases">{tls.by_default ? 'on' : 'off, unless asked for'}</Fact>
       <Fact name="Certificate">
-        expires <When atMs={tls.certificate_expires_at * 1000} />
+        {tls.certificate_expires_at === undefined ? (
+          <Status tone="bad">none that can be used</Status>
+        ) : (
+          <>
+            expires <When atMs={tls.certificate_expires_at * 1000} />
+          </>
+        )}
       </Fact>
       <Fact name="Disk">
         {bytes(disk.free_bytes)} free of {bytes(disk.total_bytes)} ({percent(disk.free_bytes / disk.total_bytes)})
