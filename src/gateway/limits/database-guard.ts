@@ -5,7 +5,7 @@ import { missingCommand, type ServedCommand } from '../command-table.js'
 import { errorText } from '../error-text.js'
 import type { ReplyLimits } from '../lane/reply-gate.js'
 import { Monitors } from '../monitor/monitors.js'
-import { type Argument, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
+import { type Argument, encodeArray, encodeBulk, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
 import { Bandwidth } from './bandwidth.js'
 import { CommandRate } from './command-rate.js'
@@ -46,6 +46,18 @@ const LOG_FULL = /^-MISCONF Errors writing to the AOF file: (?:No space left on 
 /** Of the commands that are served only COPY answers so; here it copies nothing and that is no error (redis 3.6). */
 const COPY_ONTO_ITSELF = '-ERR source and destination objects are the same'
 const NOTHING_COPIED = encodeInteger(0)
+
+/** Engines say it with and without the second sentence, and clients compare all of it. */
+const NO_SCRIPT = '-NOSCRIPT No matching script'
+const NO_MATCHING_SCRIPT = encodeError('NOSCRIPT No matching script. Please use EVAL.')
+
+/** Clients look for the second sentence. */
+const NOT_READ_ONLY = '-ERR Can not execute a script with write flag using *_ro command.'
+const NO_WRITES_FLAG = encodeError(`${NOT_READ_ONLY.slice(1)} Write commands are not allowed from read-only scripts.`)
+
+/** Newer engines refuse to scan for a type that they do not know; of such a type there are no keys. */
+const UNKNOWN_TYPE = '-ERR unknown type name'
+const NO_KEYS = encodeArray([encodeBulk('0'), encodeArray([])])
 
 /** Why a command is not sent; undefined when it may be. */
 export type Verdict = HomeportError | undefined
@@ -188,6 +200,9 @@ export class DatabaseGuard {
 
   #reword(error: string): Buffer | undefined {
     if (error.startsWith(COPY_ONTO_ITSELF)) return NOTHING_COPIED
+    if (error.startsWith(NO_SCRIPT)) return NO_MATCHING_SCRIPT
+    if (error.startsWith(NOT_READ_ONLY)) return NO_WRITES_FLAG
+    if (error.startsWith(UNKNOWN_TYPE)) return NO_KEYS
     if (LOG_FULL.test(error)) this.#options.onLackOfRoom()
     const ours = error.includes(OUT_OF_MEMORY) ? this.#dataTooLarge() : missingCommand(error)
     return ours && encodeError(errorText(ours))

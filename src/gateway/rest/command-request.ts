@@ -2,6 +2,7 @@ import type { HomeportError } from '../../contract/errors.js'
 import { administer } from '../administer.js'
 import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
+import { inDialect } from './dialect.js'
 import type { Entrance } from './entrances.js'
 import type { Exchange } from './exchange.js'
 import { replyJson } from './http-answers.js'
@@ -87,7 +88,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     const slots = checkArities(body.length > LARGE_JSON_BYTES ? await this.#readPipeline(body) : readPipeline(body))
     const permitted = await permitAll(this.#lane, slots)
     this.#noteForMonitors(permitted)
-    this.#answerTransaction(await runTransaction(this.#lane, permitted, this.#form.encoding))
+    this.#answerTransaction(await runTransaction(this.#lane, this.#inDialect(permitted), this.#form.encoding))
   }
 
   #readPipeline(body: Buffer): Promise<readonly Slot[]> {
@@ -179,7 +180,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     if (this.#kind === 'single' && first && !isPrepared(first)) throw first
     this.#slots = slots
     this.#noteForMonitors(slots)
-    runSlots(this.#lane, slots, this)
+    runSlots(this.#lane, this.#inDialect(slots), this)
   }
 
   #answer(replies: Buffer): void {
@@ -212,6 +213,10 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   #answerOne(reply: RestReply): void {
     if ('error' in reply) this.#exchange.answerError(400, reply.error)
     else this.#exchange.answer(replyJson(reply), this.#lane.nearby?.moment)
+  }
+
+  #inDialect(slots: readonly Slot[]): readonly Slot[] {
+    return this.#entrance.access.user === 'default' ? inDialect(slots) : slots
   }
 
   /** Tells those who monitor the database what is sent. */

@@ -141,6 +141,36 @@ describe('@upstash/redis in detail', () => {
     await expect(redis.xread('s', '0', { blockMS: 10 })).rejects.toThrow(/is not allowed in REST/)
   })
 
+  it('scans with types, trims to the bound, and leaves no consumer that acknowledges nothing', async () => {
+    await redis.multi().set('string', 1).zadd('zset', { score: 1, member: 'm' }).exec()
+    const found = await redis.scan(0, { withType: true, count: 1_000_000, match: '*' })
+    expect(found[1].sort((a, b) => a.key.localeCompare(b.key))).toEqual([
+      { key: 'string', type: 'string' },
+      { key: 'zset', type: 'zset' },
+    ])
+    expect(await redis.exec(['SCAN', '0', 'TYPE', 'nosuch'])).toEqual([0, []])
+    await Promise.all(Array.from({ length: 300 }, (_, i) => redis.xadd('s', '*', { i })))
+    await redis.xtrim('s', { strategy: 'MAXLEN', threshold: 30, exactness: '~' })
+    expect(await redis.xlen('s')).toBe(30)
+    await redis.xgroup('s', { type: 'CREATE', group: 'g', id: '0' })
+    const read = await redis.xreadgroup('g', 'c', 's', '>', { count: 2, NOACK: true })
+    expect(read).toEqual([['s', [expect.any(Array), expect.any(Array)]]])
+    expect(await redis.xinfo('s', { type: 'CONSUMERS', group: 'g' })).toEqual([])
+    expect(await redis.xreadgroup('g', 'c', 's', '>', { count: 2 })).toHaveLength(1)
+    await redis.xreadgroup('g', 'c', 's', '>', { NOACK: true })
+    expect(await redis.xinfo('s', { type: 'CONSUMERS', group: 'g' })).toHaveLength(1)
+    await expect(redis.xreadgroup('none', 'c', 's', '>', { NOACK: true })).rejects.toThrow(/NOGROUP No such key/)
+  })
+
+  it('is told in the words that its own suite expects what scripts may not do', async () => {
+    await expect(redis.evalsha('0'.repeat(40), [], [])).rejects.toThrow(
+      /^NOSCRIPT No matching script. Please use EVAL./,
+    )
+    const code = "#!lua name=w\nredis.register_function('w', function(keys) return redis.call('SET', keys[1], 1) end)"
+    await redis.functions.load({ code, replace: true })
+    await expect(redis.functions.callRo('w', ['k'], [])).rejects.toThrow('commands are not allowed from read-only')
+  })
+
   it('is told which engines have what this one lacks', async () => {
     const outcome = await redis.json.set('doc', '$', { a: 1 }).catch((error: unknown) => String(error))
     if (outcome !== 'OK') expect(outcome).toMatch(/Command is not available: 'JSON\.SET'.*Redis has it with the module/)
