@@ -281,10 +281,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     },
     hasRoom: () => fleet.hasRoom,
     onLackOfRoom: () => fleet.noteLackOfRoom(),
-    clock,
-    logger,
-    version: VERSION,
-    memory: held,
+    ...{ clock, logger, version: VERSION, memory: held },
   })
   return {
     services: [...(tls ? [tls] : []), fleet, databases, databases.usage],

@@ -344,7 +344,10 @@ class EngineFleet implements Fleet {
     const [commandPrefix, memoryLimitPrefix] = await Promise.all([findDeathSignalPrefix(), findMemoryLimitPrefix()])
     const nextGeneration = (): number => ++this.#lastGeneration
     const stopGraceMs = (): number => this.#stopGraceMs
-    const [limits, prefixes] = [{ stopGraceMs, readyDeadlineMs }, { commandPrefix, memoryLimitPrefix }]
+    const [limits, prefixes] = [
+      { stopGraceMs, readyDeadlineMs },
+      { commandPrefix, memoryLimitPrefix },
+    ]
     return { engine, launcher, layout, clock, logger, problems, onData, ...limits, ...prefixes, nextGeneration }
   }
 

@@ -90,6 +90,7 @@ export class EngineWatch {
     this.#timer = this.#options.clock.after(LOOK_EVERY_MS, () => void this.#look())
   }
 
+  /** Never rejects: what it calls handles its own errors. */
   async #look(): Promise<void> {
     const look = await lookAtProcess(this.#options.pid)
     if (this.#isOver) return

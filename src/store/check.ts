@@ -132,7 +132,9 @@ function problemsOfTable(db: Database.Database, check: Check, table: string): st
 }
 
 function checkOf(db: Database.Database, check: Check, of: string): string[] {
-  const rows = neverCollected(db.prepare(`PRAGMA ${check}(${of})`)).pluck().all() as string[]
+  const rows = neverCollected(db.prepare(`PRAGMA ${check}(${of})`))
+    .pluck()
+    .all() as string[]
   return rows.filter((row) => row !== 'ok')
 }
 
