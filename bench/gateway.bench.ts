@@ -9,6 +9,8 @@
  * Beside the rates stands the processor time of the gateway itself, and of the relay, for one command, which depends less
  * on what else the machine does.
  *
+ * - Large: 600 SET of 1 MiB in one pipeline, and 12 clients that connect at once, log in and send a command, at the gateway
+ *   and at the engine directly.
  * - A storm: strangers that connect, are refused and come again, and what others notice of it.
  *
  *   npm run bench gateway
@@ -16,7 +18,7 @@
  * The load has a core to itself (`support/cores.ts`), every round of TCP a warm-up, and the order turns with each round.
  *
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds,
- * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `storm`) leaves the rest out, `HOMEPORT_BENCH_SHAPES` leaves out shapes of TCP
+ * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `large`, `storm`) leaves the rest out, `HOMEPORT_BENCH_SHAPES` leaves out shapes of TCP
  * other than these (`50/1/64,50/16/64`), and `HOMEPORT_BENCH_CORES=shared` lets the load and the servers share all cores.
  */
 import { spawn } from 'node:child_process'
@@ -31,12 +33,15 @@ import { setApart } from './support/cores.js'
 import { median } from './support/figures.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { postRequest, runHttpLoad } from './support/http-load.js'
+import { connectTimes, largePipeline } from './support/large-load.js'
 import { type Peer, startPeer } from './support/peers.js'
 import { processUs } from './support/process-time.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 7)
 const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 40_000)
 const REST_REQUESTS = Math.round(REQUESTS / 3)
+const LARGE_COMMANDS = 600
+const CONNECTING = 12
 const STORM_ATTEMPTS = Math.round(REQUESTS / 2)
 const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1, '50/16/64': 0.7 }
 
@@ -278,11 +283,42 @@ async function stormFrom({ child }: Peer<string>, port: number): Promise<number>
   return Number(rate)
 }
 
+/** A pipeline of large values, and clients that connect at once. */
+async function benchLarge(facts: GatewayFacts): Promise<void> {
+  const gateway = { port: facts.gatewayPort, password: facts.gatewayPassword }
+  const engine = { port: facts.enginePort, password: facts.enginePassword }
+  const [pipelines, connects]: Record<'gateway' | 'engine', number[]>[] = [noTimes(), noTimes()]
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [name, target] of [['gateway', gateway] as const, ['engine', engine] as const]) {
+      const tookMs = await largePipeline(target, LARGE_COMMANDS)
+      const times = await connectTimes(target, CONNECTING)
+      if (round === 0) continue
+      pipelines?.[name].push(tookMs)
+      connects?.[name].push(...times)
+    }
+  }
+  const rowOf = (times: Record<'gateway' | 'engine', number[]> = noTimes()): object => ({
+    gateway: +median(times.gateway).toFixed(1),
+    engine: +median(times.engine).toFixed(1),
+    'slowest at the gateway': +Math.max(...times.gateway).toFixed(1),
+    'slowest at the engine': +Math.max(...times.engine).toFixed(1),
+  })
+  console.log('large values and new connections, milliseconds')
+  console.table({
+    [`${LARGE_COMMANDS} SET of 1 MiB in one pipeline`]: rowOf(pipelines),
+    [`a client of ${CONNECTING} that connect at once`]: rowOf(connects),
+  })
+}
+
+const noTimes = (): Record<'gateway' | 'engine', number[]> => ({ gateway: [], engine: [] })
+
 const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 console.log(cores.words)
 const pid = server.child.pid ?? 0
 const only = process.env.HOMEPORT_BENCH_ONLY
-if (only !== 'rest' && only !== 'storm') await benchTcp(server.facts, pid)
-if (only !== 'tcp' && only !== 'storm') await benchRest(server.facts)
-if (only === undefined || only === 'storm') await benchStorm(server.facts, pid)
+const runs = (part: string): boolean => only === undefined || only === part
+if (runs('tcp')) await benchTcp(server.facts, pid)
+if (runs('rest')) await benchRest(server.facts)
+if (runs('large')) await benchLarge(server.facts)
+if (runs('storm')) await benchStorm(server.facts, pid)
 await server.stop()

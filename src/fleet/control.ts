@@ -54,10 +54,11 @@ export async function withControl<Result>(
 
 async function setUsers(engine: Redis, wished: ReturnType<typeof allUsers>): Promise<void> {
   const present = (await engine.call('ACL', 'USERS')) as readonly string[]
-  const transaction = engine.multi()
-  for (const [name, rules] of wished) transaction.call('ACL', 'SETUSER', name, 'reset', ...rules)
-  for (const name of present) if (!wished.has(name)) transaction.call('ACL', 'DELUSER', name)
-  const replies = (await transaction.exec()) ?? []
+  // Each is whole by itself, and an engine whose memory is full refuses whatever is queued in a transaction.
+  const pipeline = engine.pipeline()
+  for (const [name, rules] of wished) pipeline.call('ACL', 'SETUSER', name, 'reset', ...rules)
+  for (const name of present) if (!wished.has(name)) pipeline.call('ACL', 'DELUSER', name)
+  const replies = (await pipeline.exec()) ?? []
   for (const [error] of replies) if (error) throw error
 }
 

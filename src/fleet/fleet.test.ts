@@ -96,6 +96,44 @@ describe('a database', async () => {
     expect(await clientOf((await fleet.endpoints('db_snapshot'))[0]).get('key')).toBe('value')
   })
 
+  test('takes settings while it runs and keeps them over a restart, its replicas too', async () => {
+    const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+    const settings = {
+      'hash-max-listpack-entries': '7',
+      'latency-tracking-info-percentiles': '',
+      'no-such-setting': '1',
+    }
+    const regions = ['eu-west-1']
+    await fleet.ensure(specOf('db_settings', regions, { users }))
+    const told = async (): Promise<unknown[]> =>
+      Promise.all(
+        (await fleet.endpoints('db_settings')).map((endpoint) =>
+          clientOf(endpoint).call('CONFIG', 'GET', 'hash-max-listpack-entries'),
+        ),
+      )
+    await fleet.ensure(specOf('db_settings', regions, { users, settings }))
+    const seven = ['hash-max-listpack-entries', '7']
+    expect(await told()).toEqual([seven, seven])
+    await fleet.ensure(specOf('db_settings', regions, { users, settings, wanted: 'stopped' }))
+    await fleet.ensure(specOf('db_settings', regions, { users, settings }))
+    expect(await told()).toEqual([seven, seven])
+    await expect(fleet.ensure(specOf('db_settings', regions, { users, settings: { hz: '1\ndir /' } }))).rejects.toThrow(
+      /setting of the engine is not allowed/,
+    )
+  })
+
+  test('takes new users also when its memory is full', async () => {
+    const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+    await fleet.ensure(specOf('db_bound', [], { users, settings: { maxmemory: '1' } }))
+    const client = clientOf((await fleet.endpoints('db_bound'))[0])
+    await expect(client.set('a', 'b')).rejects.toThrow('OOM')
+    const more = [...users, { name: 'late', password: 'l', rules: '~* +@read' }]
+    await fleet.ensure(specOf('db_bound', [], { users: more, settings: { maxmemory: '1' } }))
+    expect(await client.call('ACL', 'USERS')).toContain('late')
+    await fleet.ensure(specOf('db_bound', [], { users: more }))
+    expect(await client.set('a', 'b')).toBe('OK')
+  })
+
   test('takes new users and a new bound without losing its process', async () => {
     await fleet.ensure(specOf('db_change'))
     const [before] = fleet.observe('db_change')

@@ -11,6 +11,7 @@
  * - `lane/` owns the connections to engines: pipelines, the order of replies, loss and reconnection.
  * - `tcp/` is one session for each client: login, transactions, subscriptions, slow readers.
  * - `rest/` is the same over HTTP, for `@upstash/redis`, with messages as server-sent events.
+ * - `monitor/` shows MONITOR what clients sent, by the lines of the engine.
  * - `tls/` makes TLS of connections: the certificate, how it is replaced, what a connection begins with.
  * - `regions/` sends reads to the replica in this node's region, and sees to it that nobody reads less than it knows.
  * - `limits/` is one guard for each database: it counts every command and holds it against the limits.
@@ -33,7 +34,8 @@
  * - Connections are taken in at a pace that leaves time for those who are in.
  * - A script that does not end is ended; where it has written, together with its engine, by whoever runs engines.
  * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
- * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them.
+ * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them. What
+ *   asks an engine about itself (INFO, SLOWLOG …) is asked by the gateway as a user of its own, so scripts cannot.
  * - What no engine answers stands in its place all the same: among the replies of a pipeline, and in that to EXEC.
  * - Bytes that are no protocol, and faults of ours in a command, end the connection they came on and nothing else.
  *

@@ -1,5 +1,5 @@
 /**
- * The users of a database's data, and the one setting that its clients may change.
+ * The users of a database's data, and the settings that its clients may change.
  *
  * Every database has two users that nobody can change: `default`, who owns it, and `default_ro`, who only reads. On
  * paid plans the owner makes others with ACL SETUSER, over the Redis protocol or REST, and they log in with AUTH or with
@@ -20,6 +20,8 @@
  * - What reaches the engine itself is out of reach for every user, also through scripts (`engine-rules.ts`), and ACL and
  *   CONFIG are for `default` alone, so nobody makes a user who may more than they do.
  * - A user that was deleted is disconnected.
+ * - A setting is stored only within bounds that every engine takes which knows it (`settings.ts`): one that an engine does
+ *   not start with would cost the database.
  *
  * What it never does: let a password be set as it is, or change the users that every database has.
  */

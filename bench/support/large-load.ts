@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+
+/** A server of the Redis protocol. */
+export interface Target {
+  readonly port: number
+  readonly password: string
+}
+
+const MIB = 2 ** 20
+/** The values go round a few keys, so that the engine does not grow. */
+const KEYS = 16
+
+function answers(socket: Socket, count: number): Promise<void> {
+  let left = count
+  return new Promise((resolve, reject) => {
+    socket.on('error', reject)
+    socket.on('close', () => reject(new Error('the connection was closed')))
+    socket.on('data', (chunk: Buffer) => {
+      for (const byte of chunk) if (byte === 10) left--
+      if (chunk.includes('-')) reject(new Error(`it answered ${chunk.toString('latin1', 0, 200)}`))
+      if (left <= 0) resolve()
+    })
+  })
+}
+
+/** Sends SET of 1 MiB so often in one pipeline. @returns how long it took until all were answered, milliseconds. */
+export async function largePipeline({ port, password }: Target, commands: number): Promise<number> {
+  const socket = createConnection({ port, host: '127.0.0.1' })
+  await once(socket, 'connect')
+  const value = Buffer.concat([Buffer.alloc(MIB, 'v'), Buffer.from('\r\n')])
+  const done = answers(socket, commands + 1)
+  const startedAt = performance.now()
+  socket.write(`AUTH ${password}\r\n`)
+  for (let at = 0; at < commands; at++) {
+    const key = `large:${at % KEYS}`
+    socket.write(`*3\r\n$3\r\nSET\r\n$${key.length}\r\n${key}\r\n$${MIB}\r\n`)
+    if (!socket.write(value)) await Promise.race([once(socket, 'drain'), done])
+  }
+  await done
+  const tookMs = performance.now() - startedAt
+  socket.destroy()
+  return tookMs
+}
+
+/** Connects so often at once, logs in, and sends a first command. @returns how long each took, milliseconds, in order. */
+export async function connectTimes({ port, password }: Target, connections: number): Promise<readonly number[]> {
+  const one = async (): Promise<number> => {
+    const startedAt = performance.now()
+    const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
+    const done = answers(socket, 2)
+    socket.write(`AUTH ${password}\r\nSET connected 1\r\n`)
+    await done
+    const tookMs = performance.now() - startedAt
+    socket.destroy()
+    return tookMs
+  }
+  return (await Promise.all(Array.from({ length: connections }, one))).sort((a, b) => a - b)
+}
