@@ -12,7 +12,14 @@
  * needs only the store and what is left of it for that. A delivery that takes its time leaves no less of the grace to
  * the client of a database.
  */
-import { type Accounts, accountRoutes, type Credentials, createAccounts, sessionRoutes } from './accounts/index.js'
+import {
+  type Accounts,
+  accountRoutes,
+  type Credentials,
+  createAccounts,
+  StoreMark,
+  sessionRoutes,
+} from './accounts/index.js'
 import {
   HeldMemory,
   IdleMemory,
@@ -208,7 +215,8 @@ function compose(foundations: Foundations): Composed {
   ]
   const { gateway, backups, memory } = dataPlane
   const busy = [gateway, queue, workflow, ...listeners, bulk, backups]
-  return { accounts, memory, services: [accounts, ...dataPlane.services, busy] }
+  const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
+  return { accounts, memory, services: [accounts, mark, ...dataPlane.services, busy] }
 }
 
 /** A local authority that cannot be used stops databases with TLS, and nothing else. */

@@ -49,6 +49,8 @@ export interface Dialect {
   listOf(column: string): RawBuilder<string>
   /** Locks the selected rows until the transaction ends, where transactions run side by side. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
+  /** The highest number that a table has ever given to a row; 0 before the first. It never falls, also not by deletions. */
+  lastNumber(table: 'messages' | 'runs' | 'audit_log'): RawBuilder<number>
 }
 
 function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
@@ -92,6 +94,7 @@ export const sqliteDialect: Dialect = {
   textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
   listOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
   forUpdate: (builder) => builder,
+  lastNumber: (table) => sql<number>`coalesce((select seq from sqlite_sequence where name = ${sql.lit(table)}), 0)`,
 }
 
 /** PostgreSQL runs transactions side by side: a row that is read to be changed is locked. Lists travel as arrays. */
@@ -121,6 +124,8 @@ export const postgresDialect: Dialect = {
   textRows: (list) => sql<{ value: string }>`unnest(${list}::text[])`.as<'item'>(sql`item (value)`),
   listOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
+  lastNumber: (table) =>
+    sql<number>`(select case when is_called then last_value else 0 end from ${sql.table(`${table}_seq_seq`)})`,
 }
 
 /** A column that the database fills in. */

@@ -28,6 +28,29 @@ export const identify = write(
   },
 )
 
+/** How far the numbers of a store have come: they only ever grow. */
+export interface StoreNumbers {
+  readonly messages: number
+  readonly runs: number
+  /** Entries of the audit log. */
+  readonly acts: number
+}
+
+const lastNumbers = query<object, StoreNumbers>(({ db, d }) =>
+  db
+    .selectFrom('installation')
+    .select([
+      d.lastNumber('messages').as('messages'),
+      d.lastNumber('runs').as('runs'),
+      d.lastNumber('audit_log').as('acts'),
+    ]),
+)
+
+/** The highest numbers that were given so far. */
+export const numbers = read('accounts.numbers', function* (_: object): Transaction<StoreNumbers | undefined> {
+  return yield* first(lastNumbers, {})
+})
+
 const allAccounts = query<object, AccountRow>(({ db }) => db.selectFrom('accounts').selectAll().orderBy('created_at'))
 const allKeys = query<object, ApiKeyRow>(({ db }) => db.selectFrom('api_keys').selectAll().orderBy('created_at'))
 
