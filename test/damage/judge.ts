@@ -2,11 +2,12 @@ import { kindOf } from './files.js'
 import { isRaw, type Observation } from './observe.js'
 import { type Answers, compare } from './probes.js'
 
-/** What a damage came to. The first three are as promised; each of the others breaks a promise. */
+/** What a damage came to. The first four are as promised or documented; each of the others breaks a promise. */
 export const OUTCOMES = [
   'no effect',
   'refused',
   'told',
+  'known limit',
   'silently changed',
   'deleted',
   'ended',
@@ -15,7 +16,7 @@ export const OUTCOMES = [
 export type Outcome = (typeof OUTCOMES)[number]
 
 /** Outcomes that break a promise. */
-export const isViolation = (outcome: Outcome): boolean => OUTCOMES.indexOf(outcome) > OUTCOMES.indexOf('told')
+export const isViolation = (outcome: Outcome): boolean => OUTCOMES.indexOf(outcome) > OUTCOMES.indexOf('known limit')
 
 /** What an undamaged directory shows. */
 export interface Baseline {
