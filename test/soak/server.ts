@@ -32,7 +32,11 @@ export interface SoakServerOptions {
   readonly store?: string | undefined
 }
 
+/** Whether clients work while a server is told to stop. */
+type Load = 'under load' | 'at rest'
+
 const START_DEADLINE_MS = 120_000
+const CUT_OFF = 'The server did not stop within'
 const NEVER = 'uncaughtException|unhandledRejection|\\[object Object\\]|Maximum call stack|heap out of memory'
 
 /** What many wait for, until it is there. */
@@ -127,9 +131,9 @@ export class SoakServer {
     }
   }
 
-  /** Ends the server for good with SIGTERM; answers what was wrong about that. */
+  /** Ends the server for good with SIGTERM; what is wrong about that is a violation. */
   async stop(): Promise<void> {
-    await this.#end('SIGTERM')
+    await this.#end('SIGTERM', 'at rest')
   }
 
   #processes(which: 'launcher' | 'all'): number[] {
@@ -154,7 +158,7 @@ export class SoakServer {
     const pids = this.#processes('all')
     this.#close()
     this.#kill(pids)
-    await this.#ended('SIGKILL')
+    await this.#ended('SIGKILL', 'under load')
     this.engineKills.push(Date.now())
     return 'down'
   }
@@ -189,17 +193,20 @@ export class SoakServer {
     return 'down'
   }
 
-  async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<AfterFault> {
+  async #end(signal: 'SIGKILL' | 'SIGTERM', load: Load = 'under load'): Promise<AfterFault> {
     this.#close()
-    await this.#ended(signal)
+    await this.#ended(signal, load)
     return 'down'
   }
 
-  async #ended(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  async #ended(signal: 'SIGKILL' | 'SIGTERM', load: Load): Promise<void> {
     const exit = await this.#homeport?.kill(signal)
-    // A server under load may take its whole grace to stop; a code other than 0 is told by the caller's log.
-    if (signal === 'SIGTERM' && exit?.code !== 0) this.violations.push(`SIGTERM ended with ${JSON.stringify(exit)}`)
-    this.#readLogs(this.#homeport?.logs() ?? '')
+    const log = this.#homeport?.logs() ?? ''
+    this.#readLogs(log)
+    if (signal !== 'SIGTERM' || exit?.code === 0) return
+    // On a machine that is too busy a server under load is cut off when its grace is over, and says so.
+    if (load === 'under load' && log.includes(CUT_OFF)) this.#count(this.errors, 'a stop under load was cut off')
+    else this.violations.push(`SIGTERM ended with ${JSON.stringify(exit)}: ${log.slice(-300)}`)
   }
 
   /** From now on who asks for the server waits for its next life. */
@@ -212,9 +219,12 @@ export class SoakServer {
     const found = new RegExp(`^.*(?:${NEVER}).*$`, 'm').exec(text)
     if (found) this.violations.push(`the log says: ${found[0].slice(0, 500)}`)
     for (const [, message] of text.matchAll(/^\{"level":"(?:error|fatal)".*"msg":"((?:[^"\\]|\\.)*)"/gm)) {
-      const key = (message ?? '').slice(0, 120)
-      this.errors.set(key, (this.errors.get(key) ?? 0) + 1)
+      this.#count(this.errors, (message ?? '').slice(0, 120))
     }
+  }
+
+  #count(counts: Map<string, number>, key: string): void {
+    counts.set(key, (counts.get(key) ?? 0) + 1)
   }
 
   /** Complains when the server has ended although nobody killed it. */
