@@ -45,6 +45,7 @@
  * restarts an engine because it is slow, and never adopts a process of an earlier life.
  */
 export { fitRules } from './acl-rules.js'
+export { type QuarantineEntry, QuarantineFiles } from './data/quarantine-files.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'
 export { processMemoryFor, type SnapshotFacts } from './snapshot/check.js'

@@ -84,7 +84,7 @@ const hasDatabases = async (dataDir: string): Promise<boolean> =>
 
 /** What a start has set aside because the store did not know it. */
 export async function checkQuarantine({ dataDir }: Config): Promise<Finding> {
-  const { QuarantineFiles } = await import('../../databases/index.js')
+  const { QuarantineFiles } = await import('../../fleet/index.js')
   const entries = await new QuarantineFiles(dataDir).list()
   if (entries.length === 0) return ok('quarantine', 'empty')
   const found = `${entries.length} set aside: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`

@@ -11,10 +11,10 @@
  * being told to: most likely the store is not the one that belongs here. What Homeport itself has begun to delete or to
  * make has a row that says so, and is no stranger.
  *
- * - `files.ts`: the entries on disk, each with a note that says what it is, where it stood, why and when.
- * - `quarantine.ts`: what goes in at the start, what comes back, what is shown.
+ * `fleet/data/quarantine-files.ts` has the entries on disk, each with a note that says what it is, where it stood, why and
+ * when: the fleet sets damaged data aside in the same place. `quarantine.ts`: what goes in at the start, what comes back,
+ * what is shown.
  */
-export { type QuarantineEntry, QuarantineFiles } from './files.js'
 export { refuseLostStore } from './lost-store.js'
 export { Quarantine } from './quarantine.js'
 export { quarantineRoutes } from './routes.js'

@@ -1,10 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditRow } from '../../accounts/index.js'
-import { type Clock, newId, type Timer } from '../../base/index.js'
+import { type Clock, newId, type Timer, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { AdoptBody, QuarantineRecord } from '../../contract/quarantine.js'
 import { isPrimaryRegion, REGIONS, type Region } from '../../contract/regions.js'
+import { type QuarantineEntry, QuarantineFiles } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { operations } from '../../store/index.js'
 import { BackupFiles, type BackupName } from '../backups/files.js'
@@ -12,7 +13,6 @@ import type { Creation } from '../creation.js'
 import { newIdentity } from '../identity.js'
 import type { DatabasesOptions } from '../parts.js'
 import { nameProblems } from '../rules.js'
-import { type QuarantineEntry, QuarantineFiles } from './files.js'
 
 /** Up to so many strangers are set aside without a word; more, and the store is most likely not the right one. */
 const FEW = 3
@@ -105,7 +105,7 @@ export class Quarantine {
 
   async #take(path: string, what: Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>): Promise<void> {
     const { clock, logger } = this.#deps
-    const reason = 'the store does not know it'
+    const reason = 'The store does not know it.'
     try {
       const { id, from } = await this.#files.take(path, { ...what, reason, movedAt: clock.now() })
       logger.warn({ id, from }, 'files that the store does not know were moved into quarantine')
@@ -114,13 +114,15 @@ export class Quarantine {
     }
   }
 
+  /** The end of a log that a crash has left holds nothing that anybody was answered, so nobody has to look at it. */
   #tell(entry: QuarantineEntry): void {
+    if (entry.kind === 'tail') return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
     this.#deps.problems.report({
       kind: 'quarantine',
       subject: entry.id,
       severity: 'warning',
-      title: `${entry.from} was moved into quarantine, because ${entry.reason}.`,
+      title: `Data of ${entry.from} is in quarantine: ${sentence(entry.reason)}`,
       advice: `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
     })
   }
@@ -143,13 +145,25 @@ export class Quarantine {
   async #adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
     const entry = await this.#files.find(id)
     if (!entry) throw new HomeportError('quarantine_not_found', { id })
-    const adopted =
-      entry.kind === 'database'
-        ? await this.#adoptDatabase(caller, entry, body)
-        : await this.#adoptBackup(caller, entry, body)
+    const adopted = await this.#adoptEntry(caller, entry, body)
     await this.#files.forget(id)
     this.#deps.problems.resolve('quarantine', id)
     return adopted
+  }
+
+  #adoptEntry(caller: Caller, entry: QuarantineEntry, body: AdoptBody) {
+    switch (entry.kind) {
+      case 'database':
+        return this.#adoptDatabase(caller, entry, body)
+      case 'backup':
+        return this.#adoptBackup(caller, entry, body)
+      case 'tail': {
+        const reason = 'it is only the end of a log, of which no command is whole'
+        throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
+      }
+      default:
+        return unreachable(entry.kind)
+    }
   }
 
   /** The data is in place before the row: cut off in between, the next start finds a stranger and sets it aside again. */
@@ -241,6 +255,8 @@ export class Quarantine {
     if (!this.#deps.isOperator(accountId)) throw new HomeportError('operator_only', {})
   }
 }
+
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
 
 function nameOf(given: string): string {
   const name = given.trim()

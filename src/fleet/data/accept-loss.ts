@@ -22,7 +22,9 @@ export async function acceptLoss(
   persistence: EngineSpec['persistence'],
 ): Promise<void> {
   const { memberDir } = what
-  await setDataAside({ ...what, reason: 'The owner of this database has accepted that its data is lost.' })
+  const reason = 'The owner of this database has accepted that its data is lost.'
+  // The log is cut and written to again, so what is kept must not share its file.
+  await setDataAside({ ...what, reason }, 'copy')
   if (persistence === 'append-only' && (await keepReadable(what))) return
   await mkdir(memberDir, { recursive: true, mode: 0o700 })
   if (persistence === 'append-only') await beginLog(memberDir)

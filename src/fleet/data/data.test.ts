@@ -15,6 +15,7 @@ import { tempDir, waitFor } from '../../../test/support/index.js'
 import { clientOf, specOf, startFleet } from '../testing/fleet-house.js'
 import type { DataReport } from '../types.js'
 import { NOTE_FILE } from './log-note.js'
+import { QuarantineFiles } from './quarantine-files.js'
 
 const MUST_EXIST = { data: 'must-exist' } as const
 
@@ -152,8 +153,9 @@ describe('the data of a database', async () => {
     expect(readFileSync(at.logOf(id), 'latin1')).toBe(damage(log))
     await fleet.acceptLoss(spec)
     expect(await keysOf(id)).toBe(50)
-    const kept = at.quarantine().flatMap((dir) => readdirSync(dir).map((name) => join(dir, name)))
-    expect(kept.some((path) => readFileSync(path, 'latin1').includes('key 299'))).toBe(true)
+    const kept = at.quarantine().map((dir) => join(dir, 'data/us-east-1/appendonlydir/appendonly.aof.1.incr.aof'))
+    const wholeLogs = kept.filter((path) => existsSync(path) && readFileSync(path, 'latin1') === damage(log))
+    expect(wholeLogs.map((path) => statSync(path).nlink)).toEqual([1])
   })
 
   test('whose base is damaged is not served, and set aside when it is replaced', async () => {
@@ -179,6 +181,11 @@ describe('the data of a database', async () => {
     await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_missing' })
     await waitFor(() => !existsSync(away), { what: 'the directory to go' })
     expect(at.quarantine()).toHaveLength(before + 1)
+    const files = new QuarantineFiles(at.dataDir)
+    await files.prune(0)
+    const entry = (await files.list()).find(({ databaseId }) => databaseId === id)
+    expect(entry).toMatchObject({ kind: 'database', from: `databases/${id}/eu-west-1` })
+    expect(existsSync(join(files.dataOf(entry?.id ?? ''), 'eu-west-1/appendonlydir'))).toBe(true)
     await fleet.rest(id)
   })
 

@@ -1,6 +1,6 @@
 /** Judges the data of a database before an engine reads it, and after one has refused it. */
 import { open, rm, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { codeOf, syncPath } from '../../base/index.js'
 import { failureOf } from '../engine-files.js'
 import type { DataReport, EngineSpec, UnservableReport } from '../types.js'
@@ -116,7 +116,7 @@ function unreadable(what: string, note?: LogNote): Refusal {
   return { kind: 'unreadable', report: { kind: 'unreadable', what, ...(note && { lastWholeAtMs: note.atMs }) } }
 }
 
-/** Cuts a log behind its last whole command; what is cut off is kept. @returns where, relative to the quarantine. */
+/** Cuts a log behind its last whole command; what is cut off is kept. @returns the entry of the quarantine. */
 export async function cutLog(what: Omit<SetAside, 'reason'>, path: string, bytes: number): Promise<string> {
   const reason = 'The end of the log of this database cannot be read as commands, and was cut off.'
   const kept = await setTailAside({ ...what, reason }, path, bytes)
@@ -127,5 +127,5 @@ export async function cutLog(what: Omit<SetAside, 'reason'>, path: string, bytes
     await file.close()
   }
   await syncPath(path)
-  return basename(kept)
+  return kept
 }

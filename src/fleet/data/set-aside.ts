@@ -1,19 +1,19 @@
 /**
  * Keeps data that is about to leave a database although nobody has deleted it: damaged files, and the end of a log that
- * was cut.
+ * was cut. Each becomes an entry of the quarantine, laid out like the directory of a database, so that it can be adopted:
  *
  * ```
- * <dataDir>/quarantine/<time>-<databaseId>-<4 letters>/note.json   what it is, and why it is here
- *                                                      ...         the files
+ * data/<region>/   the snapshot, the log, and the note of its sizes; or only the end of a log
  * ```
  */
-import { createReadStream, createWriteStream } from 'node:fs'
-import { cp, link, mkdir, readdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { constants, createReadStream, createWriteStream } from 'node:fs'
+import { copyFile, link, mkdir, readdir, rename } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { randomSecret, syncPath } from '../../base/index.js'
+import { syncPath } from '../../base/index.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import { NOTE_FILE } from './log-note.js'
+import { QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
 
 /** What is set aside, and why. */
 export interface SetAside {
@@ -27,55 +27,65 @@ export interface SetAside {
   readonly atMs: number
 }
 
-const SUFFIX_CHARACTERS = 4
-
-/** Makes the directory for what is set aside, with its note. @returns the directory. */
-async function openEntry({ quarantineDir, databaseId, memberDir, reason, atMs }: SetAside): Promise<string> {
-  const time = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, '')
-  const dir = join(quarantineDir, `${time}-${databaseId}-${randomSecret(12).slice(0, SUFFIX_CHARACTERS)}`)
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  const note = { kind: 'database-data', database_id: databaseId, from: memberDir, reason, set_aside_at: atMs }
-  await writeFile(join(dir, 'note.json'), `${JSON.stringify(note, undefined, 2)}\n`, { mode: 0o600, flush: true })
-  return dir
-}
-
-async function makeDurable(dir: string): Promise<void> {
-  await syncPath(dir)
-  await syncPath(dirname(dir))
-}
-
-/** A second name needs no room; where the file system has none, a copy. */
-async function keepFile(from: string, to: string): Promise<void> {
-  await link(from, to).catch(() => cp(from, to))
-}
+/**
+ * How files are kept. `link`: under a second name, which needs no room; for files that are going to be removed. `copy`:
+ * as files of their own, for those that will be written to.
+ */
+export type Keeping = 'link' | 'copy'
 
 /**
- * Sets all data of a member aside, of which the engine does not run. The data also stays where it is: whoever replaces
- * it afterwards takes those names away.
- * @returns the directory; undefined when there was nothing.
+ * Sets all data of a member aside, of which the engine does not run. The data also stays where it is.
+ * @returns the entry of the quarantine; undefined when there was nothing.
  */
-export async function setDataAside(what: SetAside): Promise<string | undefined> {
-  const logDir = join(what.memberDir, LOG_DIRECTORY)
-  const names = [
-    ...[SNAPSHOT_FILE, NOTE_FILE].map((name) => ({ from: join(what.memberDir, name), name })),
-    ...(await readdir(logDir).catch(() => [])).map((name) => ({ from: join(logDir, name), name })),
-  ]
+export async function setDataAside(what: SetAside, keeping: Keeping = 'link'): Promise<string | undefined> {
   const present = new Set(await readdir(what.memberDir).catch(() => []))
   if (!present.has(LOG_DIRECTORY) && !present.has(SNAPSHOT_FILE)) return undefined
-  const dir = await openEntry(what)
-  for (const { from, name } of names) {
-    const isThere = dirname(from) === logDir || present.has(name)
-    if (isThere) await keepFile(from, join(dir, name))
-  }
-  await makeDurable(dir)
-  return dir
+  const logFiles = await readdir(join(what.memberDir, LOG_DIRECTORY)).catch(() => [])
+  const names = [
+    ...[SNAPSHOT_FILE, NOTE_FILE].filter((name) => present.has(name)),
+    ...logFiles.map((name) => join(LOG_DIRECTORY, name)),
+  ]
+  return fillEntry(what, 'database', async (dir) => {
+    if (present.has(LOG_DIRECTORY)) await mkdir(join(dir, LOG_DIRECTORY), { mode: 0o700 })
+    for (const name of names) await keepFile(join(what.memberDir, name), join(dir, name), keeping)
+    if (present.has(LOG_DIRECTORY)) await syncPath(join(dir, LOG_DIRECTORY))
+  })
 }
 
-/** Copies the end of a file, from a byte on, aside. @returns the directory. */
-export async function setTailAside(what: SetAside, file: string, fromByte: number): Promise<string> {
-  const dir = await openEntry(what)
-  const to = join(dir, `tail-from-${fromByte}.aof`)
-  await pipeline(createReadStream(file, { start: fromByte }), createWriteStream(to, { mode: 0o600, flush: true }))
-  await makeDurable(dir)
-  return dir
+/** Copies the end of a file, from a byte on, aside. @returns the entry of the quarantine. */
+export function setTailAside(what: SetAside, file: string, fromByte: number): Promise<string> {
+  return fillEntry(what, 'tail', async (dir) => {
+    const to = createWriteStream(join(dir, `tail-from-${fromByte}.aof`), { mode: 0o600, flush: true })
+    await pipeline(createReadStream(file, { start: fromByte }), to)
+  })
+}
+
+/** The data gets its name last, so that an entry is whole or does not count. */
+async function fillEntry(
+  { quarantineDir, databaseId, memberDir, reason, atMs }: SetAside,
+  kind: QuarantineNote['kind'],
+  fill: (dir: string) => Promise<void>,
+): Promise<string> {
+  const dataDir = dirname(quarantineDir)
+  const note = { kind, databaseId, from: relative(dataDir, memberDir), reason, movedAt: atMs }
+  const { id, data } = await new QuarantineFiles(dataDir).open(note)
+  const [part, member] = [`${data}.part`, join(`${data}.part`, basename(memberDir))]
+  await mkdir(member, { recursive: true, mode: 0o700 })
+  await fill(member)
+  await syncPath(member)
+  await syncPath(part)
+  await rename(part, data)
+  await syncPath(dirname(data))
+  return id
+}
+
+/** Where the file system has no second names, a copy. */
+async function keepFile(from: string, to: string, keeping: Keeping): Promise<void> {
+  if (keeping === 'copy') await copyDurably(from, to)
+  else await link(from, to).catch(() => copyDurably(from, to))
+}
+
+async function copyDurably(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_FICLONE)
+  await syncPath(to)
 }

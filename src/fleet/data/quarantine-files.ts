@@ -1,9 +1,11 @@
 /**
- * The entries on disk:
+ * What was set aside, on disk: files that the store does not know, and data that left a database although nobody has
+ * deleted it. Everybody who sets something aside makes an entry here, so that it is listed, adopted and pruned alike.
  *
  * ```
- * <dataDir>/quarantine/<time>-<name>/note.json   what it is, where it stood, why and when it was moved
- *                                    data        the directory of a database, or the file of a backup
+ * <dataDir>/quarantine/<time>-<name>-<4 digits>/note.json    what it is, where it stood, why and when it was set aside
+ *                                                data        the directory of a database, the file of a backup, or the
+ *                                                            end of a log
  * ```
  */
 import { randomBytes } from 'node:crypto'
@@ -14,7 +16,7 @@ import { Value } from 'typebox/value'
 import { codeOf, readFileIfThere, replaceFile, syncPath, tryParseJson } from '../../base/index.js'
 
 const NoteSchema = Type.Object({
-  kind: Type.Enum(['database', 'backup']),
+  kind: Type.Enum(['database', 'backup', 'tail']),
   databaseId: Type.String(),
   backupId: Type.Optional(Type.String()),
   /** Where it stood, relative to the data directory. */
@@ -31,6 +33,13 @@ export type QuarantineNote = Static<typeof NoteSchema>
 export interface QuarantineEntry extends QuarantineNote {
   /** The name of its directory. */
   readonly id: string
+}
+
+/** An entry that was opened: its data is still to come. */
+export interface OpenEntry {
+  readonly id: string
+  /** Where the data goes; nothing stands there. */
+  readonly data: string
 }
 
 const NOTE = 'note.json'
@@ -54,17 +63,23 @@ export class QuarantineFiles {
    */
   async take(path: string, what: Omit<QuarantineNote, 'from'>): Promise<QuarantineEntry> {
     const note = { ...what, from: relative(this.#dataDir, path) }
-    const time = new Date(what.movedAt).toISOString().replace(/[-:.]/g, '')
-    const name = (what.backupId ?? what.databaseId).replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 80)
+    const { id, data } = await this.open(note)
+    await rename(path, data)
+    await syncPath(dirname(data))
+    await syncPath(dirname(path))
+    return { ...note, id }
+  }
+
+  /** Makes an entry with its note. Until something stands at `data` it does not count. */
+  async open(note: QuarantineNote): Promise<OpenEntry> {
+    const time = new Date(note.movedAt).toISOString().replace(/[-:.]/g, '')
+    const name = (note.backupId ?? note.databaseId).replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 80)
     const id = `${time}-${name}-${randomBytes(2).toString('hex')}`
     const dir = join(this.#root, id)
     await mkdir(dir, { recursive: true, mode: 0o700 })
     await replaceFile(join(dir, NOTE), `${JSON.stringify(note, null, 2)}\n`)
     await syncPath(this.#root)
-    await rename(path, join(dir, DATA))
-    await syncPath(dir)
-    await syncPath(dirname(path))
-    return { ...note, id }
+    return { id, data: join(dir, DATA) }
   }
 
   /** Where the data of an entry lies. */
@@ -111,14 +126,22 @@ export class QuarantineFiles {
     await rm(join(this.#root, id), { recursive: true, force: true })
   }
 
-  /** Deletes what was moved here before a time, and entries without data. Answers what is gone. */
+  /** Deletes what was moved here before a time, and notes whose data was never moved. Answers what is gone. */
   async prune(movedBefore: number): Promise<readonly string[]> {
     const entries = await this.list()
     const withData = new Set(entries.map(({ id }) => id))
     const old = entries.filter(({ movedAt }) => movedAt < movedBefore).map(({ id }) => id)
     const empty = (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name) && !withData.has(name))
-    for (const id of [...old, ...empty]) await this.forget(id)
+    for (const id of old) await this.forget(id)
+    for (const id of empty) await this.#forgetNote(id)
     return old
+  }
+
+  /** A note, and data that was still being copied when a crash came. Whatever else lies there, a person has put there. */
+  async #forgetNote(id: string): Promise<void> {
+    const dir = join(this.#root, id)
+    const isNoteAlone = (await namesIn(dir)).every((name) => name === NOTE || name === `${DATA}.part`)
+    if (isNoteAlone) await this.forget(id)
   }
 }
 
