@@ -6,8 +6,8 @@ import { Problems, silentLogger } from '../telemetry/index.js'
 import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
 import { parseProcessStat } from './watch.js'
 
-/** A clock whose timers fire eight times as fast; what a real engine needs of time stays far below that. */
-const hurried: Clock = { now: systemClock.now, after: (ms, callback) => systemClock.after(ms / 8, callback) }
+/** A clock whose timers fire four times as fast; what a real engine needs of time stays far below that. */
+const hurried: Clock = { now: systemClock.now, after: (ms, callback) => systemClock.after(ms / 4, callback) }
 
 it.each([
   ['42 (redis-server) S 1 42 42 0 -1 4194560 3 0 0 0 7 5 0 0 20', { state: 'other', ticks: 12 }],
@@ -40,9 +40,9 @@ describe('an engine that hangs', async () => {
     await fleet.ensure(specOf(id, [], { users: [{ name: 'default', password: 'p', rules: '~* &* +@all' }] }))
     const client = clientOf((await fleet.endpoints(id))[0], 'p')
     const pid = fleet.observe(id)[0]?.pid
-    // Longer than the watch waits for an answer on this clock: 1 s for 8 s.
+    // Longer than the watch waits for an answer on this clock: 2 s for 8 s.
     const busy =
-      "local t = redis.call('TIME') local from = t[1] * 1000 + t[2] / 1000 repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 - from > 2500 return 'done'"
+      "local t = redis.call('TIME') local from = t[1] * 1000 + t[2] / 1000 repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 - from > 3000 return 'done'"
     expect(await client.eval(`redis.replicate_commands() ${busy}`, 0)).toBe('done')
     expect(fleet.observe(id)[0]?.pid).toBe(pid)
   })

@@ -131,16 +131,18 @@ class LauncherClient implements Launcher {
     this.#child = child
     this.#launchedAtMs = this.#options.clock.now()
     this.#unanswered = 0
-    const watch = this.#watch(child)
+    let watch: Timer | undefined
     child.once('exit', (code, signal) => {
-      watch.cancel()
+      watch?.cancel()
       this.#recovered = this.#recover(code, signal)
     })
     return new Promise((resolve, reject) => {
       child.on('message', (report: LauncherReport) => {
         this.#unanswered = 0
-        if (report.kind === 'ready') resolve()
-        else if (report.kind !== 'pong') this.#hear(report)
+        if (report.kind === 'ready') {
+          watch = this.#watch(child)
+          resolve()
+        } else if (report.kind !== 'pong') this.#hear(report)
       })
       child.on('error', (error) => {
         // What could not even be started never exits.
