@@ -198,8 +198,11 @@ function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
 /** A row as the store has it: with the checksum of the body. */
 export type StoredPending = PendingRow & Pick<MessageRow, 'body_crc'>
 
+/** Only with the body: it stands behind it in the row, and SQLite goes through all pages of a large body to get there. */
+const sumUpTo = (most: number) => sql<number | null>`case when length(body) <= ${most} then body_crc end`.as('body_crc')
+
 /** What is to be read of the body of a row, with `PENDING_COLUMNS`. */
-export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), 'body_crc'] as const
+export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), sumUpTo(most)] as const
 
 /**
  * The rows without bodies that are not what was written. These count as too large to go along: whoever reads one where
