@@ -1,3 +1,4 @@
+import { othersFirst } from '../base/index.js'
 import { operations, type Store } from '../store/index.js'
 import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/operations/messages-cancel.js'
 import type { DeadSelector } from '../store/operations/messages-dead.js'
@@ -80,7 +81,10 @@ async function addPending(
 /** Messages that have ended are in the set as well: it is said of each that it was too late. */
 async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const found: operations.bulkSelect.NamedMessage[] = []
+  // A hundred thousand ids take some milliseconds at each step.
+  await othersFirst()
   const distinct = [...new Set(ids)]
+  await othersFirst()
   for (const part of parts(distinct, PAGE_ITEMS)) {
     found.push(...(await store.run(operations.bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
   }
@@ -88,10 +92,9 @@ async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: 
   const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
   const open = seqsOf(found.filter(isUnfinished)).slice(0, most)
   const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
-  const all = await setOf(
-    [...open, ...ended],
-    distinct.filter((id) => !known.has(id)),
-  )
+  const absent = distinct.filter((id) => !known.has(id))
+  await othersFirst()
+  const all = await setOf([...open, ...ended], absent)
   return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
 }
 
@@ -174,6 +177,7 @@ const timeOf = (dlqId: string): number => Number.parseInt(dlqId, 10) || 0
 
 /** The dead letters that these ids name, and the ids that name none. */
 async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: Reading<Found>) {
+  await othersFirst()
   const distinct = [...new Set(dlqIds)]
   const letters: Found[] = []
   // Letters that failed at about the same time lie together.

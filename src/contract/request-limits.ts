@@ -7,7 +7,7 @@ export const MOST_IDS = 100_000
 export const MOST_PAGE_IDS = 1_000
 
 /** Values of one filter: everything that may be selected is held against each of them. */
-export const MOST_FILTER_VALUES = 1_000
+export const MOST_FILTER_VALUES = 100
 
 /** Characters of one id, and of one value of a filter: as many as a URL may have. */
 export const LONGEST_VALUE = 8_192

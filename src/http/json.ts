@@ -10,6 +10,19 @@ const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000, 
 /** For operations that take bodies of messages, which may be as long as the request. */
 const WITH_LONG_TEXTS: JsonLimits = { ...JSON_LIMITS, text: Number.POSITIVE_INFINITY }
 
+const WHAT: Readonly<Record<Crossed, string>> = {
+  levels: 'nests lists and objects too deep',
+  values: 'holds too much',
+  members: 'has too many members in its objects, or in those of one element of its list',
+  text: 'has a text that is longer than any here',
+}
+const UNITS: Readonly<Record<Crossed, string>> = {
+  levels: 'levels',
+  values: 'JSON values',
+  members: 'members',
+  text: 'bytes',
+}
+
 /** Bodies up to this size are read at a stretch, in a few milliseconds. */
 const SMALL_BYTES = 262_144
 /** So much of a larger one is decoded in one slice. */
@@ -87,5 +100,7 @@ function parsed(text: () => string): unknown {
 const invalid = (reason: string) => new HomeportError('invalid_json', { reason })
 
 function refuseCrossed(crossed: Crossed | undefined): void {
-  if (crossed) throw new HomeportError('body_too_complex', { crossed, limit: JSON_LIMITS[crossed] })
+  if (!crossed) return
+  const limit = JSON_LIMITS[crossed].toLocaleString('en-US')
+  throw new HomeportError('body_too_complex', { what: WHAT[crossed], limit: `${limit} ${UNITS[crossed]}` })
 }

@@ -19,7 +19,13 @@ export const SERVICE_TITLES: Readonly<Record<ServiceName, string>> = {
 }
 
 /** Errors that every operation may answer. */
-const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal', 'store_unavailable', 'starting']
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  'invalid_request',
+  'host_not_served',
+  'internal',
+  'store_unavailable',
+  'starting',
+]
 /** Errors that every operation may answer that changes something. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 const JSON_BODY = 'application/json'
@@ -142,7 +148,7 @@ export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
 /** Only requests with GET have no body that is read. */
 function bodyErrors({ method, body }: Endpoint): ErrorCode[] {
   if (method === 'GET') return []
-  return body.kind === 'json' ? ['invalid_json', 'body_too_large'] : ['body_too_large']
+  return body.kind === 'json' ? ['invalid_json', 'body_too_complex', 'body_too_large'] : ['body_too_large']
 }
 
 function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {

@@ -12,7 +12,7 @@ import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
-import { isLongList, piecesOfList, sendJson, sendPieces } from './send.js'
+import { isLarge, isLongList, piecesOfList, piecesOfObject, sendJson, sendPieces } from './send.js'
 import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
 
@@ -117,6 +117,7 @@ export class Pipeline {
     const answer = await this.#handle(call, request, response)
     if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
     else if (isLongList(answer)) await sendList(response, this.#endpoint.success.status, answer)
+    else if (isLarge(answer)) await sendLarge(response, this.#endpoint.success.status, answer)
     else send(response, this.#endpoint.success.status, answer)
   }
 
@@ -240,6 +241,16 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
 /** Sends a long list as JSON, made in turns. */
 async function sendList(response: FastifyReply, status: number, list: readonly unknown[]): Promise<void> {
   const pieces = await piecesOfList(list)
+  sendPieces(letGo(response), status, pieces)
+}
+
+/** Sends an object with much text in it as JSON, made in turns. */
+async function sendLarge(
+  response: FastifyReply,
+  status: number,
+  object: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const pieces = await piecesOfObject(object)
   sendPieces(letGo(response), status, pieces)
 }
 

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
-import { isLongList, piecesOfList } from './send.js'
+import { isLarge, isLongList, piecesOfList, piecesOfObject } from './send.js'
 
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
 const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await piecesOfList(list)).toString()
@@ -17,6 +17,26 @@ it('takes short lists and what only holds lists for answers of one piece', () =>
   expect(isLongList(listOf(500))).toBe(false)
   expect(isLongList({ items: listOf(5_000) })).toBe(false)
 })
+
+it.each([
+  [
+    {
+      items: [{ text: 'é"'.repeat(600_000) }, { text: null, list: [] }, null],
+      cursor: 'a',
+      none: undefined,
+      empty: [],
+    },
+  ],
+  [{ none: undefined, items: [{ text: 'x'.repeat(2_000_000) }] }],
+])('writes an object with much text in pieces as if in one', async (object) => {
+  expect(isLarge(object)).toBe(true)
+  expect(Buffer.concat(await piecesOfObject(object)).toString()).toBe(JSON.stringify(object))
+})
+
+it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(2_000_000) }, {}, [], null, 'x'])(
+  'writes other answers in one piece',
+  (answer) => expect(isLarge(answer)).toBe(false),
+)
 
 it('lets others go between the pieces', async () => {
   let written = 0

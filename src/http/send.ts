@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { othersFirst } from '../base/index.js'
+import { isObject, othersFirst, TimeSlice } from '../base/index.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
 /**
@@ -47,6 +47,46 @@ export async function piecesOfList(list: readonly unknown[]): Promise<Buffer[]> 
     pieces.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
   }
   pieces.push(Buffer.from(']'))
+  return pieces
+}
+
+/** Answers with more characters than this are written in slices. */
+const LARGE_CHARACTERS = 1_048_576
+
+/** Whether an answer is an object with lists whose items hold so much text that it is written in slices. */
+export function isLarge(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (!isObject(value)) return false
+  let characters = 0
+  for (const member of Object.values(value)) {
+    if (!Array.isArray(member)) continue
+    for (const item of member) {
+      if (!isObject(item)) continue
+      for (const part of Object.values(item)) if (typeof part === 'string') characters += part.length
+    }
+  }
+  return characters > LARGE_CHARACTERS
+}
+
+/** The JSON of an object as pieces that follow each other: the items of its lists are written one by one. */
+export async function piecesOfObject(object: Readonly<Record<string, unknown>>): Promise<Buffer[]> {
+  const pieces: Buffer[] = []
+  const slice = new TimeSlice()
+  const add = (text: string) => pieces.push(Buffer.from(text))
+  let before = '{'
+  for (const [name, value] of Object.entries(object)) {
+    if (value === undefined) continue
+    add(`${before}${JSON.stringify(name)}:`)
+    before = ','
+    if (!Array.isArray(value)) add(JSON.stringify(value))
+    else {
+      for (const [index, item] of value.entries()) {
+        add(`${index === 0 ? '[' : ','}${JSON.stringify(item) ?? 'null'}`)
+        if (slice.isOver) await slice.rest()
+      }
+      add(value.length === 0 ? '[]' : ']')
+    }
+  }
+  add(before === '{' ? '{}' : '}')
   return pieces
 }
 

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
+import { MOST_FILTER_VALUES } from '../contract/request-limits.js'
 import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
 import { checkUnit, type Queue } from '../queue/index.js'
@@ -65,7 +66,7 @@ function filterOf(query: LogQuery): RunLogFilter {
   return {
     ...list('runIds', query.workflowRunId),
     ...(workflowRuns && { madeAt: commaSeparated(workflowRuns).map(madeAt) }),
-    ...(query.workflowUrl && { urls: query.workflowUrl.flatMap(urlsOf) }),
+    ...(query.workflowUrl && { urls: few(query.workflowUrl.flatMap(urlsOf)) }),
     ...list('labels', query.label),
     ...list('hosts', query.host),
     ...list('paths', query.path),
@@ -84,11 +85,18 @@ function list<Name extends string>(name: Name, values: readonly string[] | undef
 }
 
 function commaSeparated(values: readonly string[]): string[] {
-  return values.flatMap((value) => value.split(',')).filter((value) => value !== '')
+  return few(values.flatMap((value) => value.split(',', MOST_FILTER_VALUES + 1))).filter((value) => value !== '')
+}
+
+/** Every run that is looked at is held against each value. */
+function few(values: string[]): string[] {
+  if (values.length <= MOST_FILTER_VALUES) return values
+  const problem = `A filter has more than ${MOST_FILTER_VALUES} values. Send several requests with fewer in each.`
+  throw new HomeportError('invalid_request', { problem })
 }
 
 /** A URL may itself hold commas: only one before another URL separates. */
-const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i)
+const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1)
 
 /** A run with the time of its creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
 function madeAt(text: string): RunMade {

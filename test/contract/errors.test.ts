@@ -25,11 +25,13 @@ const OF_LISTENERS: readonly string[] = [
   'readonly_api_key',
   'unknown_route',
   'wrong_method',
+  'host_not_served',
+  'body_too_complex',
   'headers_too_large',
   'internal',
 ]
 
-const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 431, 500, 503]
+const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 421, 422, 429, 431, 500, 503]
 
 /** Details of any shape: a list of one text reads like a text and like a list. */
 const details = new Proxy({}, { get: () => ['something'] })

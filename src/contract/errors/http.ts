@@ -1,16 +1,5 @@
 import { define, type None } from './entry.js'
 
-const COMPLEXITY = {
-  levels: (limit: string) =>
-    `The request body nests lists and objects more than ${limit} levels deep. Send a flatter one.`,
-  values: (limit: string) =>
-    `The request body holds more than ${limit} JSON values. Send several requests with less in each.`,
-  members: (limit: string) =>
-    `The objects of the request body have more than ${limit} members together, or those of one element of its list. Send less in one request.`,
-  text: (limit: string) =>
-    `The request body has a text of more than ${limit} bytes. Nothing here is that long: send a shorter one.`,
-} as const
-
 /** Errors that every HTTP listener may answer. */
 export const httpErrors = {
   invalid_json: define<{ reason: string }>({
@@ -67,11 +56,11 @@ export const httpErrors = {
     text: ({ limitBytes, bytes }) =>
       `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
-  body_too_complex: define<{ crossed: 'levels' | 'values' | 'members' | 'text'; limit: number }>({
+  body_too_complex: define<{ what: string; limit: string }>({
     status: 400,
     blame: 'caller',
     retry: 'never',
-    text: ({ crossed, limit }) => COMPLEXITY[crossed](limit.toLocaleString('en-US')),
+    text: ({ what, limit }) => `The request body ${what}: at most ${limit} are taken. Send less in one request.`,
   }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,

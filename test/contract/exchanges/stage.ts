@@ -18,6 +18,8 @@ export interface Stage {
   database(): Promise<string>
   /** Fails a run, whose failure URL fails too or hangs, and waits for that; answers the id of its dead letter. */
   deadRun(callback?: 'CALLBACK_FAIL' | 'CALLBACK_INPROGRESS'): Promise<string>
+  /** Starts a run that makes a webhook; answers its address. */
+  webhook(): Promise<string>
   /** Starts a run that sleeps for an hour; answers its id. */
   sleepingRun(label?: string): Promise<string>
 }
@@ -36,8 +38,16 @@ export async function openStage(service: Service): Promise<Stage & { close(): Pr
   const sink = await startSink()
   sink.answer = ({ target }) => ANSWERS[target] ?? {}
   let database: Promise<NewDatabase> | undefined
+  const addresses: string[] = []
   const app = await startApp(service.app, {
     '/sleep': { route: async (context: WorkflowContext<unknown>) => context.sleep('long', '1h') },
+    '/hook': {
+      route: async (context: WorkflowContext<unknown>) => {
+        const { webhookUrl } = await context.createWebhook('create')
+        await context.run('tell', () => void addresses.push(webhookUrl))
+        await context.sleep('long', '1h')
+      },
+    },
     '/fail': {
       route: async (context: WorkflowContext<unknown>) =>
         context.run('fails', () => {
@@ -71,6 +81,11 @@ export async function openStage(service: Service): Promise<Stage & { close(): Pr
         return run?.failureFunction?.state === callback && run.dlqId
       }
       return waitFor(find, { what: 'the dead run' })
+    },
+    async webhook() {
+      const known = addresses.length
+      await service.workflow.trigger({ url: `${app.url}/hook` })
+      return waitFor(() => addresses[known], { what: 'the address of a webhook' })
     },
     async sleepingRun(label = 'sleeping') {
       const { workflowRunId } = await service.workflow.trigger({ url: `${app.url}/sleep`, label })

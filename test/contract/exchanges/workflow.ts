@@ -1,19 +1,10 @@
 import { waitFor } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
 
-const NOBODY = '/v2/workflows/hooks'
-
-/** The part of a queue token that stands in the addresses of webhooks. */
-function userOf({ homeport }: Stage): string {
-  const token = Buffer.from(homeport.credentials.queueToken, 'base64').toString()
-  return (JSON.parse(token) as { UserID: string }).UserID
-}
-
 const hook =
   (method: string): Exchange =>
   async (stage) => {
-    const path = `${NOBODY}/${userOf(stage)}/${await stage.sleepingRun()}/payment`
-    return stage.homeport.queue(method, path)
+    return stage.homeport.queue(method, new URL(await stage.webhook()).pathname)
   }
 
 /** Starts a bulk action over one run; answers its id. */
