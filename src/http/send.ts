@@ -80,7 +80,9 @@ export async function piecesOfObject(object: Readonly<Record<string, unknown>>):
     if (!Array.isArray(value)) add(JSON.stringify(value))
     else {
       for (const [index, item] of value.entries()) {
-        add(`${index === 0 ? '[' : ','}${JSON.stringify(item) ?? 'null'}`)
+        // Put before a text of megabytes, it would be copied once more.
+        add(index === 0 ? '[' : ',')
+        add(JSON.stringify(item) ?? 'null')
         if (slice.isOver) await slice.rest()
       }
       add(value.length === 0 ? '[]' : ']')
