@@ -11,7 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { Ending } from './golden.js'
+
+/** How the server ended that made a data directory. */
+export type Ending = 'stopped' | 'killed'
 
 /** What is done to a file. */
 export const DAMAGES = ['truncate', 'empty', 'zero', 'flip', 'delete', 'directory', 'unreadable', 'swap'] as const

@@ -8,8 +8,8 @@ import {
   startHomeport,
   waitFor,
 } from '../support/index.js'
-import { digestOf, filesIn, putCopy } from './files.js'
-import type { Ending, Golden } from './golden.js'
+import { digestOf, type Ending, filesIn, putCopy } from './files.js'
+import type { Golden } from './golden.js'
 import { type Answers, askAll } from './probes.js'
 
 /** How a start went. */

@@ -1,6 +1,6 @@
 import { randomFrom } from '../crash/random.js'
-import { DAMAGES, type DamageKind, FILE_KINDS, FOLDER_KINDS, filesIn, foldersIn, kindOf } from './files.js'
-import type { Ending, Golden } from './golden.js'
+import { DAMAGES, type DamageKind, type Ending, FILE_KINDS, FOLDER_KINDS, filesIn, foldersIn, kindOf } from './files.js'
+import type { Golden } from './golden.js'
 
 /** One damage to try. */
 export interface Trial {
