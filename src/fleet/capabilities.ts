@@ -50,7 +50,8 @@ async function askAbilities(socketPath: string, child: ChildProcess): Promise<Ab
     const names = textsIn(await engine.call('COMMAND', 'LIST'))
     const pairs = textsIn(await engine.call('CONFIG', 'GET', '*'))
     const settings = pairs.flatMap((name, at): [string, string][] =>
-      at % 2 === 0 ? [[name, pairs[at + 1] ?? '']] : [],
+      // Where it listens is another place each time.
+      at % 2 === 0 && name !== 'unixsocket' ? [[name, pairs[at + 1] ?? '']] : [],
     )
     return { commands: new Set(names.map((name) => name.toUpperCase())), settings: new Map(settings) }
   } finally {

@@ -4,7 +4,7 @@ import type { DatabaseRecord } from '../../contract/databases.js'
 import { HomeportError } from '../../contract/errors.js'
 import { DEFAULT_PLANS } from '../../contract/plans.js'
 import { operations } from '../../store/index.js'
-import { ask, create } from '../testing/checks.js'
+import { ask, create, observerOf } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
 
 const MIB = 2 ** 20
@@ -79,14 +79,16 @@ describe('a change that is written at once', () => {
     await ok(post(`enable-prodpack/${id}`, body))
     const on = { eviction: true, db_eviction: true, auto_upgrade: true, prod_pack_enabled: true, type: 'pro' }
     expect(await recordOf(record)).toEqual({ ...record, ...on })
-    expect(await ask(at, id, 'us-east-1', ownerOf(record), ['INFO', 'memory'])).toContain(
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:allkeys-lru',
     )
     for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(post(`disable-${verb}/${id}`, body))
     const off = await post(`disable-autoupgrade/${id}`, body)
     expect([off.status, off.body.error]).toEqual([409, expect.stringContaining('already disabled')])
     expect(await recordOf(record)).toEqual(record)
-    expect(await ask(at, id, 'us-east-1', ownerOf(record), ['INFO', 'memory'])).toContain('maxmemory_policy:noeviction')
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+      'maxmemory_policy:noeviction',
+    )
     expect(await actsOn(record)).toHaveLength(7)
   })
 
@@ -169,7 +171,9 @@ describe('another plan', () => {
     const changed = await recordOf(record)
     expect(changed).toMatchObject({ type: 'paid', db_resource_size: 'M', db_memory_threshold: 1024 * MIB })
     expect(Math.abs(changed.last_plan_upgrade_time - Date.now() / 1000)).toBeLessThan(60)
-    expect(await ask(at, id, 'us-east-1', ownerOf(record), ['INFO', 'memory'])).toContain(`maxmemory:${1024 * MIB}\r\n`)
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+      `maxmemory:${1024 * MIB}\r\n`,
+    )
     expect(await ask(at, id, 'us-east-1', ownerOf(record), ['GET', 'k'])).toBe('v')
     expect((await at.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
     expect(at.databases.directory.list()[0]?.maxClients).toBe(10_000)

@@ -32,6 +32,7 @@ export async function ask(on: House, databaseId: string, region: string, login: 
     password,
     retryStrategy: () => null,
     lazyConnect: true,
+    enableReadyCheck: false,
   })
   client.on('error', () => undefined)
   try {
@@ -41,6 +42,12 @@ export async function ask(on: House, databaseId: string, region: string, login: 
   } finally {
     client.disconnect()
   }
+}
+
+/** What an engine of a database is asked about itself with. */
+export function observerOf(on: House, databaseId: string): [string, string] {
+  const { username, password } = on.databases.directory.observerCredentials(databaseId)
+  return [username, password]
 }
 
 /** The databases that have a directory. */

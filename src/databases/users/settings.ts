@@ -52,6 +52,8 @@ const SETTINGS: Readonly<Record<string, Values>> = {
   'list-max-listpack-size': integer(-5, 32_767),
   maxmemory: { kind: 'data-bound' },
   'maxmemory-policy': { kind: 'policy' },
+  'min-replicas-max-lag': integer(0, 3_600),
+  'min-replicas-to-write': integer(0, 100),
   'set-max-intset-entries': count,
   'set-max-listpack-entries': count,
   'set-max-listpack-value': { kind: 'memory', most: MOST },
@@ -72,6 +74,8 @@ const ALIASES: Readonly<Record<string, string>> = {
   'hash-max-ziplist-value': 'hash-max-listpack-value',
   'list-max-ziplist-size': 'list-max-listpack-size',
   'lua-time-limit': 'busy-reply-threshold',
+  'min-slaves-max-lag': 'min-replicas-max-lag',
+  'min-slaves-to-write': 'min-replicas-to-write',
   'zset-max-ziplist-entries': 'zset-max-listpack-entries',
   'zset-max-ziplist-value': 'zset-max-listpack-value',
 }
