@@ -284,8 +284,10 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     fleet: databases,
     usage: databases.usage,
     breakOff: (databaseId) => {
-      logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
-      fleet.breakOff(databaseId)
+      const isEnded = fleet.breakOff(databaseId)
+      if (isEnded)
+        logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
+      return isEnded
     },
     hasRoom: () => fleet.hasRoom,
     onLackOfRoom: () => fleet.noteLackOfRoom(),

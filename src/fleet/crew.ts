@@ -107,7 +107,7 @@ export class Crew {
       member: { region, role },
       paths: this.paths(region),
       secrets: this.#secrets,
-      onAnswer: (pid) => this.#onAnswer(region, run, pid, settings),
+      onAnswer: (pid) => this.#onAnswer(region, run, pid, { settings, spec }),
     })
     this.#runs.set(region, run)
     run.ended.then((end) => this.#onEnd(region, end)).catch((error: unknown) => this.#onFault(region, error))
@@ -120,10 +120,16 @@ export class Crew {
   }
 
   /** An answer may come after the decision to stop; then it says nothing any more. */
-  #onAnswer(region: string, run: EngineRun, pid: number, settings: string): void {
+  #onAnswer(
+    region: string,
+    run: EngineRun,
+    pid: number,
+    { settings, spec }: Pick<ActionOf<'start'>, 'settings' | 'spec'>,
+  ): void {
     if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'starting') return
     this.#hasServed.add(region)
     this.#context.logger.info({ databaseId: this.#databaseId, region, pid }, 'engine started')
+    void this.#context.memoryLimiter.limit(pid, spec.maxMemoryBytes)
     this.#update(region, (member) => transitions.answered(member, pid, settings, this.#context.clock.now()))
     this.#onEvent()
   }
@@ -176,14 +182,21 @@ export class Crew {
       case 'apply-settings':
         return {
           reason: 'it does not take its new settings',
-          make: (address) =>
-            applySettings(address, action.spec, this.#context.engine).then(() => ({ settings: action.settings })),
+          make: (address) => this.#applySettings(address, action),
         }
       case 'follow':
         return { reason: 'its replica cannot copy it', make: (address) => this.#follow(address, action) }
       default:
         return unreachable(action)
     }
+  }
+
+  async #applySettings(address: ControlAddress, action: ActionOf<'apply-settings'>): Promise<TaskResult> {
+    const { engine, memoryLimiter } = this.#context
+    const state = this.#members.get(action.region)?.state
+    await applySettings(address, action.spec, engine)
+    if (state?.kind === 'up') void memoryLimiter.limit(state.pid, action.spec.maxMemoryBytes)
+    return { settings: action.settings }
   }
 
   async #follow(address: ControlAddress, action: ActionOf<'follow'>): Promise<TaskResult> {

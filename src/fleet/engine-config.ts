@@ -98,7 +98,7 @@ const MOST_UNREAD_BYTES = 8 * 2 ** 30
  * How much of its replies a connection may leave with the engine, bytes. A pipeline of a few kilobytes can ask for any
  * amount, which the engine makes before it writes the first of it, in memory that counts for no plan.
  */
-function unreadLimit(maxMemoryBytes: number): number {
+export function unreadLimit(maxMemoryBytes: number): number {
   return Math.min(Math.max(maxMemoryBytes, LEAST_UNREAD_BYTES), MOST_UNREAD_BYTES)
 }
 

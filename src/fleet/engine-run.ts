@@ -12,6 +12,7 @@ import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js
 import type { MemoryLimitPrefix } from './launcher/memory-limit.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
+import type { MemoryLimiter } from './memory-limit.js'
 import { untilAnswering } from './ping.js'
 import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
 import { EngineWatch } from './watch.js'
@@ -33,6 +34,8 @@ export interface FleetContext {
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
   /** Words before an engine's command that bound the memory of its process; see `findMemoryLimitPrefix`. */
   readonly memoryLimitPrefix: MemoryLimitPrefix
+  /** Bounds the memory of engines that run. */
+  readonly memoryLimiter: MemoryLimiter
   /** A number that no process of this fleet has had. */
   readonly nextGeneration: () => number
 }

@@ -14,6 +14,7 @@ import { createLauncher, type Launcher } from './launcher/client.js'
 import { findDeathSignalPrefix } from './launcher/death-signal.js'
 import { findMemoryLimitPrefix } from './launcher/memory-limit.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
+import { createMemoryLimiter } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
 import { replicationOf } from './replication.js'
@@ -135,8 +136,8 @@ class EngineFleet implements Fleet {
     if (keeper.isAtRest && this.#keepers.get(databaseId) === keeper) this.#keepers.delete(databaseId)
   }
 
-  breakOff(databaseId: string): void {
-    this.#keepers.get(databaseId)?.breakOff()
+  breakOff(databaseId: string): boolean {
+    return this.#keepers.get(databaseId)?.breakOff() ?? false
   }
 
   async tidyLog(databaseId: string): Promise<void> {
@@ -344,11 +345,11 @@ class EngineFleet implements Fleet {
     const [commandPrefix, memoryLimitPrefix] = await Promise.all([findDeathSignalPrefix(), findMemoryLimitPrefix()])
     const nextGeneration = (): number => ++this.#lastGeneration
     const stopGraceMs = (): number => this.#stopGraceMs
-    const [limits, prefixes] = [
-      { stopGraceMs, readyDeadlineMs },
-      { commandPrefix, memoryLimitPrefix },
-    ]
-    return { engine, launcher, layout, clock, logger, problems, onData, ...limits, ...prefixes, nextGeneration }
+    const memoryLimiter = await createMemoryLimiter({ launcher, logger })
+    return {
+      ...{ engine, launcher, layout, clock, logger, problems, onData, stopGraceMs, readyDeadlineMs },
+      ...{ commandPrefix, memoryLimitPrefix, memoryLimiter, nextGeneration },
+    }
   }
 
   /** What requests work with; rejects them before `start` and after `stop`. */

@@ -19,6 +19,10 @@ import { Waiters, type WaitLimit } from './waiters.js'
 /** After this many failures in a row the waiting callers are told. */
 const TOLD_AFTER_FAILURES = 3
 
+/** An engine without a log is broken off once that was asked for during this time, without a pause of more than the other. */
+const SPARED_WITHOUT_LOG_MS = 30_000
+const ASKED_AGAIN_WITHIN_MS = 10_000
+
 /** See the top of this file. */
 export class DatabaseKeeper {
   readonly #context: FleetContext
@@ -28,6 +32,8 @@ export class DatabaseKeeper {
   #wish: Wish = { kind: 'halt' }
   #plan: Plan = { actions: [], matched: true }
   #timer: Timer | undefined
+  /** Since when the engine is asked to be broken off, and when that was asked last. */
+  #asked: { readonly sinceMs: number; readonly lastMs: number } | undefined
 
   /** @param regions the regions that have a directory already, from an earlier life. */
   constructor(context: FleetContext, databaseId: string, regions: readonly string[]) {
@@ -78,9 +84,21 @@ export class DatabaseKeeper {
   }
 
   /** See `Fleet.breakOff`. */
-  breakOff(): void {
+  breakOff(): boolean {
     const [primary] = this.serving()
-    if (primary && this.persistence === 'append-only') this.#crew.breakOff(primary.region)
+    if (!primary) return false
+    if (this.persistence !== 'append-only' && !this.#isHeldForLong()) return false
+    this.#crew.breakOff(primary.region)
+    return true
+  }
+
+  /** Without a log the end of an engine costs everything since the last snapshot, so that has to be asked for longer. */
+  #isHeldForLong(): boolean {
+    const nowMs = this.#context.clock.now()
+    const isStillAsked = this.#asked !== undefined && nowMs - this.#asked.lastMs <= ASKED_AGAIN_WITHIN_MS
+    const sinceMs = isStillAsked ? (this.#asked?.sinceMs ?? nowMs) : nowMs
+    this.#asked = { sinceMs, lastMs: nowMs }
+    return nowMs - sinceMs >= SPARED_WITHOUT_LOG_MS
   }
 
   /** How the database is kept on disk, while anything is wished of it. */

@@ -231,9 +231,10 @@ export interface Fleet extends Service {
 
   /**
    * Ends the primary of a database at once, as a crash would; it is started again. What was answered is in its log by
-   * then, so nothing happens to a database that keeps none, nor to one that does not run.
+   * then. One that keeps none loses what came after its last snapshot, so it is ended only once that was asked for again
+   * and again during 30 seconds. Nothing happens to one that does not run. @returns whether it was ended.
    */
-  breakOff(databaseId: string): void
+  breakOff(databaseId: string): boolean
 
   /**
    * Rewrites the log of a database that runs, if the next start would be clearly faster for it; the database serves

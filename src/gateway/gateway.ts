@@ -32,10 +32,10 @@ export interface GatewayOptions {
   /** Who answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
-   * Ends the engine of a database, which is started again: a script holds it that cannot be ended otherwise. Omitted:
-   * such a script runs on.
+   * Ends the engine of a database, which is started again: a script holds it that cannot be ended otherwise. Answers
+   * whether it was ended. Called again while that goes on. Omitted: such a script runs on.
    */
-  readonly breakOff?: ((databaseId: string) => void) | undefined
+  readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /** Whether the disk of the engines has room for more data; asked for every command. Omitted: it always has. */
   readonly hasRoom?: () => boolean
   /** Called when an engine answers that it cannot write for lack of room. Omitted: nothing follows. */

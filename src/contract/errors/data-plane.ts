@@ -251,6 +251,14 @@ export const dataPlaneErrors = {
     text: ({ databaseId, reason }) =>
       `The data of this database is damaged on the server (${reason}), so its engine does not start. Its owner can restore a backup, or accept the loss: homeport db accept-loss ${databaseId}.`,
   }),
+  engine_held_by_script: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: () =>
+      'A script held this database for longer than its plan allows and could not be ended otherwise, so its engine was ended and is started again. Nothing that the script wrote is kept. Another command that was not answered may or may not have been applied: look, or repeat it if that is safe.',
+  }),
   engine_lost: define<None>({
     status: 503,
     resp: 'ERR',

@@ -1,15 +1,22 @@
 import type { HomeportError } from '../../contract/errors.js'
 import { kept } from '../resp/lent-memory.js'
-import type { ReplySink } from './reply-sink.js'
+import type { Awaited, ReplySink } from './reply-sink.js'
 
 /** Gathers the bytes of `count` replies and hands them over whole, or the error that took their place. */
 export class CollectedReplies implements ReplySink {
+  readonly awaits: Awaited | undefined
   readonly #done: (replies: Buffer) => void
   readonly #failed: (error: HomeportError) => void
   #parts: Buffer[] = []
   #left: number
 
-  constructor(count: number, done: (replies: Buffer) => void, failed: (error: HomeportError) => void) {
+  constructor(
+    count: number,
+    done: (replies: Buffer) => void,
+    failed: (error: HomeportError) => void,
+    awaits?: Awaited,
+  ) {
+    this.awaits = awaits
     this.#left = count
     this.#done = done
     this.#failed = failed

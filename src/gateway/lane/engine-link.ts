@@ -1,14 +1,14 @@
 import { createConnection, type Socket } from 'node:net'
 import { type Clock, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { ReadMemory } from '../resp/lent-memory.js'
+import { connectLent } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import type { GatewayLogger } from '../seams.js'
 import { CoalescingWriter } from './coalescing-writer.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
 import { PendingReplies, REPLY_FAULT } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
-import type { ReplySink } from './reply-sink.js'
+import type { Awaited, ReplySink } from './reply-sink.js'
 
 /**
  * One connection to one engine, made when it is first needed and made again after it was lost.
@@ -107,7 +107,7 @@ export class EngineLink {
     this.#options = options
     this.identity = options.identity
     this.#pending = new PendingReplies(options.logger)
-    this.#gate = this.#newGate()
+    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
   }
 
   /** What replies are held against, unless somebody streams. */
@@ -122,6 +122,12 @@ export class EngineLink {
   /** Whether the connection is made. */
   get isConnected(): boolean {
     return this.#state.kind === 'ready'
+  }
+
+  /** What the engine owes next, as far as that is known; undefined where it owes nothing, or speaks on its own accord. */
+  get awaited(): Awaited | 'reply' | undefined {
+    if (this.#state.kind !== 'ready' || this.#stream || this.#pending.isEmpty) return undefined
+    return this.#pending.headSink?.awaits ?? 'reply'
   }
 
   /** Whether nothing is owed and nothing waits to be written. */
@@ -277,7 +283,7 @@ export class EngineLink {
     const socket = this.#open(path)
     this.#state = { kind: 'greeting', socket }
     this.#greetingFramer = new ReplyFramer()
-    this.#gate = this.#newGate()
+    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
     this.#greetingBytes = []
     socket.write(greetingCommand(this.identity))
     socket.on('drain', () => this.#tellRoom())
@@ -288,17 +294,9 @@ export class EngineLink {
   }
 
   #open(path: string): Socket {
-    if (this.#options.replies !== 'lent') {
-      const socket = createConnection({ path })
-      return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
-    }
-    const memory = new ReadMemory()
-    const callback = (bytes: number): boolean => {
-      this.#onData(socket, memory.view(bytes))
-      return true
-    }
-    const socket = createConnection({ path, onread: { buffer: () => memory.block, callback } })
-    return socket
+    if (this.#options.replies === 'lent') return connectLent(path, (socket, chunk) => this.#onData(socket, chunk))
+    const socket = createConnection({ path })
+    return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
   }
 
   #onData(socket: Socket, chunk: Buffer): void {
@@ -335,10 +333,6 @@ export class EngineLink {
     else this.#gate.push(chunk)
   }
 
-  #newGate(): ReplyGate {
-    return new ReplyGate(this.#pending, this.replyLimits)
-  }
-
   #onEnd(socket: Socket, cause: Error | undefined): void {
     const { kind } = this.#state
     if ((kind !== 'greeting' && kind !== 'ready') || this.#state.socket !== socket) return
@@ -348,7 +342,8 @@ export class EngineLink {
     }
     if (cause) this.#options.logger.warn({ error: cause }, 'a connection to an engine was lost')
     const kept = this.#stream ? 0 : this.#unsent
-    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}, { cause }), kept)
+    const error = this.replyLimits.whyLost?.() ?? new HomeportError('engine_lost', {}, { cause })
+    this.#leave({ kind: 'idle' }, error, kept)
     this.onLost()
     if (kept > 0 && this.#unsent === kept) this.#wake()
   }

@@ -192,8 +192,27 @@ export class Lanes {
       }
       const lost = (): void => close(NOTHING)
       link.onLost = lost
-      link.sendText(new CollectedReplies(count, close, lost), commands, count)
+      link.sendText(new CollectedReplies(count, close, lost, 'event'), commands, count)
     })
+  }
+
+  /**
+   * Whether the engine of a database is in a script, as far as that can be told from what it owes: `surely` where every
+   * connection that waits for something waits for a script, `perhaps` where others wait as well, of which one may be what
+   * the engine is at.
+   */
+  holdOf(databaseId: string): 'surely' | 'perhaps' | 'no' {
+    let owesScript = false
+    let owesOthers = false
+    for (const [name, { all }] of this.#groups) {
+      if (!name.startsWith(`${databaseId}/`) || name.endsWith(NEARBY)) continue
+      for (const { awaited } of all) {
+        if (awaited === 'script') owesScript = true
+        else if (awaited === 'reply') owesOthers = true
+      }
+    }
+    if (!owesScript) return 'no'
+    return owesOthers ? 'perhaps' : 'surely'
   }
 
   /** Closes everything. */

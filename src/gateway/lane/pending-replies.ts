@@ -33,6 +33,11 @@ export class PendingReplies {
     return this.#length === 0
   }
 
+  /** Whose replies come next; undefined where none are owed. */
+  get headSink(): ReplySink | undefined {
+    return this.#sinks[this.#head]
+  }
+
   /** Engine replies that the head entry still lacks. */
   get headCount(): number {
     return this.#counts[this.#head] ?? 0

@@ -11,6 +11,8 @@ export interface ReplyLimits {
   readonly maxReplyBytes: number
   /** The reply that the client gets in place of an error of the engine; undefined leaves the engine's own words. */
   readonly reword: (error: string) => Buffer | undefined
+  /** What those are told whose replies were lost with the engine, where it is known why. */
+  readonly whyLost?: () => HomeportError | undefined
 }
 
 /** No limits: for connections that no client is behind. */

@@ -1,7 +1,12 @@
 import type { HomeportError } from '../../contract/errors.js'
 
+/** What an engine may be doing for long that owes a reply: running a script, or waiting for something to happen. */
+export type Awaited = 'script' | 'event'
+
 /** Who waits for replies of an engine. */
 export interface ReplySink {
+  /** What the replies are awaited from, where that is no ordinary command. */
+  readonly awaits?: Awaited | undefined
   /**
    * The bytes [start, end) of `chunk` are this sink's, in order; `completed` replies ended in them, and the last bytes
    * may be the beginning of one more. The chunk may be lent: who needs its bytes after the call takes them with `kept`

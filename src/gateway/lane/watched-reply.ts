@@ -1,12 +1,14 @@
 import type { HomeportError } from '../../contract/errors.js'
-import type { ReplySink } from './reply-sink.js'
+import type { Awaited, ReplySink } from './reply-sink.js'
 
 /** Passes one reply on to another sink and tells when it has come, or never will. */
 export class WatchedReply implements ReplySink {
+  readonly awaits: Awaited | undefined
   readonly #sink: ReplySink
   readonly #settled: () => void
 
-  constructor(sink: ReplySink, settled: () => void) {
+  constructor(sink: ReplySink, awaits: Awaited | undefined, settled: () => void) {
+    this.awaits = awaits
     this.#sink = sink
     this.#settled = settled
   }

@@ -24,8 +24,10 @@ export interface GuardOptions {
   readonly ask: AskEngine
   /** Sends commands to the engine on a connection of their own. */
   readonly interrupt: (commands: string, count: number) => Promise<string>
-  /** Ends the engine, which is started again without what the running script has written. */
-  readonly breakOff: () => void
+  /** See `ScriptWatchOptions`. */
+  readonly breakOff: () => boolean
+  /** See `ScriptWatchOptions`. */
+  readonly hold: () => 'surely' | 'perhaps' | 'no'
   /** Whether the disk of the engines has room for more data. */
   readonly hasRoom: () => boolean
   /** The engine has said that it cannot write for lack of room. */
@@ -127,6 +129,7 @@ export class DatabaseGuard {
         return maxReplyBytes()
       },
       reword: (error) => this.#reword(error),
+      whyLost: () => (this.scripts.hasJustEndedEngine ? new HomeportError('engine_held_by_script', {}) : undefined),
     }
   }
 
@@ -278,9 +281,10 @@ export class DatabaseGuard {
   }
 }
 
-function scriptLimits({ scriptTimeoutMs, scriptMsPerMinute }: ServedDatabase): ScriptWatch['limits'] {
+function scriptLimits({ scriptTimeoutMs, scriptMsPerMinute, maxDataBytes }: ServedDatabase): ScriptWatch['limits'] {
   return {
     timeoutMs: scriptTimeoutMs ?? Number.POSITIVE_INFINITY,
     msPerMinute: scriptMsPerMinute ?? Number.POSITIVE_INFINITY,
+    maxDataBytes: maxDataBytes ?? Number.POSITIVE_INFINITY,
   }
 }

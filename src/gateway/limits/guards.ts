@@ -13,7 +13,7 @@ export interface GuardsOptions {
   readonly clock: Clock
   readonly lanes: () => Lanes
   /** See `GatewayOptions.breakOff`. */
-  readonly breakOff?: ((databaseId: string) => void) | undefined
+  readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /** See `GatewayOptions.hasRoom`. */
   readonly hasRoom?: (() => boolean) | undefined
   /** See `GatewayOptions.onLackOfRoom`. */
@@ -65,7 +65,8 @@ export class Guards {
       clock,
       ask: (command) => askOver(lanes().shared(observer))(command),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
-      breakOff: () => breakOff?.(databaseId),
+      breakOff: () => breakOff?.(databaseId) ?? false,
+      hold: () => lanes().holdOf(databaseId),
       hasRoom,
       onLackOfRoom,
     })

@@ -1,61 +1,141 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { ScriptWatch } from './script-watch.js'
+import { ScriptWatch, type ScriptWatchOptions } from './script-watch.js'
 
-const SECOND = 1_000
 const UNKILLABLE = '-UNKILLABLE Sorry the script already executed write commands\r\n-NOTBUSY\r\n'
 const KILLED = '+OK\r\n-NOTBUSY\r\n'
+const NOT_BUSY = '-NOTBUSY\r\n-NOTBUSY\r\n'
+const NEVER = new Promise<string>(() => {})
 
-/** A watch over an engine that answers SCRIPT KILL so, and a count of the engines that were ended. */
-function watched(answer: () => string): { watch: ScriptWatch; clock: ManualClock; ended: () => number } {
+interface Watched {
+  readonly watch: ScriptWatch
+  readonly clock: ManualClock
+  /** When engines were ended, milliseconds after the beginning. */
+  readonly ended: number[]
+  readonly asked: string[]
+}
+
+/** A watch over an engine that answers SCRIPT KILL so. */
+function watched(
+  answer: string | Promise<string>,
+  hold: ScriptWatchOptions['hold'] = () => 'surely',
+  stats: (command: string) => string | undefined = () => undefined,
+): Watched {
   const clock = new ManualClock()
-  let ended = 0
+  const beganAt = clock.now()
+  const ended: number[] = []
+  const asked: string[] = []
+  const none = Number.POSITIVE_INFINITY
   const watch = new ScriptWatch(
-    { timeoutMs: 250, msPerMinute: Number.POSITIVE_INFINITY },
+    { timeoutMs: 250, msPerMinute: 10_000, maxDataBytes: none },
     {
       clock,
-      ask: () => Promise.reject(new Error('nobody asks for the time')),
-      interrupt: async () => answer(),
-      breakOff: () => ended++,
+      hold,
+      ask: async (command) => {
+        const text = stats(command.toString())
+        if (text === undefined) throw new Error('the engine does not tell')
+        return Buffer.from(`$${text.length}\r\n${text}\r\n`)
+      },
+      interrupt: async (commands) => {
+        asked.push(commands)
+        return answer
+      },
+      breakOff: () => ended.push(clock.now() - beganAt) > 0,
     },
   )
-  return { watch, clock, ended: () => ended }
+  return { watch, clock, ended, asked }
 }
 
 /** Lets time pass in steps, so that what was asked is answered in between. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
-  for (let passed = 0; passed < ms; passed += 50) {
-    clock.advance(50)
-    await Promise.resolve()
-    await Promise.resolve()
+  for (let passed = 0; passed < ms; passed += 10) {
+    clock.advance(10)
+    for (let turn = 0; turn < 4; turn++) await Promise.resolve()
   }
 }
 
-it('ends the engine of a script that has written and does not end, once', async () => {
-  const { watch, clock, ended } = watched(() => UNKILLABLE)
-  const settled = watch.begin()
-  await pass(clock, 29 * SECOND)
-  expect(ended()).toBe(0)
-  await pass(clock, 2 * SECOND)
-  expect(ended()).toBe(1)
-  settled()
-  await pass(clock, 40 * SECOND)
-  expect(ended()).toBe(1)
+describe('an engine is ended within about a second', () => {
+  it.each([
+    ['whose script has written', UNKILLABLE],
+    ['whose script catches what should end it', KILLED],
+    ['that does not even hear that it should', NEVER],
+  ])('%s', async (_, answer) => {
+    const { watch, clock, ended } = watched(answer)
+    watch.begin()
+    await pass(clock, 900)
+    expect(ended).toEqual([])
+    await pass(clock, 400)
+    expect(ended).toHaveLength(1)
+    expect(watch.hasJustEndedEngine).toBe(true)
+    expect(watch.usedMs).toBeGreaterThan(900)
+  })
 })
 
-it('counts the time of each script by itself', async () => {
-  const { watch, clock, ended } = watched(() => UNKILLABLE)
-  for (let i = 0; i < 4; i++) {
+describe('an engine is left alone', () => {
+  it('once the script has come to its end', async () => {
+    const { watch, clock, ended } = watched(UNKILLABLE)
     const settled = watch.begin()
-    await pass(clock, 20 * SECOND)
+    await pass(clock, 900)
     settled()
-  }
-  expect(ended()).toBe(0)
+    await pass(clock, 5_000)
+    expect(ended).toEqual([])
+  })
+
+  it('where each of many scripts takes long', async () => {
+    const { watch, clock, ended } = watched(KILLED)
+    const scripts = Array.from({ length: 10 }, () => watch.begin())
+    for (const settled of scripts) {
+      await pass(clock, 700)
+      settled()
+    }
+    expect(ended).toEqual([])
+  })
+
+  it('for longer, where it is silent and many scripts wait behind each other', async () => {
+    const { watch, clock, ended } = watched(NEVER)
+    for (let i = 0; i < 9; i++) watch.begin()
+    await pass(clock, 250 + 750 + 7 * 250)
+    expect(ended).toEqual([])
+    await pass(clock, 500)
+    expect(ended).toHaveLength(1)
+  })
+
+  it('for longer, where it is silent and may be at something else', async () => {
+    const { watch, clock, ended } = watched(NEVER, () => 'perhaps')
+    watch.begin()
+    await pass(clock, 5_000)
+    expect(ended).toEqual([])
+    await pass(clock, 500)
+    expect(ended).toHaveLength(1)
+  })
+
+  it('where it is silent and in no script', async () => {
+    const { watch, clock, ended } = watched(NEVER, () => 'no')
+    watch.begin()
+    await pass(clock, 30_000)
+    expect(ended).toEqual([])
+  })
+
+  it('where it runs no script when it is asked', async () => {
+    const { watch, clock, ended } = watched(NOT_BUSY)
+    watch.begin()
+    await pass(clock, 30_000)
+    expect(ended).toEqual([])
+  })
 })
 
-it('leaves the engine alone where the script can be ended', async () => {
-  const { watch, clock, ended } = watched(() => KILLED)
-  watch.begin()
-  await pass(clock, 60 * SECOND)
-  expect(ended()).toBe(0)
+it('what scripts keep in memory is thrown away where it is too much together with the data', async () => {
+  let ofScripts = 40_000_000
+  const stats = (command: string): string =>
+    command.includes('memory') ? `used_memory:30000000\r\nused_memory_vm_eval:${ofScripts}\r\n` : ''
+  const { watch, clock, asked } = watched('+OK\r\n', undefined, stats)
+  watch.limits = { ...watch.limits, maxDataBytes: 64_000_000 }
+  ofScripts = 20_000_000
+  watch.begin()()
+  await pass(clock, 200)
+  expect(asked).toEqual([])
+  ofScripts = 40_000_000
+  watch.begin()()
+  await pass(clock, 200)
+  expect(asked).toEqual(['*3\r\n$6\r\nSCRIPT\r\n$5\r\nFLUSH\r\n$4\r\nSYNC\r\n'])
 })

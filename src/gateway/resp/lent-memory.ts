@@ -1,3 +1,5 @@
+import { createConnection, type Socket } from 'node:net'
+
 /**
  * Memory that connections read into, over and over. Views of it are *lent*: valid until the call returns that they were
  * passed to. Whoever needs the bytes for longer takes them with `copied` or `kept`.
@@ -36,6 +38,17 @@ export class ReadMemory {
   view(bytes: number): Buffer {
     return this.#block.subarray(0, bytes)
   }
+}
+
+/** Connects to a socket whose bytes are lent to `take` for the time of the call. */
+export function connectLent(path: string, take: (socket: Socket, chunk: Buffer) => void): Socket {
+  const memory = new ReadMemory()
+  const callback = (bytes: number): boolean => {
+    take(socket, memory.view(bytes))
+    return true
+  }
+  const socket = createConnection({ path, onread: { buffer: () => memory.block, callback } })
+  return socket
 }
 
 /** Whether the bytes are going to be written to. */

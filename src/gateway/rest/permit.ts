@@ -89,13 +89,17 @@ export function turnOf(guard: DatabaseGuard, commands: number): Promise<void> | 
   return slow ? slow.then(() => guard.rate.acquire(commands)) : guard.rate.acquire(commands)
 }
 
+/** What the replies to commands are awaited from, where that is no ordinary command. */
+export function awaitedOf(commands: readonly PreparedCommand[]): 'script' | undefined {
+  return commands.some(({ command }) => command.effect === 'script') ? 'script' : undefined
+}
+
 /** Notes that commands are sent now. @returns what has to be called once they are answered, or are not going to be. */
 export function measure({ meter, scripts }: DatabaseGuard, commands: readonly PreparedCommand[]): () => void {
   const last = commands.at(-1)
   if (!last) return NOTHING_TO_SETTLE
   const latency = last.command.access === 'write' ? meter.writeLatency : meter.readLatency
-  const hasScript = commands.some(({ command }) => command.effect === 'script')
-  const running = hasScript
+  const running = awaitedOf(commands)
     ? commands.filter(({ command }) => command.effect === 'script').map(() => scripts.begin())
     : NONE
   const sentAt = performance.now()

@@ -6,7 +6,7 @@ import type { ReadBatch } from '../limits/pending-watch.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import type { Entrance } from './entrances.js'
 import { seeing, sendToNearest } from './nearest.js'
-import { type Limiter, measure, turnOf } from './permit.js'
+import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import type { PreparedCommand } from './prepare.js'
 import { type LargeSink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
 import { isForEngine, isManaged, type Slot } from './slots.js'
@@ -87,10 +87,12 @@ function carryOut(
 
 /** Passes replies on and notes how long they took. */
 class MeasuredReplies implements RepliesReader {
+  readonly awaits: 'script' | undefined
   readonly #settled: () => void
   readonly #reader: RepliesReader
 
   constructor(guard: DatabaseGuard, commands: readonly PreparedCommand[], reader: RepliesReader) {
+    this.awaits = awaitedOf(commands)
     this.#settled = measure(guard, commands)
     this.#reader = reader
   }
@@ -116,8 +118,17 @@ class MeasuredReplies implements RepliesReader {
 
 function send(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<Buffer> {
   const { link, nearby, moment } = lane
-  if (!nearby || commands.length === 0) return sentCommands(link, commands, lane.ends)
-  return sendToNearest({ link, nearby, moment }, commands, (way) => sentCommands(way, commands, lane.ends))
+  const ends = endsOf(lane, commands)
+  if (!nearby || commands.length === 0) return sentCommands(link, commands, ends)
+  return sendToNearest({ link, nearby, moment }, commands, (way) => sentCommands(way, commands, ends))
+}
+
+/** Who waits for the replies to commands of a request. */
+export function endsOf(
+  { ends }: RequestLane,
+  commands: readonly PreparedCommand[],
+): Pick<RepliesReader, 'onHeld' | 'awaits'> {
+  return { awaits: awaitedOf(commands), onHeld: (bytes) => ends.onHeld(bytes) }
 }
 
 /** Commands about the database itself have effect before what follows them is sent. */

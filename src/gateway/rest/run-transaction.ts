@@ -5,7 +5,7 @@ import { fillTransactionReply, type Place } from '../transaction-reply.js'
 import { PatientReader } from './in-turns.js'
 import { measure, turnOf } from './permit.js'
 import { type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'
-import { askPrimary, type RequestLane } from './run-slots.js'
+import { askPrimary, endsOf, type RequestLane } from './run-slots.js'
 import { sentCommands } from './send-commands.js'
 import { isForEngine, isManaged, type Slot } from './slots.js'
 
@@ -32,7 +32,7 @@ export async function runTransaction(
   const settled = measure(lane.guard, commands)
   try {
     const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
-    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, lane.ends))
+    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, endsOf(lane, commands)))
     return await readTransaction(lane, slots, replies, encoding)
   } finally {
     settled()

@@ -1,6 +1,6 @@
 import type { HomeportError } from '../../contract/errors.js'
 import type { EngineLink } from '../lane/engine-link.js'
-import type { ReplySink } from '../lane/reply-sink.js'
+import type { Awaited, ReplySink } from '../lane/reply-sink.js'
 import { kept } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
 
@@ -21,6 +21,8 @@ export interface LargeSink {
 
 /** Who waits for the replies of a request. */
 export interface RepliesReader {
+  /** What they are awaited from, where that is no ordinary command. */
+  readonly awaits?: Awaited | undefined
   /**
    * A large bulk string has begun, of so many bytes, behind `count` replies that stand in what `before` puts together. Who
    * takes it; of what was said so far nothing is said again. Undefined: it is gathered like any other, and so are those
@@ -52,13 +54,14 @@ export function sendCommands(link: EngineLink, commands: readonly Wire[], reader
 export function sentCommands(
   link: EngineLink,
   commands: readonly Wire[],
-  ends: Pick<Required<RepliesReader>, 'onHeld'>,
+  ends: Pick<RepliesReader, 'onHeld' | 'awaits'>,
 ): Promise<Buffer> {
   if (commands.length === 0) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     sendCommands(link, commands, {
       onReplies: (replies) => resolve(kept(replies)),
-      onHeld: (bytes) => ends.onHeld(bytes),
+      awaits: ends.awaits,
+      onHeld: (bytes) => ends.onHeld?.(bytes),
       onLost: reject,
     })
   })
@@ -70,11 +73,13 @@ function hasText(command: Wire): command is { readonly wire: string } {
 
 /** Replies nearly always come in one piece, which is passed on as it is. */
 class WholeReplies implements ReplySink {
+  readonly awaits: Awaited | undefined
   readonly #reader: RepliesReader
   #left: number
   #gathering: GatheredReplies | undefined
 
   constructor(count: number, reader: RepliesReader) {
+    this.awaits = reader.awaits
     this.#left = count
     this.#reader = reader
   }

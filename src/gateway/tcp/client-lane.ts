@@ -4,7 +4,7 @@ import { errorText } from '../error-text.js'
 import { introduce } from '../lane/introduce.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { type FrameFilter, PinnedStream, POISON } from '../lane/pinned-stream.js'
-import type { ReplySink } from '../lane/reply-sink.js'
+import type { Awaited, ReplySink } from '../lane/reply-sink.js'
 import { WatchedReply } from '../lane/watched-reply.js'
 import type { NearbyLane } from '../regions/nearby-lane.js'
 import { NearbyReads, type PendingRead } from '../regions/nearby-reads.js'
@@ -187,7 +187,7 @@ export class ClientLane implements ReplySink {
   }
 
   /** Sends one command without leaving an own lane, and calls `settled` when its reply has come or never will. */
-  forwardWatched(bytes: Buffer, start: number, end: number, settled: () => void): void {
+  forwardWatched(bytes: Buffer, start: number, end: number, awaits: Awaited | undefined, settled: () => void): void {
     const state = this.#state
     if (state.kind !== 'shared' && state.kind !== 'own') {
       this.forwardHere(bytes, start, end, 1)
@@ -195,7 +195,7 @@ export class ClientLane implements ReplySink {
       return
     }
     this.#owed++
-    state.link.send(new WatchedReply(this, settled), bytes, start, end, 1)
+    state.link.send(new WatchedReply(this, awaits, settled), bytes, start, end, 1)
   }
 
   /**

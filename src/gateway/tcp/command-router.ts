@@ -250,7 +250,8 @@ export class CommandRouter {
   #forwardScript(name: string): void {
     const { lane, services } = this.#session
     lane.returnToShared()
-    lane.forwardWatched(...this.#frameFor(name), services.guard.scripts.begin())
+    this.#transactions.noteScript()
+    lane.forwardWatched(...this.#frameFor(name), 'script', services.guard.scripts.begin())
   }
 
   /** The present frame, or what the engine is sent in its place. */
@@ -299,7 +300,7 @@ export class CommandRouter {
 
   #forwardWatched(settled: () => void): void {
     const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    this.#session.lane.forwardWatched(frameBuffer, frameStart, frameEnd, settled)
+    this.#session.lane.forwardWatched(frameBuffer, frameStart, frameEnd, 'event', settled)
   }
 
   #name(): string {

@@ -13,6 +13,8 @@ export class Transactions {
   readonly #session: Session
   /** What the gateway answers of the transaction that was opened last. */
   #queue: QueuedAnswers | undefined
+  /** Whether there may be a script in the transaction that was opened last. */
+  #hasScript = false
 
   constructor(session: Session) {
     this.#session = session
@@ -40,6 +42,11 @@ export class Transactions {
     if (lane.state.kind === 'shared' && !this.#session.quietOrLater()) return
     if (this.isOpen) this.#routeInside(name)
     else this.#routeOutside(name, opens)
+  }
+
+  /** A script is sent next; in an open transaction it is queued. */
+  noteScript(): void {
+    this.#hasScript = true
   }
 
   /** The lane has just been pinned, and a transaction may be open on it. Nothing is owed. */
@@ -73,6 +80,7 @@ export class Transactions {
     const { lane } = this.#session
     const queue = new QueuedAnswers(lane)
     this.#queue = queue
+    this.#hasScript = false
     if (lane.state.kind === 'pinned') lane.state.stream.openTransaction((reply) => this.#fillPinned(queue, reply))
   }
 
@@ -95,7 +103,8 @@ export class Transactions {
       return
     }
     const settled = services.guard.scripts.begin()
-    if (!queue || queue.isEmpty) lane.forwardWatched(parser.frameBuffer, parser.frameStart, parser.frameEnd, settled)
+    const { frameBuffer, frameStart, frameEnd } = parser
+    if (!queue || queue.isEmpty) lane.forwardWatched(frameBuffer, frameStart, frameEnd, this.#awaited, settled)
     else this.#session.waitFor(this.#fillReply(queue, settled))
   }
 
@@ -110,6 +119,10 @@ export class Transactions {
       if (!(error instanceof HomeportError)) throw error
       lane.fail(1, error, false)
     }
+  }
+
+  get #awaited(): 'script' | undefined {
+    return this.#hasScript ? 'script' : undefined
   }
 
   async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
@@ -127,7 +140,7 @@ export class Transactions {
   #replyToExec(settled: () => void): Promise<Buffer> {
     const { lane, parser } = this.#session
     return new Promise((resolve, reject: (error: HomeportError) => void) => {
-      const sink = new WatchedReply(new CollectedReplies(1, resolve, reject), settled)
+      const sink = new WatchedReply(new CollectedReplies(1, resolve, reject), this.#awaited, settled)
       lane.forwardFor(sink, parser.frameBuffer, parser.frameStart, parser.frameEnd)
     })
   }

@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises'
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
+import { processLimit } from './memory-limit.js'
+import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+
+const MIB = 2 ** 20
+const GIB = 2 ** 30
+
+it('is twice the data and what may be unread, within the machine, and never below what an engine has', () => {
+  const facts = { maxMemoryBytes: 64 * MIB, presentBytes: 50 * MIB, machineBytes: 64 * GIB }
+  expect(processLimit(facts)).toBe(128 * MIB + GIB)
+  expect(processLimit({ ...facts, maxMemoryBytes: 3 * GIB })).toBe(9 * GIB)
+  expect(processLimit({ ...facts, maxMemoryBytes: 3 * GIB, machineBytes: 4 * GIB })).toBe(3 * GIB)
+  expect(processLimit({ ...facts, presentBytes: 2 * GIB })).toBe(2 * GIB + 256 * MIB)
+})
+
+const limitOf = async (pid: number): Promise<number> =>
+  Number(/^Max data size +(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? Number.POSITIVE_INFINITY)
+
+it.runIf(process.platform === 'linux')(
+  'ends a script that takes all memory, and nothing else, and follows a change of the plan',
+  async () => {
+    const { fleet } = await startFleet()
+    const spec = specOf('db_memory', ['eu-west-1'])
+    await fleet.ensure({ ...spec, maxMemoryBytes: 128 * MIB })
+    const pids = fleet.observe('db_memory').map(({ pid = 0 }) => pid)
+    const areLimited = async (bytes: number): Promise<boolean> =>
+      (await Promise.all(pids.map(limitOf))).every((limit) => limit === bytes)
+    await waitFor(() => areLimited(256 * MIB + GIB), { what: 'the primary and the replica to be bounded' })
+    await fleet.ensure(spec)
+    await waitFor(() => areLimited(128 * MIB + GIB), { what: 'both to be bounded anew' })
+    const client = clientOf((await fleet.endpoints('db_memory'))[0])
+    const growing = client.eval("local s = 'x' while true do s = s .. s end", 0)
+    await expect(growing).rejects.toThrow('not enough memory')
+    expect(await client.ping()).toBe('PONG')
+    expect(fleet.observe('db_memory').map(({ pid }) => pid)).toEqual(pids)
+  },
+)
