@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
+import { type Clock, systemClock } from '../base/index.js'
 import type { Fleet } from './index.js'
 import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
 
@@ -37,6 +38,21 @@ it('an engine that keeps no log is left alone', async () => {
   fleet.breakOff('db_nobody')
   expect(await client.ping()).toBe('PONG')
   expect(pidOf(fleet, 'db_snapshot')).toBe(before)
+})
+
+it('an engine that keeps no log is ended once that has been asked for during half a minute', async () => {
+  let aheadMs = 0
+  const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs, after: systemClock.after }
+  const { fleet } = await startFleet({ clock })
+  await fleet.ensure(specOf('db_held', [], { persistence: 'snapshot' }))
+  const askFor = (seconds: number, everyMs: number): boolean[] =>
+    Array.from({ length: (1_000 * seconds) / everyMs }, () => {
+      aheadMs += everyMs
+      return fleet.breakOff('db_held')
+    })
+  expect(askFor(60, 20_000)).not.toContain(true)
+  expect(askFor(29, 1_000)).not.toContain(true)
+  expect(askFor(3, 1_000)).toContain(true)
 })
 
 it('an engine that ends again and again is waited for while its next start is near', async () => {
