@@ -330,7 +330,7 @@ describe('the data plane refuses', () => {
     ['an object as an argument', 'POST /', ['SET', 'k', {}], 400, 'objects and arrays'],
     ['a command nested without end', 'POST /', nested(200_000), 400, 'objects and arrays'],
     ['a number nested without end', 'POST /', nested(200_000).replace('[]', '[1]'), 400, 'objects and arrays'],
-    ['an unknown command', 'POST /', ['NOSUCH', 'k'], 400, "not available: 'NOSUCH'"],
+    ['an unknown command', 'POST /', ['NOSUCH', 'k'], 400, "unknown command 'NOSUCH', with args beginning with: 'k' "],
     ['a command with too few arguments', 'POST /', ['SET', 'k'], 400, 'wrong number of arguments'],
     ['a pipeline that is none', 'POST /pipeline', ['SET', 'k', 'v'], 400, 'failed to parse pipeline'],
     ['an empty pipeline', 'POST /pipeline', [], 400, 'empty pipeline'],
