@@ -76,6 +76,18 @@ export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOpt
   }
 }
 
+/**
+ * Words to put before a command so that its process is bounded from the start; none where no bound is wanted, or the
+ * system has no tool for it. For engines that load data of somebody else, which may grow a hundredfold while it is read.
+ */
+export type MemoryLimitPrefix = (bytes: number | undefined) => readonly string[]
+
+/** Looks once for the tool that sets the limit. */
+export async function findMemoryLimitPrefix(): Promise<MemoryLimitPrefix> {
+  const tool = await findTool()
+  return (bytes) => (tool === undefined || bytes === undefined ? [] : [tool, `--data=${bytes}`, '--'])
+}
+
 /** The program that bounds others, if this system has it and lets us use it on programs of our own. */
 async function findTool(): Promise<string | undefined> {
   try {
