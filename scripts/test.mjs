@@ -5,7 +5,7 @@
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { ensureBrowser } from './lib/browser.mjs'
 import { runChecks } from './lib/check.mjs'
 import { ensureBuilt } from './lib/compile.mjs'
@@ -14,10 +14,11 @@ import { inProject, ROOT } from './lib/paths.mjs'
 import { run, together } from './lib/processes.mjs'
 import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
-import { failedFiles, tally, unsteady, withSecondRun } from './lib/tally.mjs'
+import { failedFiles, slowest, tally, unsteady, withSecondRun } from './lib/tally.mjs'
 
 /** More than these are no chance: something is broken. */
 const RUN_AGAIN_AT_MOST = 8
+const SHOWN_SLOWEST = 10
 
 function readReport(path) {
   try {
@@ -41,12 +42,21 @@ async function runOnce(filters, options = []) {
   }
 }
 
+/** Tests that grow slow are seen here before anybody waits for them. */
+function tellSlowest(report) {
+  const lines = slowest(report, SHOWN_SLOWEST).map(
+    ({ name, seconds }) => `${String(seconds).padStart(4)} s  ${relative(ROOT, name)}`,
+  )
+  console.log(['', 'The slowest test files:', ...lines].join('\n'))
+}
+
 /**
  * Files that failed are run once more, alone: real engines, browsers and disks on a busy machine make some tests late.
  * What passes then is named as unsteady, so that somebody looks at it; what fails twice has failed.
  */
 async function runTests(filters) {
   const first = await runOnce(filters)
+  tellSlowest(first.report)
   const files = failedFiles(first.report)
   if (files.length === 0 || files.length > RUN_AGAIN_AT_MOST)
     return { ...tally(first.report, first.code), unsteady: [] }

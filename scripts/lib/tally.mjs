@@ -22,6 +22,15 @@ export function tally(report, exitCode) {
   return { passed, failed: exitCode !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
+/** The files that took longest, with their seconds, the slowest first. */
+export function slowest(report, count) {
+  const files = (report?.testResults ?? []).map(({ name, startTime, endTime }) => ({
+    name,
+    seconds: Math.round((endTime - startTime) / 1000),
+  }))
+  return files.sort((one, other) => other.seconds - one.seconds).slice(0, count)
+}
+
 /** The report of a run in which some files were run again: those count as they went the second time. */
 export function withSecondRun(first, second) {
   const again = new Set(second.testResults.map(({ name }) => name))

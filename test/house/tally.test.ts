@@ -40,3 +40,12 @@ it('counts files that were run again as they went the second time, and names wha
   expect(await ask('tally', both, 1)).toEqual({ passed: 3, failed: 1, skipped: 0 })
   expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
+
+it('names the files that took longest', async () => {
+  const timed = (name: string, startTime: number, endTime: number) => ({ ...file(name), startTime, endTime })
+  const all = report(timed('a', 0, 1_400), timed('b', 500, 9_500), timed('c', 0, 3_000))
+  expect(await ask('slowest', all, 2)).toEqual([
+    { name: 'b', seconds: 9 },
+    { name: 'c', seconds: 3 },
+  ])
+})
