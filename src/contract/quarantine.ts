@@ -5,9 +5,9 @@ import { endpoint } from './endpoint.js'
 /** Files that the store does not know, set aside. */
 const QuarantineSchema = Type.Object({
   id: Type.String({ description: 'Names the entry; also its directory in `quarantine/` of the data directory.' }),
-  kind: Type.Enum(['database', 'backup', 'tail'], {
+  kind: Type.Enum(['database', 'backup', 'tail', 'store-log'], {
     description:
-      'The data of a database, the file of a backup, or the end of a log that was cut off, which cannot be adopted.',
+      'The data of a database or the file of a backup; or the end of a log that was cut off, or a damaged write-ahead log of the store, which cannot be adopted.',
   }),
   database_id: Type.String({ description: 'The database that it belonged to, by where it stood.' }),
   backup_id: Type.Optional(Type.String({ description: 'Of a backup: its identifier.' })),

@@ -220,7 +220,7 @@ async function filesHold({ server, databases }: Scene, homeport: RunningHomeport
     ...strange('backups'),
     ...entriesOf(join(dataDir, 'crashes')).map((name) => `the server has crashed: crashes/${name}`),
     ...setAside(dataDir)
-      .filter(({ kind }) => kind === 'database' || kind === 'backup')
+      .filter(({ kind }) => kind !== 'tail')
       .map(({ kind, reason }) => `a ${kind} was set aside: ${reason}`),
     ...files.filter((name) => !kept.has(name)).map((name) => `backups/…/${name} belongs to no record`),
     ...[...kept].filter((name) => !files.includes(name)).map((name) => `backups/…/${name} is missing`),

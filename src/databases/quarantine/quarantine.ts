@@ -123,7 +123,10 @@ export class Quarantine {
       subject: entry.id,
       severity: 'warning',
       title: `Data of ${entry.from} is in quarantine: ${sentence(entry.reason)}`,
-      advice: `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
+      advice:
+        entry.kind === 'store-log'
+          ? `What it held was acknowledged: compare what callers know, or take the store from a copy. It is deleted after ${until}.`
+          : `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
     })
   }
 
@@ -159,6 +162,10 @@ export class Quarantine {
         return this.#adoptBackup(caller, entry, body)
       case 'tail': {
         const reason = 'it is only the end of a log, of which no command is whole'
+        throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
+      }
+      case 'store-log': {
+        const reason = 'it is a log of the store, which has gone on without it'
         throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
       }
       default:

@@ -4,8 +4,9 @@
  *
  * ```
  * <dataDir>/quarantine/<time>-<name>-<4 digits>/note.json    what it is, where it stood, why and when it was set aside
- *                                                data        the directory of a database, the file of a backup, or the
- *                                                            end of a log
+ *                                                data        the directory of a database, the file of a backup, the end
+ *                                                            of a log, or the write-ahead log of the store, which the
+ *                                                            store itself sets aside (`store/sqlite/log-damage.ts`)
  * ```
  */
 import { randomBytes } from 'node:crypto'
@@ -16,7 +17,7 @@ import { Value } from 'typebox/value'
 import { codeOf, readFileIfThere, replaceFile, syncPath, tryParseJson } from '../../base/index.js'
 
 const NoteSchema = Type.Object({
-  kind: Type.Enum(['database', 'backup', 'tail']),
+  kind: Type.Enum(['database', 'backup', 'tail', 'store-log']),
   databaseId: Type.String(),
   backupId: Type.Optional(Type.String()),
   /** Where it stood, relative to the data directory. */

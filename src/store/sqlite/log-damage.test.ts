@@ -87,7 +87,7 @@ describe('a write-ahead log', () => {
     const found = await inspectLog(store, Date.UTC(2026, 0, 2))
     expect(found).toMatch(/^\d+ commits behind byte \d+ of homeport\.sqlite-wal .* a copy of it is in quarantine\/2026/)
     const [entry] = readdirSync(join(dir, 'quarantine'))
-    expect(readFileSync(join(dir, 'quarantine', entry ?? '', 'homeport.sqlite-wal'))).toEqual(damaged)
+    expect(readFileSync(join(dir, 'quarantine', entry ?? '', 'data'))).toEqual(damaged)
     expect(readFileSync(`${store}-wal`)).toEqual(damaged)
   })
 })

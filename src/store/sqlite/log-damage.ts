@@ -7,10 +7,11 @@
  * page each; a frame repeats the salts, and carries a checksum over all frames before it. A frame of a commit has the
  * size of the database after it.
  */
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { copyFile, mkdir, readFile, rename } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { codeOf, randomSecret, syncPath } from '../../base/index.js'
+import { codeOf, replaceFile, syncPath } from '../../base/index.js'
 
 const HEADER_BYTES = 32
 const FRAME_HEADER_BYTES = 24
@@ -107,16 +108,27 @@ export async function inspectLog(store: string, atMs: number): Promise<string | 
   return `${what}; ${await setAside(log, what, atMs)}`
 }
 
+const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** An entry as `databases/quarantine` lists and prunes it. */
 async function setAside(log: string, reason: string, atMs: number): Promise<string> {
   const time = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, '')
-  const entry = join('quarantine', `${time}-store-${randomSecret(12).slice(0, 4)}`)
+  const entry = join('quarantine', `${time}-store-${randomBytes(2).toString('hex')}`)
   const dir = join(dirname(log), entry)
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 })
-    const note = { kind: 'store-log', from: basename(log), reason, set_aside_at: atMs }
-    await writeFile(join(dir, 'note.json'), `${JSON.stringify(note, undefined, 2)}\n`, { mode: 0o600, flush: true })
-    await copyFile(log, join(dir, basename(log)))
-    for (const path of [join(dir, basename(log)), dir, dirname(dir)]) await syncPath(path)
+    const note = {
+      kind: 'store-log',
+      databaseId: 'store',
+      from: basename(log),
+      reason: `${capitalized(reason)}.`,
+      movedAt: atMs,
+    }
+    await replaceFile(join(dir, 'note.json'), `${JSON.stringify(note, null, 2)}\n`)
+    await copyFile(log, join(dir, 'data.part'))
+    await syncPath(join(dir, 'data.part'))
+    await rename(join(dir, 'data.part'), join(dir, 'data'))
+    for (const path of [dir, dirname(dir)]) await syncPath(path)
     return `a copy of it is in ${entry}`
   } catch (error) {
     return `it could not be copied to ${entry} (${codeOf(error)})`
