@@ -20,6 +20,7 @@ import { memberPaths } from './layout.js'
 import type { Member, TaskResult } from './member.js'
 import * as transitions from './member.js'
 import { type Action, linkOf, type Members } from './reconcile.js'
+import type { EngineSpec } from './types.js'
 
 /** A change over the control connection: what to do, and how to word it when it fails. */
 interface Change {
@@ -129,7 +130,7 @@ export class Crew {
     if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'starting') return
     this.#hasServed.add(region)
     this.#context.logger.info({ databaseId: this.#databaseId, region, pid }, 'engine started')
-    void this.#context.memoryLimiter.limit(pid, spec.maxMemoryBytes)
+    this.#limitMemory(pid, spec)
     this.#update(region, (member) => transitions.answered(member, pid, settings, this.#context.clock.now()))
     this.#onEvent()
   }
@@ -192,11 +193,16 @@ export class Crew {
   }
 
   async #applySettings(address: ControlAddress, action: ActionOf<'apply-settings'>): Promise<TaskResult> {
-    const { engine, memoryLimiter } = this.#context
+    const { engine } = this.#context
     const state = this.#members.get(action.region)?.state
     await applySettings(address, action.spec, engine)
-    if (state?.kind === 'up') void memoryLimiter.limit(state.pid, action.spec.maxMemoryBytes)
+    if (state?.kind === 'up') this.#limitMemory(state.pid, action.spec)
     return { settings: action.settings }
+  }
+
+  /** An engine that was started with a bound of its own keeps that. */
+  #limitMemory(pid: number, { maxMemoryBytes, processMemoryBytes }: EngineSpec): void {
+    if (processMemoryBytes === undefined) void this.#context.memoryLimiter.limit(pid, maxMemoryBytes)
   }
 
   async #follow(address: ControlAddress, action: ActionOf<'follow'>): Promise<TaskResult> {

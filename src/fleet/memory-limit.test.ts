@@ -37,3 +37,15 @@ it.runIf(process.platform === 'linux')(
     expect(fleet.observe('db_memory').map(({ pid }) => pid)).toEqual(pids)
   },
 )
+
+it.runIf(process.platform === 'linux')('leaves an engine the bound that it was started with', async () => {
+  const { fleet, lines } = await startFleet()
+  const spec = specOf('db_bounded', [], { processMemoryBytes: 300 * MIB })
+  await fleet.ensure(spec)
+  await fleet.ensure({ ...spec, maxMemoryBytes: 32 * MIB })
+  await fleet.ensure(specOf('db_other'))
+  const pidOf = (databaseId: string): number => fleet.observe(databaseId)[0]?.pid ?? 0
+  await waitFor(async () => (await limitOf(pidOf('db_other'))) === 128 * MIB + GIB, { what: 'the other to be bounded' })
+  expect(await limitOf(pidOf('db_bounded'))).toBe(300 * MIB)
+  expect(lines.filter(({ level }) => level !== 'info')).toEqual([])
+})

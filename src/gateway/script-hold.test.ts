@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
 import { type Answer, frame, login, run } from './testing/limited.js'
 import { type Rig, startRig } from './testing/rig.js'
 
@@ -51,5 +52,15 @@ it('a script that catches errors is ended as well, and what it has caught is tol
   const rig = await startBreakable()
   const answer = await run(rig, 'EVAL', 'while true do pcall(function() while true do end end) end', 0)
   expect(answer.status).toBeGreaterThanOrEqual(400)
+  expect(await run(rig, 'PING')).toEqual({ status: 200, body: { result: 'PONG' } })
+})
+
+it('a script that is silent on a connection where the engine speaks on its own accord is ended as well', async () => {
+  const rig = await startBreakable()
+  const client = await login(rig)
+  client.send(frame('HELLO', '3') + frame('SUBSCRIBE', 'news'))
+  await waitFor(() => client.received.includes('subscribe'), { what: 'the subscription' })
+  client.send(frame('EVAL', "return string.find(string.rep('a', 1000), string.rep('a*', 40) .. 'b')", '0'))
+  await client.expectClosed()
   expect(await run(rig, 'PING')).toEqual({ status: 200, body: { result: 'PONG' } })
 })

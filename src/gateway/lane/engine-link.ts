@@ -124,9 +124,10 @@ export class EngineLink {
     return this.#state.kind === 'ready'
   }
 
-  /** What the engine owes next, as far as that is known; undefined where it owes nothing, or speaks on its own accord. */
-  get awaited(): Awaited | 'reply' | undefined {
-    if (this.#state.kind !== 'ready' || this.#stream || this.#pending.isEmpty) return undefined
+  /** What the engine owes next; `anything` where it speaks on its own accord. Undefined where it owes nothing. */
+  get awaited(): Awaited | 'reply' | 'anything' | undefined {
+    if (this.#state.kind === 'ready' && this.#stream) return 'anything'
+    if (this.#state.kind !== 'ready' || this.#pending.isEmpty) return undefined
     return this.#pending.headSink?.awaits ?? 'reply'
   }
 

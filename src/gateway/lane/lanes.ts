@@ -202,17 +202,14 @@ export class Lanes {
    * the engine is at.
    */
   holdOf(databaseId: string): 'surely' | 'perhaps' | 'no' {
-    let owesScript = false
-    let owesOthers = false
+    const owed = new Set<EngineLink['awaited']>()
     for (const [name, { all }] of this.#groups) {
       if (!name.startsWith(`${databaseId}/`) || name.endsWith(NEARBY)) continue
-      for (const { awaited } of all) {
-        if (awaited === 'script') owesScript = true
-        else if (awaited === 'reply') owesOthers = true
-      }
+      for (const { awaited } of all) owed.add(awaited)
     }
-    if (!owesScript) return 'no'
-    return owesOthers ? 'perhaps' : 'surely'
+    if (owed.has('script')) return owed.has('reply') ? 'perhaps' : 'surely'
+    // Where the engine speaks on its own accord nobody knows what it owes.
+    return owed.has('anything') && !owed.has('reply') ? 'perhaps' : 'no'
   }
 
   /** Closes everything. */
