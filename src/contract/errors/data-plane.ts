@@ -254,7 +254,7 @@ export const dataPlaneErrors = {
   engine_held_by_script: define<None>({
     status: 503,
     resp: 'ERR',
-    blame: 'caller',
+    blame: 'homeport',
     retry: 'later',
     text: () =>
       'A script held this database for longer than its plan allows and could not be ended otherwise, so its engine was ended and is started again. Nothing that the script wrote is kept. Another command that was not answered may or may not have been applied: look, or repeat it if that is safe.',
