@@ -190,6 +190,7 @@ const TOP = new Set([
   'crashes',
   ...['addresses.json', 'backups', 'credentials.json', 'databases', 'homeport.sqlite', 'homeport.sqlite-shm'],
   ...['homeport.sqlite-wal', 'lock', 'lock-journal', 'lock.pid', 'quarantine', 'reserve', 'run', 'store-id', 'tls'],
+  ...['store-mark', 'store-mark.new'],
 ])
 
 const entriesOf = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : [])
