@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/index.js'
+import { isError } from '../../contract/errors.js'
 import { operations, type Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 
@@ -26,11 +27,19 @@ export class ClockBack {
     this.#deps = deps
   }
 
-  /** At the start: what is stored tells whether the clock was ahead when the server ran last. */
+  /**
+   * At the start: what is stored tells whether the clock was ahead when the server ran last. Where a damaged page hides
+   * it, nothing is corrected: the messages that can be read must be delivered all the same.
+   */
   async settle(): Promise<void> {
-    const { store, clock } = this.#deps
-    const aheadMs = (await store.run(operations.messagesClock.latest, {})) - clock.now()
-    if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
+    const { store, clock, logger } = this.#deps
+    try {
+      const aheadMs = (await store.run(operations.messagesClock.latest, {})) - clock.now()
+      if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
+    } catch (error) {
+      if (!isError(error, 'store_damaged')) throw error
+      logger.warn({ error }, 'whether the clock was ahead cannot be read, because the store is damaged')
+    }
   }
 
   /** The clock was set back by so much. May be repeated. */
