@@ -100,6 +100,16 @@ describe('the data of a database', async () => {
     expect(await keysOf(id)).toBe(300)
   })
 
+  test('whose base is that of another database is not served', async () => {
+    const [id, other] = [await filled('db_other_base'), await filled('db_base_of')]
+    const base = (of: string) => join(at.dirOf(of), 'appendonlydir', 'appendonly.aof.1.base.rdb')
+    writeFileSync(base(id), Buffer.concat([readFileSync(base(other)), Buffer.from('more')]))
+    await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_unreadable' })
+    const what = expect.stringMatching(/base\.rdb of its log is another one: it had \d+ bytes, and has \d+$/)
+    expect(at.ofKind(id, 'unreadable')[0]).toMatchObject({ what })
+    await fleet.rest(id)
+  })
+
   test('whose log was cut after a clean stop is served as far as it goes, and told', async () => {
     const id = await filled('db_cut')
     const size = statSync(at.logOf(id)).size

@@ -19,6 +19,7 @@ export class UnservableData extends Error {
   }
 }
 
+const BASE = /\.base\.(?:rdb|aof)$/
 const WHOLE: DataReport = { kind: 'whole' }
 
 async function isThere(path: string): Promise<boolean> {
@@ -58,7 +59,11 @@ async function judgeSizes(files: LogFiles, note: LogNote | undefined): Promise<D
       const what = `its log is empty where it had ${least} bytes`
       throw new UnservableData({ kind: 'missing', what, ...noted })
     }
-    // A base that is too short does not load; the engine says so.
+    // An engine writes a base once, under a name of its own; one that is damaged does not load, and the engine says so.
+    if (BASE.test(name) && least > 0 && found !== least) {
+      const what = `the file ${name} of its log is another one: it had ${least} bytes, and has ${found}`
+      throw new UnservableData({ kind: 'unreadable', what, ...noted })
+    }
     if (name !== files.last || found >= least) continue
     return { kind: 'cut', what: lackOf(least, found), ...noted }
   }
