@@ -42,6 +42,7 @@ export const FILE_KINDS: readonly FileKind[] = [
   { name: 'store log', pattern: /^homeport\.sqlite-wal$/, custody: 'merged', ending: 'killed' },
   { name: 'store shared memory', pattern: /^homeport\.sqlite-shm$/, custody: 'spare', ending: 'killed' },
   { name: 'store id', pattern: /^store-id$/, custody: 'data', ending: 'stopped' },
+  { name: 'store mark', pattern: /^store-mark$/, custody: 'data', ending: 'stopped' },
   { name: 'credentials', pattern: /^credentials\.json$/, custody: 'kept', ending: 'stopped' },
   { name: 'addresses', pattern: /^addresses\.json$/, custody: 'spare', ending: 'stopped' },
   { name: 'lock', pattern: /^lock$/, custody: 'spare', ending: 'killed' },

@@ -9,6 +9,11 @@
  */
 const PROMISED_WINDOW_MS = 2_000
 
+/** Whether an engine was killed so soon after an answer that it may have lost it. */
+export function wasKilledSoonAfter(atMs: number, engineKills: readonly number[]): boolean {
+  return engineKills.some((killed) => killed >= atMs - 50 && killed - atMs <= PROMISED_WINDOW_MS)
+}
+
 interface Written {
   /** The newest number that was sent. */
   sent: number
@@ -116,10 +121,8 @@ export class DatabaseLedger {
   }
 
   #lose(atMs: readonly number[], text: string): void {
-    const isPromised = atMs.every((at) =>
-      this.#engineKills.some((killed) => killed >= at - 50 && killed - at <= PROMISED_WINDOW_MS),
-    )
-    if (isPromised && atMs.length > 0) this.lostWithinWindow += atMs.length
+    if (atMs.length > 0 && atMs.every((at) => wasKilledSoonAfter(at, this.#engineKills)))
+      this.lostWithinWindow += atMs.length
     else this.violations.push(text)
   }
 

@@ -18,6 +18,10 @@ export class ManagementLedger {
   readonly backups = new Map<string, string>()
   /** What the database of backups may hold now: more than one value once an answer was lost. */
   possible = new Set<string>()
+  /** The last write to it that was answered, with what it held before. */
+  written: { readonly atMs: number; readonly before: ReadonlySet<string> } | undefined
+  /** Answered writes to it that were lost within the time that is documented. */
+  lostWithinWindow = 0
   restores = 0
 
   note(passing: Passing): void {

@@ -1,4 +1,5 @@
 import { type Answer, type RunningHomeport, waitFor } from '../support/index.js'
+import { wasKilledSoonAfter } from './database-ledger.js'
 import { connected, type NewDatabase } from './database-load.js'
 import { type Loads, Violation } from './loads.js'
 import type { ManagementLedger } from './management-ledger.js'
@@ -91,19 +92,33 @@ export function valuesOf(vault: NewDatabase): Promise<string[]> {
 }
 
 /** Complains unless the database of backups holds one of the values that it may hold, wholly. */
-export async function lookAtVault(vault: NewDatabase, ledger: ManagementLedger): Promise<void> {
+export async function lookAtVault(
+  vault: NewDatabase,
+  ledger: ManagementLedger,
+  engineKills: readonly number[],
+): Promise<void> {
   const values = await valuesOf(vault)
   const [value] = values
+  const { written } = ledger
+  const isWithinWindow = written !== undefined && wasKilledSoonAfter(written.atMs, engineKills)
+  if (values.length === 1 && isWithinWindow && written.before.has(value ?? '') && !ledger.possible.has(value ?? '')) {
+    ledger.lostWithinWindow++
+    ledger.possible.add(value ?? '')
+  }
   if (values.length !== 1 || value === undefined || !ledger.possible.has(value))
     throw new Violation(`the restored database holds ${values.slice(0, 4)}, and may hold ${[...ledger.possible]}`)
   ledger.possible = new Set([value])
 }
 
 async function fill(vault: NewDatabase, ledger: ManagementLedger, value: string): Promise<void> {
+  // What a key that is not there looks like.
+  const before = ledger.possible.size > 0 ? ledger.possible : new Set(['null'])
+  ledger.possible = new Set(before)
   ledger.possible.add(value)
   await connected(vault, (client) =>
     client.mset(Object.fromEntries(Array.from({ length: KEYS }, (_, i) => [`key ${i}`, value]))),
   )
+  ledger.written = { atMs: Date.now(), before }
   ledger.possible = new Set([value])
 }
 
@@ -112,16 +127,18 @@ export async function backUpAndRestore(
   homeport: RunningHomeport,
   vault: NewDatabase,
   ledger: ManagementLedger,
+  engineKills: readonly number[],
 ): Promise<void> {
   const id = vault.database_id
   await untilUnchanging(homeport, vault)
-  if (ledger.possible.size > 0) await lookAtVault(vault, ledger)
+  if (ledger.possible.size > 0) await lookAtVault(vault, ledger, engineKills)
   const name = nextName('backup-')
   await fill(vault, ledger, name)
   await asked(homeport, 'POST', `/v2/redis/create-backup/${id}`, { name })
   ledger.backups.set(name, name)
   await fill(vault, ledger, nextName('after-'))
   await restoreOne(homeport, vault, ledger)
+  await lookAtVault(vault, ledger, engineKills)
   await deleteOld(homeport, vault, ledger)
 }
 
@@ -134,8 +151,8 @@ async function restoreOne(homeport: RunningHomeport, vault: NewDatabase, ledger:
   ledger.possible.add(name)
   await asked(homeport, 'POST', `/v2/redis/restore-backup/${vault.database_id}`, { backup_id: backup.backup_id })
   ledger.possible = new Set([name])
+  ledger.written = undefined
   ledger.restores++
-  await lookAtVault(vault, ledger)
 }
 
 async function deleteOld(homeport: RunningHomeport, vault: NewDatabase, ledger: ManagementLedger): Promise<void> {
@@ -179,8 +196,9 @@ export function startManagementLoad(
   loads: Loads,
   ledger: ManagementLedger,
   databases: { readonly vault: NewDatabase; readonly shop: NewDatabase },
+  engineKills: readonly number[],
 ): void {
   loads.repeat('come and go', (homeport) => comeAndGo(homeport, ledger))
-  loads.repeat('back up and restore', (homeport) => backUpAndRestore(homeport, databases.vault, ledger))
+  loads.repeat('back up and restore', (homeport) => backUpAndRestore(homeport, databases.vault, ledger, engineKills))
   loads.repeat('users', () => manageUsers(databases.shop, ledger))
 }

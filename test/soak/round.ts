@@ -129,13 +129,13 @@ async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<S
   return { server, loads, queue, runs, rich, data: { ledger, clients }, management, databases }
 }
 
-function startLoads({ loads, queue, runs, management, databases }: Scene): void {
+function startLoads({ server, loads, queue, runs, management, databases }: Scene): void {
   loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue })))
   loads.repeat('runs', async (homeport) => {
     const load = startLoad(homeport, runs.world, runs.ledger)
     await load.stopped()
   })
-  startManagementLoad(loads, management, databases)
+  startManagementLoad(loads, management, databases, server.engineKills)
 }
 
 async function makeFault(
@@ -182,7 +182,7 @@ function reportOf(seed: number, scene: Scene, violations: readonly string[]): Ro
       'runs cancelled': runs.ledger.sealed.size,
       'bulk actions': runs.ledger.actions.size,
       'writes to databases': data.ledger.acknowledged,
-      'of these lost within the documented 2 s': data.ledger.lostWithinWindow,
+      'of these lost within the documented 2 s': data.ledger.lostWithinWindow + management.lostWithinWindow,
       'databases made': management.passing.size,
       'databases deleted': management.count('deleted'),
       restores: management.restores,

@@ -68,7 +68,7 @@ async function managementHolds(scene: Scene, homeport: RunningHomeport): Promise
   }
   const known = new Set([...management.passing.keys(), 'shop', 'till', 'vault'])
   for (const { database_name } of listed) if (!known.has(database_name)) wrong.push(`nobody made ${database_name}`)
-  if (management.possible.size > 0) await lookAtVault(databases.vault, management)
+  if (management.possible.size > 0) await lookAtVault(databases.vault, management, scene.server.engineKills)
   wrong.push(...(await backupsHold(scene, homeport)))
   return wrong
 }
