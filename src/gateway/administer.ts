@@ -22,16 +22,20 @@ export interface AdministrationServices extends ObserverServices {
   readonly logger: GatewayLogger
 }
 
-/** Answers a command about the database itself, or about its engine, in a version of the protocol. Never rejects. */
+/**
+ * Answers a command about the database itself, or about its engine, in a version of the protocol. `held` commands wait
+ * for the end of a pause. Never rejects.
+ */
 export async function administer(
   services: AdministrationServices,
   request: AdministrationRequest,
   protocol: 2 | 3,
+  held: number,
 ): Promise<Buffer> {
   const help = helpReply(request.name)
   if (help) return help
   try {
-    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol)
+    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol, held)
     return encodeMadeReply(await services.administration.run(request), protocol)
   } catch (error) {
     return encodeError(errorText(error instanceof HomeportError ? error : internal(services, error)))

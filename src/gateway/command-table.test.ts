@@ -102,7 +102,7 @@ describe('the command table', () => {
 
   it.each([
     ['CONFIG', 'REWRITE'],
-    ['CLIENT', 'PAUSE'],
+    ['CLIENT', 'IMPORT-SOURCE'],
     ['SCRIPT', 'DEBUG'],
   ])('refuses %s %s', (container, subcommand) => {
     expect(findSubcommand(container, subcommand)?.allowed).toBe(false)

@@ -1,6 +1,7 @@
 import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../contract/commands.js'
 import { HomeportError } from '../contract/errors.js'
 import { type CommandEffect, effectOf } from './limits/command-effect.js'
+import { rowMayWrite } from './limits/may-write.js'
 
 const SLOTS = 4096
 const SLOT_MASK = SLOTS - 1
@@ -13,6 +14,8 @@ interface Facts {
   readonly index: number
   /** What it may do to the size of an entry, or to the time of the engine. */
   readonly effect: CommandEffect
+  /** Whether it may change what replicas have; of some commands the arguments tell that it does not. */
+  readonly mayWrite: boolean
 }
 
 /** A row of the command table with what the gateway adds. */
@@ -31,7 +34,12 @@ const bySlot: (readonly Row[] | undefined)[] = new Array(SLOTS).fill(undefined)
 const byName = new Map<string, KnownCommand>()
 
 COMMANDS.forEach((declared, index) => {
-  const command: KnownCommand = { ...declared, index, effect: effectOf(declared.name) }
+  const command: KnownCommand = {
+    ...declared,
+    index,
+    effect: effectOf(declared.name),
+    mayWrite: declared.allowed && rowMayWrite(declared),
+  }
   byName.set(command.name, command)
   if (command.name.includes('|')) return
   const name = Buffer.from(command.name)

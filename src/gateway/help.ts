@@ -43,6 +43,10 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ],
     ['NO-TOUCH (ON|OFF)', 'Whether what the connection reads does not look used.'],
     ['NO-EVICT (ON|OFF)', 'Accepted; no connection is ever evicted.'],
+    [
+      'PAUSE <timeout> [WRITE|ALL]',
+      'Hold commands that write, or all, for so many milliseconds. A later call only extends the pause.',
+    ],
     ['REPLY (ON|OFF|SKIP)', 'Whether commands are answered.'],
     ['SETINFO (LIB-NAME|LIB-VER) <value>', 'Tell which library the client uses.'],
     ['SETNAME <name>', 'Name the connection.'],
@@ -52,6 +56,7 @@ const SERVED: Readonly<Record<string, readonly Entry[]>> = {
     ],
     ['TRACKINGINFO', 'What is tracked for the connection.'],
     ['UNBLOCK <client-id> [TIMEOUT|ERROR]', 'End the command that a connection waits in.'],
+    ['UNPAUSE', 'End the pause: what is held is carried out.'],
     ['GETREDIR', 'The client that is told of changes: -1 without tracking, 0 for the connection itself.'],
   ],
   COMMAND: [

@@ -17,8 +17,15 @@ const SHEBANG = '#!'
 const MOST_DIGESTS = 10_000
 const DIGEST_CHARACTERS = 40
 
+/** By this flag a script says that it only reads; engines hold it to that. */
+const FIRST_LINE = /^#!lua\b([^\n]{0,512})\n/
+const NO_WRITES = /(?:^| )flags=(?:[^ ]*,)?no-writes(?:,| |$)/
+const MOST_FIRST_LINE = 520
+
 /** By the digest that the sender knows, the one that engines know. */
 const digests = new Map<string, string>()
+/** The digests of scripts that went by and say that they only read. */
+const readingDigests = new Set<string>()
 
 /** Commands that hold a script or a digest, and in which place. */
 const PLACES: ReadonlyMap<string, { readonly at: number; readonly own: (arg: Argument) => Argument | undefined }> =
@@ -41,6 +48,18 @@ export function forEngine(name: string, args: readonly Argument[]): readonly Arg
   return own === undefined ? undefined : args.map((given, index) => (index === place?.at ? own : given))
 }
 
+/** Whether a script says in its first line that it only reads. */
+export function saysItOnlyReads(script: Argument): boolean {
+  if (beginningOf(script) !== SHEBANG) return false
+  const line = typeof script === 'string' ? script : script.toString('latin1', 0, MOST_FIRST_LINE)
+  return NO_WRITES.test(FIRST_LINE.exec(line)?.[1] ?? '')
+}
+
+/** Whether a script with this digest says that it only reads, as far as is known: of most nothing is. */
+export function hasReadingDigest(digest: Argument): boolean {
+  return digest.length === DIGEST_CHARACTERS && readingDigests.has(digest.toString().toLowerCase())
+}
+
 function engineDigest(digest: Argument): string | undefined {
   if (digests.size === 0 || digest.length !== DIGEST_CHARACTERS) return undefined
   return digests.get(digest.toString().toLowerCase())
@@ -50,6 +69,7 @@ function engineDigest(digest: Argument): string | undefined {
 function withoutFlag(script: Argument): Buffer | undefined {
   if (beginningOf(script) !== SHEBANG) return undefined
   const bytes = Buffer.from(script)
+  if (saysItOnlyReads(bytes)) noteReading(digestOf(bytes))
   const end = bytes.indexOf('\n')
   if (!bytes.subarray(0, end).includes(FLAG)) return undefined
   const line = bytes.toString('latin1', 0, end).replace(/ flags=([^ ]*)/, (_, flags: string) => flagsWithout(flags))
@@ -64,6 +84,12 @@ const beginningOf = (script: Argument): string =>
 function flagsWithout(flags: string): string {
   const others = flags.split(',').filter((flag) => flag !== FLAG)
   return others.length > 0 ? ` flags=${others.join(',')}` : ''
+}
+
+function noteReading(digest: string): void {
+  const [oldest] = readingDigests
+  if (readingDigests.size >= MOST_DIGESTS && oldest !== undefined) readingDigests.delete(oldest)
+  readingDigests.add(digest)
 }
 
 function remember(digest: string, own: string): void {

@@ -8,6 +8,7 @@ import { Monitors } from '../monitor/monitors.js'
 import { type Argument, encodeArray, encodeBulk, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../seams.js'
 import { Bandwidth } from './bandwidth.js'
+import { CommandPause } from './command-pause.js'
 import { CommandRate } from './command-rate.js'
 import { needsRoom } from './command-room.js'
 import { type AskEngine, textReply } from './engine-questions.js'
@@ -22,6 +23,8 @@ export interface GuardOptions {
   readonly clock: Clock
   /** Asks the engine of this database on its shared lane. */
   readonly ask: AskEngine
+  /** Asks the engine for FUNCTION LIST in RESP2. */
+  readonly listFunctions: () => Promise<Buffer>
   /** Sends commands to the engine on a connection of their own. */
   readonly interrupt: (commands: string, count: number) => Promise<string>
   /** See `ScriptWatchOptions`. */
@@ -74,6 +77,8 @@ export class DatabaseGuard {
   readonly scripts: ScriptWatch
   /** Who is shown the commands of the database. */
   readonly monitors = new Monitors()
+  /** What CLIENT PAUSE holds. */
+  readonly pause: CommandPause
   readonly #pending = new PendingWatch()
   readonly #options: GuardOptions
   #database: ServedDatabase
@@ -91,6 +96,7 @@ export class DatabaseGuard {
     this.rate = new CommandRate(Number.POSITIVE_INFINITY, options.clock)
     this.bandwidth = new Bandwidth(Number.POSITIVE_INFINITY, usage.meter, options.clock)
     this.entries = new EntryWatch(Number.POSITIVE_INFINITY)
+    this.pause = new CommandPause(options.clock, options.listFunctions)
     this.scripts = new ScriptWatch(scriptLimits(database), options)
     this.database = database
     this.touch()

@@ -2,9 +2,12 @@ import type { Clock } from '../../base/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import type { LaneKey, Lanes } from '../lane/lanes.js'
 import { NO_REPLY_LIMITS, type ReplyLimits } from '../lane/reply-gate.js'
+import { encodeCommand } from '../resp/encode.js'
 import { type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../seams.js'
 import { DatabaseGuard } from './database-guard.js'
 import { askOver } from './engine-questions.js'
+
+const FUNCTION_LIST = encodeCommand(['FUNCTION', 'LIST'])
 
 /** What guards are made of. */
 export interface GuardsOptions {
@@ -53,6 +56,7 @@ export class Guards {
 
   /** The database is served no more. */
   forget(databaseId: string): void {
+    this.#guards.get(databaseId)?.pause.end()
     this.#guards.delete(databaseId)
   }
 
@@ -64,6 +68,7 @@ export class Guards {
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
       clock,
       ask: (command) => askOver(lanes().shared(observer))(command),
+      listFunctions: () => askOver(lanes().shared(key))(FUNCTION_LIST),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId) ?? false,
       hold: () => lanes().holdOf(databaseId),

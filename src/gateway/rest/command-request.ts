@@ -16,6 +16,7 @@ import { readReplies, replyBytes, replyBytesInTurns } from './read-replies.js'
 import type { ReplyForm } from './reply-form.js'
 import { ReplyReader, type RestReply } from './reply-reader.js'
 import type { RestListenerOptions } from './rest-listener.js'
+import { whenResumed } from './resumed.js'
 import { type RequestEnds, RequestLane, runSlots } from './run-slots.js'
 import { runTransaction, type TransactionOutcome } from './run-transaction.js'
 import type { LargeSink, RepliesReader } from './send-commands.js'
@@ -76,6 +77,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   async #runLargePipeline(body: Buffer): Promise<void> {
     const slots = await this.#readPipeline(body)
+    await this.#whenResumed(slots)
     this.#send(await permitInTurns(this.#lane, slots))
   }
 
@@ -86,6 +88,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   /** Always answers in JSON, whatever the response format (reference redis 4.2). */
   async #runTransaction(body: Buffer): Promise<void> {
     const slots = checkArities(body.length > LARGE_JSON_BYTES ? await this.#readPipeline(body) : readPipeline(body))
+    await this.#whenResumed(slots)
     const permitted = await permitAll(this.#lane, slots)
     this.#noteForMonitors(permitted)
     this.#answerTransaction(await runTransaction(this.#lane, this.#inDialect(permitted), this.#form.encoding))
@@ -98,7 +101,8 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   /** Carries one command out while its body comes, and answers. */
   upload(body: BodyCommand): void {
     const { command, before, behind } = body
-    const prepared: PreparedCommand = { wire: '', command, args: [...before, ...behind] }
+    // Nobody reads the value here, only how many arguments there are.
+    const prepared: PreparedCommand = { wire: '', command, args: [...before, '', ...behind] }
     this.#slots = [prepared]
     this.#whenPermitted(body)
       .then(() => this.#sendBody(body, measure(this.#lane.guard, this.#slots.filter(isPrepared))))
@@ -107,6 +111,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   async #whenPermitted({ command, before, bodyBytes }: BodyCommand): Promise<void> {
     const { guard, ask } = this.#lane
+    await this.#whenResumed(this.#slots)
     const bytes = bodyBytes + before.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
     const verdict = await guard.inspectUpload(command, before, { bytes, valueBytes: bodyBytes }, ask)
     if (verdict) throw verdict
@@ -167,8 +172,18 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     else this.#exchange.fail(error)
   }
 
-  /** Goes on at once where no engine has to be asked about a limit. */
+  /** Goes on at once where nothing is paused and no engine has to be asked about a limit. */
   #permit(slots: readonly Slot[]): void {
+    if (this.#lane.guard.pause.mode !== undefined)
+      this.#later(this.#whenResumed(slots).then(() => this.#inspect(slots)))
+    else this.#inspect(slots)
+  }
+
+  #whenResumed(slots: readonly Slot[]): Promise<void> {
+    return whenResumed(this.#lane.guard, slots, this.#exchange)
+  }
+
+  #inspect(slots: readonly Slot[]): void {
     const permitted = permitEach(this.#lane, slots)
     if (permitted instanceof Promise) {
       permitted.then((ruled) => this.#send(ruled)).catch((error: unknown) => this.#exchange.fail(error))
@@ -253,6 +268,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
         args: args.slice(command.name.includes('|') ? 2 : 1).map(String),
       },
       2,
+      this.#lane.guard.pause.heldCount,
     )
   }
 }

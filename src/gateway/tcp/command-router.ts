@@ -129,6 +129,7 @@ export class CommandRouter {
   #routeAllowed(command: ServedCommand): void {
     const isForEngine = command.state !== 'session' && command.state !== 'managed'
     if (isForEngine && !this.#session.permits.admit(command)) return
+    if (isForEngine && this.#transactions.isOpen) this.#session.hold.note(command)
     switch (command.state) {
       case 'stateless':
       case 'container':
@@ -196,8 +197,9 @@ export class CommandRouter {
   #answerNow(name: string, args: readonly string[]): SessionAnswer {
     const session = this.#session
     const { siblings: all, guard } = session.services
+    const { pause } = guard
     const isUser = (user: string): boolean => Object.hasOwn(guard.database.userMarks ?? {}, user)
-    return answerSessionCommand({ self: session, protocol: session.protocol, all, isUser }, name, args)
+    return answerSessionCommand({ self: session, protocol: session.protocol, all, isUser, pause }, name, args)
   }
 
   /** Whether a command that no engine answers cannot be answered now; the client has been told why. */
@@ -237,7 +239,7 @@ export class CommandRouter {
     if (state === 'observed' && !queue && !this.#isSettledOrLater()) return
     const { databaseId } = services.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
-    const answer = (): Promise<Buffer> => administer(services, request, protocol)
+    const answer = (): Promise<Buffer> => administer(services, request, protocol, services.guard.pause.heldCount)
     if (queue) queue.add(answer)
     else this.#session.waitFor(answer().then((reply) => lane.reply(reply)))
   }

@@ -12,11 +12,12 @@ import type { Outlet } from './outlet.js'
  * - `engine`: until the engine takes more, or has answered a greeting.
  * - `rate`: until its turn comes among the commands of the database, of which there are too many in a second, or too
  *   many bytes in the month.
+ * - `pause`: until the pause of the database has ended.
  * - `turn`: until others have been served; the client has kept the process busy for a while.
  * - `reader`: until the client has read more of what was sent to it.
  * - `end`: for ever; the connection is being closed.
  */
-export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'turn' | 'reader' | 'end'
+export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' | 'turn' | 'reader' | 'end'
 
 /** Whose commands flow. */
 export interface FlowOwner {

@@ -1,3 +1,5 @@
+import type { ServedCommand } from '../command-table.js'
+
 const EMPTY = Buffer.alloc(0)
 
 /** Stateless commands that stand one after the other in one buffer and leave together. */
@@ -8,6 +10,8 @@ export class FrameRun {
   count = 0
   /** Whether the last of them is a write. */
   writes = false
+  /** Whether any of them may write, PUBLISH and its like among them. */
+  mayWrite = false
 
   /** Whether a frame stands right behind the run, or there is none. */
   isContinuedBy(buffer: Buffer, start: number): boolean {
@@ -15,19 +19,26 @@ export class FrameRun {
   }
 
   /** Adds a frame that continues the run. */
-  add(buffer: Buffer, start: number, end: number, writes: boolean): void {
+  add(
+    buffer: Buffer,
+    start: number,
+    end: number,
+    { access, mayWrite }: Pick<ServedCommand, 'access' | 'mayWrite'>,
+  ): void {
     if (this.count === 0) {
       this.buffer = buffer
       this.start = start
     }
     this.end = end
-    this.writes = writes
+    this.writes = access === 'write'
+    if (mayWrite) this.mayWrite = true
     this.count++
   }
 
   /** Forgets all of it. */
   clear(): void {
     this.count = 0
+    this.mayWrite = false
     this.buffer = EMPTY
   }
 }

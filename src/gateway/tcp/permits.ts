@@ -42,13 +42,8 @@ export class Permits {
       this.#hasToken = true
       return true
     }
-    this.#session.waitForTurn()
+    this.#waitForTurn()
     return false
-  }
-
-  /** The turn of the command that waits has come. */
-  giveToken(): void {
-    this.#hasToken = true
   }
 
   /** Whether no limit has to look at the present command more closely; it belongs to a logged in client. */
@@ -80,6 +75,16 @@ export class Permits {
     if (this.#permitted && !parser.repeats) services.guard.count(this.#permitted, 1)
     this.#permitted = undefined
     if (!parser.repeats) this.#hasToken = false
+  }
+
+  #waitForTurn(): void {
+    const { flow, parser, services } = this.#session
+    parser.repeat()
+    flow.wait('rate')
+    services.guard.rate.wait(1, () => {
+      this.#hasToken = true
+      flow.proceed('rate')
+    })
   }
 
   #waitFor(verdict: Promise<Verdict>): void {

@@ -1,3 +1,4 @@
+import { type CommandPause, LONGEST_PAUSE_MS } from '../limits/command-pause.js'
 import { wrongArityText } from '../own-arity.js'
 import {
   encodeArray,
@@ -37,6 +38,7 @@ export interface CommandContext {
   readonly all: () => Iterable<ListedClient>
   /** Whether the database has a user of this name. */
   readonly isUser: (name: string) => boolean
+  readonly pause: CommandPause
 }
 
 /** What a session command is answered with; `ends`: the client that asks is among those that it disconnects. */
@@ -85,6 +87,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
   'CLIENT|UNBLOCK': unblock,
+  'CLIENT|PAUSE': pause,
+  'CLIENT|UNPAUSE': unpause,
   // Clients tell what they understand of redirections to other servers, of which there are none here.
   'CLIENT|CAPA': () => OK,
   // Engines end the clients that hold the most memory only where they are told to, and here they are not.
@@ -125,6 +129,29 @@ function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonl
   const [client] = visible(context, ({ profile }) => profile.id === id)
   return client ? client.reach.unblock(manner).then((done) => encodeInteger(Number(done))) : encodeInteger(0)
 }
+
+/** A pause holds everybody's commands, so it is for the owner alone. */
+function pause(context: CommandContext, [text = '', word = 'ALL']: readonly string[]): Buffer {
+  if (context.self.user !== 'default') return notPermitted('client|pause')
+  const mode = word.toUpperCase()
+  if (mode !== 'WRITE' && mode !== 'ALL') return encodeError('ERR CLIENT PAUSE mode must be WRITE or ALL')
+  const ms = wholeNumber(text)
+  if (ms === undefined) return encodeError('ERR timeout is not an integer or out of range')
+  if (ms < 0) return encodeError('ERR timeout is negative')
+  if (ms > LONGEST_PAUSE_MS)
+    return encodeError(`ERR timeout is out of range: at most ${LONGEST_PAUSE_MS} ms are possible`)
+  context.pause.begin(mode === 'ALL' ? 'all' : 'write', ms)
+  return OK
+}
+
+function unpause(context: CommandContext): Buffer {
+  if (context.self.user !== 'default') return notPermitted('client|unpause')
+  context.pause.end()
+  return OK
+}
+
+const notPermitted = (command: string): Buffer =>
+  encodeError(`NOPERM this user has no permissions to run the '${command}' command`)
 
 /** Who is not the owner does not learn here which other users there are. */
 function isKnownUser({ self, isUser }: CommandContext, name: string): boolean {

@@ -15,6 +15,7 @@ import { CommandRouter } from './command-router.js'
 import { Flow, type FlowOwner } from './flow.js'
 import { FrameRun } from './frame-run.js'
 import { guarded, guardedReceiver } from './guarded.js'
+import { Hold } from './hold.js'
 import type { Inlet } from './inlet.js'
 import { noteCommand } from './note-command.js'
 import { Outlet } from './outlet.js'
@@ -41,11 +42,12 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
   readonly lane: ClientLane
   readonly outlet: Outlet
   readonly permits: Permits
+  readonly hold = new Hold(this)
   readonly reach = new Reach(this)
   readonly #steering = new Steering(this)
   user: DataUser | undefined
   protocol: 2 | 3 = 2
-  /** Commands that wait in the engine until something happens. */
+  /** Commands that wait in the engine until something happens, or here until a pause ends. */
   blocked = 0
 
   readonly #socket: Socket
@@ -139,16 +141,6 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     return false
   }
 
-  /** Takes the present command again when its turn has come among those of the database. */
-  waitForTurn(): void {
-    this.parser.repeat()
-    this.flow.wait('rate')
-    this.services.guard.rate.wait(1, () => {
-      this.permits.giveToken()
-      this.flow.proceed('rate')
-    })
-  }
-
   /** Whether nothing was taken that is not yet answered. */
   get isIdle(): boolean {
     return this.#run.count === 0 && this.lane.owed === 0
@@ -179,7 +171,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
 
   /** Ends a connection that has sent nothing since `sinceMs` and waits for nothing. */
   endIfIdleSince(sinceMs: number): void {
-    const waits = this.lane.state.kind === 'pinned' || (this.lane.owed > 0 && !this.#upload.isSending)
+    const waits =
+      this.lane.state.kind === 'pinned' || this.blocked > 0 || (this.lane.owed > 0 && !this.#upload.isSending)
     if (this.profile.lastCommandAtMs <= sinceMs && !waits) this.hangUp()
   }
 
@@ -297,7 +290,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     if (this.user && !this.permits.takeToken()) return
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
     this.profile.lastCommand = command?.name
-    if (!this.#steering.passes(command)) return
+    if (!this.hold.passes(command) || !this.#steering.passes(command)) return
     const skips = this.#beginSkip()
     if (command?.allowed && command.state === 'stateless' && this.user && this.permits.passes(command))
       this.#addToRun(command)
@@ -323,13 +316,14 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.services.guard.count(command, 1)
     const { frameBuffer, frameStart, frameEnd } = this.parser
     if (!this.#run.isContinuedBy(frameBuffer, frameStart)) this.#flushRun()
-    this.#run.add(frameBuffer, frameStart, frameEnd, command.access === 'write')
+    this.#run.add(frameBuffer, frameStart, frameEnd, command)
     if (this.flow.isFull(this.#run.count)) this.#flushRun()
   }
 
   #flushRun(): void {
     const { buffer, start, end, count, writes } = this.#run
     if (count === 0) return
+    if (this.#run.mayWrite) this.hold.noteWrites()
     this.#run.clear()
     this.lane.forward(buffer, start, end, count)
     if (this.lane.state.kind !== 'pinned') this.#latency.begin(this.lane.answered + this.lane.owed, writes)
@@ -392,6 +386,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.flow.wait('end')
     this.#loginTimer.cancel()
     this.services.memory.gone(this)
+    this.hold.close()
     this.lane.leave()
     this.reach.progressed()
   }

@@ -81,6 +81,7 @@ export class Transactions {
     const queue = new QueuedAnswers(lane)
     this.#queue = queue
     this.#hasScript = false
+    this.#session.hold.openTransaction()
     if (lane.state.kind === 'pinned') lane.state.stream.openTransaction((reply) => this.#fillPinned(queue, reply))
   }
 

@@ -62,6 +62,7 @@ export class Upload implements ReplySink {
     const { parser, permits } = session
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
     if (!this.#mayBegin(command) || !permits.takeToken()) return
+    if (!session.hold.passes(command, parser.largeIndex)) return
     if (!session.sendRun() || !session.quietOrLater()) return
     const verdict = this.#ruling ? this.#ruling.verdict : permits.inspectUpload(command)
     this.#ruling = undefined
@@ -151,6 +152,7 @@ export class Upload implements ReplySink {
     const { lane, parser, permits } = this.#session
     if (lane.state.kind === 'shared') lane.enterOwn('none')
     this.#state = { kind: 'sending', command }
+    if (command.mayWrite) this.#session.hold.noteWrites()
     noteUpload(this.#session, command, permits.argumentsBefore(command))
     if (lane.isPinned) lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
     else lane.forwardFor(this, parser.frameBuffer, parser.frameStart, parser.frameEnd)
