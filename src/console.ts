@@ -2,10 +2,12 @@
  * What only the console asks, and only the composition root can tell, because it takes several rooms: what this server
  * offers, and how everything is doing. Beside it stands where the pages of the console come from.
  */
+
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import * as consoleCounts from './bulk/transactions/console-counts.js'
 import type { Config } from './config/index.js'
 import {
   type ConsoleSettings,
@@ -24,7 +26,7 @@ import { PLAN_NAMES, type PlanTable } from './contract/plans.js'
 import type { Databases } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'
-import { operations, type Store } from './store/index.js'
+import type { Store } from './store/index.js'
 import type { Problem, Problems } from './telemetry/index.js'
 
 /** What the answers for the console are made of. */
@@ -79,7 +81,7 @@ function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSe
 async function overview(parts: ConsoleParts, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = parts
   const [counts, disk] = await Promise.all([
-    store.run(operations.consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
+    store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
   ])
   return {

@@ -31,5 +31,16 @@ export const BELOW = {
 /** Rooms that see all others and that no room sees. */
 export const TOP = ['cli']
 
+/** Folders with this name are catalogues, too, in every module. */
+export const OPEN_FOLDER = 'transactions'
+
 /** Folders whose files are imported one by one, because they are catalogues: a file for each subject or room. */
-export const OPEN_PLACES = ['src/contract/', 'src/store/operations/', 'src/store/schema/']
+export const OPEN_PLACES = [
+  'src/contract/',
+  'src/store/schema/',
+  'src/store/operation.js',
+  'src/store/query.js',
+  'src/store/dialect.js',
+  'src/store/checksum.js',
+  'src/store/checksum.js',
+]

@@ -4,7 +4,7 @@
  *
  * A file is `{ path, source, code, imports, room, isTest }`; `code` is the source without comments and texts.
  */
-import { BELOW, OPEN_PLACES, TOP } from './rooms.mjs'
+import { BELOW, OPEN_FOLDER, OPEN_PLACES, TOP } from './rooms.mjs'
 
 const MOST_LINES = 400
 
@@ -70,9 +70,15 @@ const BANNED = [
 /** Modules that only some rooms may import. */
 const BANNED_IMPORTS = [
   {
-    modules: /^(?:better-sqlite3|pg|kysely)$/,
+    modules: /^(?:better-sqlite3|pg)$/,
     except: ['store', 'src/config/data-dir.ts'],
     say: 'only store/ speaks to a database; ask it',
+  },
+  {
+    modules: /^kysely$/,
+    except: ['store'],
+    exceptFolder: OPEN_FOLDER,
+    say: 'only a transaction states a query: move it into a folder transactions/',
   },
   { modules: /^(?:node:)?child_process$/, except: ['fleet'], say: 'only fleet/ starts processes; ask it' },
   {
@@ -99,7 +105,7 @@ function bannedCalls(file) {
 function bannedImports(file) {
   const bans = BANNED_IMPORTS.filter((ban) => inProduct(file) || (ban.inTests && file.isTest))
   return bans
-    .filter((ban) => !isExcepted(file, ban.except))
+    .filter((ban) => !isExcepted(file, ban.except) && file.path.split('/')[2] !== (ban.exceptFolder ?? ''))
     .flatMap((ban) =>
       file.imports
         .filter(({ from }) => ban.modules.test(from))
@@ -107,23 +113,33 @@ function bannedImports(file) {
     )
 }
 
+const isTransaction = (target) => target.split('/')[2] === OPEN_FOLDER
+
 function importOrder(file) {
   if (!inSrc(file) || file.room === undefined || TOP.includes(file.room)) return []
   const allowed = BELOW[file.room]
   if (allowed === undefined) return [{ line: 1, text: `the room ${file.room} has no place in scripts/house/rooms.mjs` }]
-  return file.imports
-    .filter(({ room }) => room !== undefined && room !== file.room && !allowed.includes(room))
-    .map(({ room, line }) => ({
-      line,
-      text: `${file.room} may not import from ${room}: it may use ${allowed.join(', ') || 'nothing'}`,
-    }))
+  return (
+    file.imports
+      .filter(({ room }) => room !== undefined && room !== file.room && !allowed.includes(room))
+      // A test of the store takes real transactions to try it with, whosever they are.
+      .filter(({ target }) => !(file.isTest && isTransaction(target)))
+      .map(({ room, line }) => ({
+        line,
+        text: `${file.room} may not import from ${room}: it may use ${allowed.join(', ') || 'nothing'}`,
+      }))
+  )
 }
 
+/** The program of a store thread puts the thread together with what runs on it. */
+const THREAD_PROGRAM = 'src/store-thread.ts'
+
 function frontDoors(file, house) {
-  if (!inProduct(file)) return []
+  if (!inProduct(file) || file.path === THREAD_PROGRAM) return []
   return file.imports
     .filter(({ room }) => room !== undefined && room !== file.room)
     .filter(({ target }) => !OPEN_PLACES.some((place) => target.startsWith(place)))
+    .filter(({ target }) => !isTransaction(target))
     .filter(({ room, target }) => house.has(`src/${room}/index.ts`) && target !== `src/${room}/index.js`)
     .map(({ room, line }) => ({ line, text: `import from ${room}/index.js, not from inside the room` }))
 }

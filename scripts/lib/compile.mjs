@@ -22,7 +22,7 @@ const STAMP = '.built-from'
 const ENTRIES = [
   'src/main.ts',
   'src/fleet/launcher/launcher.ts',
-  'src/store/sqlite/thread.ts',
+  'src/store-thread.ts',
   'src/store/sqlite/checkpoint-thread.ts',
 ]
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)

@@ -4,11 +4,12 @@ import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { createAccounts } from './accounts.js'
 import { type Credentials, credentialsPath, readCredentials, writeCredentials } from './credentials-file.js'
 import { newCredentials } from './secrets.js'
+import * as accountsTransactions from './transactions/accounts.js'
 
 const basicOf = (email: string, apiKey: string): string =>
   `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
@@ -46,7 +47,7 @@ describeOnEveryStore('accounts', (openStore) => {
 
   it('keeps only hashes of the key and the token in the store', async () => {
     const { store, credentials } = await fresh()
-    const stored = JSON.stringify(await store.run(operations.accounts.load, {}))
+    const stored = JSON.stringify(await store.run(accountsTransactions.load, {}))
     expect(stored).not.toContain(credentials.apiKey)
     expect(stored).not.toContain(credentials.queueToken)
   })
@@ -68,7 +69,7 @@ describeOnEveryStore('accounts', (openStore) => {
     const owner = accounts.bearer(credentials.queueToken, '')
     const row = { account_id: owner?.accountId ?? '', name: 'reader', read_only: 1 as const, created_at: 1 }
     const account = { email: 'other@homeport.local', type: 'free' as const, queue_user_id: 'u', queue_token_hash: 't' }
-    await store.run(operations.accounts.create, {
+    await store.run(accountsTransactions.create, {
       account: { ...account, account_id: 'acc_2', signing_current: 'sig_a', signing_next: 'sig_b', created_at: 2 },
       key: { ...row, key_id: 'key_2', key_hash: sha256Hex('reader-key') },
     })
@@ -114,7 +115,7 @@ describeOnEveryStore('accounts', (openStore) => {
     const { dataDir } = await fresh()
     const stranger = await openStore()
     await expect(started(stranger, dataDir)).rejects.toThrow(/belongs to another store/)
-    expect((await stranger.run(operations.accounts.load, {})).accounts).toEqual([])
+    expect((await stranger.run(accountsTransactions.load, {})).accounts).toEqual([])
   })
 
   it('refuses a credentials file that cannot be read, without showing it', async () => {
@@ -172,9 +173,9 @@ describeOnEveryStore('accounts', (openStore) => {
     const entry = { account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e', details: '{}', ip: '' }
     const at = (days: number) => days * 24 * 60 * 60 * 1000
     const write = (log_id: string, days: number) =>
-      store.run(operations.accounts.audit, { ...entry, log_id, at: at(days) })
+      store.run(accountsTransactions.audit, { ...entry, log_id, at: at(days) })
     const ids = async () =>
-      (await store.run(operations.accounts.auditLog, { accountId: 'a', limit: 9 })).map((row) => row.log_id)
+      (await store.run(accountsTransactions.auditLog, { accountId: 'a', limit: 9 })).map((row) => row.log_id)
     await write('first', 0)
     await write('second', 100)
     await write('third', 182)
@@ -188,7 +189,7 @@ describeOnEveryStore('accounts', (openStore) => {
     const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '10.0.0.7')
     if (!caller) throw new Error('the first account is known')
     await accounts.audit(caller, { action: 'Rotate Signing Keys', entity: 'NA', details: { reason: 'test' } })
-    const [entry] = await store.run(operations.accounts.auditLog, { accountId: caller.accountId, limit: 5 })
+    const [entry] = await store.run(accountsTransactions.auditLog, { accountId: caller.accountId, limit: 5 })
     const who = { actor: credentials.email, source: 'API_KEY - default', ip: '10.0.0.7', at: clock.now() }
     expect(entry).toMatchObject({ ...who, action: 'Rotate Signing Keys', details: '{"reason":"test"}' })
   })

@@ -1,7 +1,7 @@
 import type { Clock, Service } from '../base/index.js'
 import type { AuditLog } from '../contract/audit.js'
 import type { Authenticator, Caller } from '../http/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { ApiKeys } from './api-keys.js'
 import { type AuditEvent, auditRow } from './audit.js'
@@ -13,6 +13,7 @@ import { bindDataDir } from './installation.js'
 import { newSigningKey } from './secrets.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
+import * as accountsTransactions from './transactions/accounts.js'
 
 /** What the accounts are made of. */
 export interface AccountsOptions {
@@ -128,19 +129,19 @@ class StoredAccounts implements Accounts {
     const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} } as const
     const audit = caller && auditRow(caller, event, this.#options.clock.now())
     const args = { accountId, fresh: newSigningKey(), audit }
-    await this.#options.store.run(operations.accounts.rotateSigningKeys, args)
+    await this.#options.store.run(accountsTransactions.rotateSigningKeys, args)
     await this.#reload()
     await this.#refreshFile()
     return this.signingKeys(accountId)
   }
 
   async audit(caller: Caller, event: AuditEvent): Promise<void> {
-    await this.#options.store.run(operations.accounts.audit, auditRow(caller, event, this.#options.clock.now()))
+    await this.#options.store.run(accountsTransactions.audit, auditRow(caller, event, this.#options.clock.now()))
   }
 
   async auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]> {
     const { accountId } = caller
-    const rows = await this.#options.store.run(operations.accounts.auditLog, { accountId, limit, before })
+    const rows = await this.#options.store.run(accountsTransactions.auditLog, { accountId, limit, before })
     const customer = this.account(accountId)?.email ?? ''
     return rows.map((row) => auditLogOf(row, customer))
   }
@@ -151,7 +152,7 @@ class StoredAccounts implements Accounts {
    */
   #reload(): Promise<number> {
     const reload = this.#reloading.then(async () => {
-      const { accounts, keys, members } = await this.#options.store.run(operations.accounts.load, {})
+      const { accounts, keys, members } = await this.#options.store.run(accountsTransactions.load, {})
       this.#directory.load(accounts, keys, members)
       return accounts.length
     })

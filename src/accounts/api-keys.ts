@@ -2,12 +2,14 @@ import { newId, randomSecret, sha256Hex, unreachable } from '../base/index.js'
 import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts.js'
 import { HomeportError } from '../contract/errors.js'
 import type { Caller } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'
 import { reaches, type TeamParts } from './teams.js'
+import type * as accounts from './transactions/accounts.js'
+import * as apiKeys from './transactions/api-keys.js'
+import * as teams from './transactions/teams.js'
 
-type ApiKeyRow = operations.accounts.ApiKeyRow
+type ApiKeyRow = accounts.ApiKeyRow
 
 /**
  * API keys: each acts for one account, or for one team with the role that its holder has there at that moment. A key
@@ -23,7 +25,7 @@ export class ApiKeys {
   /** The keys of the caller's account, or of a team that the caller is a member of. */
   async list(caller: Caller, teamId: string | undefined): Promise<ApiKey[]> {
     const accountId = await this.#accountOf(caller, teamId)
-    const rows = await this.#parts.store.run(operations.apiKeys.list, { accountId })
+    const rows = await this.#parts.store.run(apiKeys.list, { accountId })
     return rows.map(keyOf)
   }
 
@@ -35,7 +37,7 @@ export class ApiKeys {
     const details = { name: key.name, read_only: key.read_only === 1, ...(key.holder ? { holder: key.holder } : {}) }
     const audit = this.#audit(caller, { action: 'Create API Key', entity: key.key_id, details })
     const args = { key, emailKey: emailKeyOf(caller.email), limit: MOST_API_KEYS, audit }
-    const outcome = await this.#parts.store.run(operations.apiKeys.create, args)
+    const outcome = await this.#parts.store.run(apiKeys.create, args)
     if (outcome.kind !== 'created') throw refusalOf(outcome, accountId, body)
     await this.#parts.reload()
     return { ...keyOf(key), api_key: secret }
@@ -46,7 +48,7 @@ export class ApiKeys {
     const accountId = await this.#accountOf(caller, teamId)
     const audit = this.#audit(caller, { action: 'Delete API Key', entity: keyId, details: {} })
     const args = { accountId, keyId, emailKey: emailKeyOf(caller.email), audit }
-    const outcome = await this.#parts.store.run(operations.apiKeys.remove, args)
+    const outcome = await this.#parts.store.run(apiKeys.remove, args)
     switch (outcome.kind) {
       case 'deleted':
         await this.#parts.reload()
@@ -66,7 +68,7 @@ export class ApiKeys {
   async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
     if (teamId === undefined) return caller.accountId
     const args = { teamId, emailKey: emailKeyOf(caller.email) }
-    const isMember = reaches(caller, teamId) && (await this.#parts.store.run(operations.teams.members, args))
+    const isMember = reaches(caller, teamId) && (await this.#parts.store.run(teams.members, args))
     if (!isMember) throw new HomeportError('team_not_found', { teamId })
     return teamId
   }
@@ -90,12 +92,12 @@ export class ApiKeys {
     }
   }
 
-  #audit(caller: Caller, event: AuditEvent): operations.accounts.NewAuditRow {
+  #audit(caller: Caller, event: AuditEvent): accounts.NewAuditRow {
     return auditRow(caller, event, this.#parts.clock.now())
   }
 }
 
-type CreateRefusal = Exclude<operations.apiKeys.CreateKeyOutcome, { kind: 'created' }>
+type CreateRefusal = Exclude<apiKeys.CreateKeyOutcome, { kind: 'created' }>
 
 function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKeyBody): HomeportError {
   switch (refusal.kind) {

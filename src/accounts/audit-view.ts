@@ -1,11 +1,11 @@
 import { AUDIT_ACTIONS, AUDIT_KEPT_SECONDS, type AuditLog } from '../contract/audit.js'
-import type { operations } from '../store/index.js'
+import type * as accounts from './transactions/accounts.js'
 
 /** What stands in a field of an entry that has nothing to say there (reference redis 1.10). */
 const NOTHING = 'NA'
 
 /** An entry of the audit log as the management API shows it. `customer` is the account's e-mail or the team's id. */
-export function auditLogOf(row: operations.accounts.AuditRow, customer: string): AuditLog {
+export function auditLogOf(row: accounts.AuditRow, customer: string): AuditLog {
   const timestamp = Math.floor(row.at / 1000)
   return {
     log_id: row.log_id,

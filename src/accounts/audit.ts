@@ -1,7 +1,7 @@
 import { newId } from '../base/index.js'
 import type { AuditAction } from '../contract/audit.js'
 import type { Caller } from '../http/index.js'
-import type { operations } from '../store/index.js'
+import type * as accounts from './transactions/accounts.js'
 
 /** Something that happened and who did it. */
 export interface AuditEvent {
@@ -18,7 +18,7 @@ export interface AuditEvent {
  * its entry stand or fall together.
  * @param atMs Unix milliseconds.
  */
-export function auditRow(caller: Caller, event: AuditEvent, atMs: number): operations.accounts.NewAuditRow {
+export function auditRow(caller: Caller, event: AuditEvent, atMs: number): accounts.NewAuditRow {
   return {
     log_id: newId('log_', atMs),
     account_id: caller.accountId,

@@ -1,11 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { sha256Hex } from '../base/index.js'
 import type { Authenticator, Caller } from '../http/index.js'
-import type { operations } from '../store/index.js'
+import type * as accountsTransactions from './transactions/accounts.js'
+import type * as teams from './transactions/teams.js'
 
-type AccountRow = operations.accounts.AccountRow
-type ApiKeyRow = operations.accounts.ApiKeyRow
-type MemberRow = operations.teams.MemberRow
+type AccountRow = accountsTransactions.AccountRow
+type ApiKeyRow = accountsTransactions.ApiKeyRow
+type MemberRow = teams.MemberRow
 
 /** The two keys that deliveries are signed and checked with. */
 export interface SigningKeys {

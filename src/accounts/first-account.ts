@@ -1,8 +1,9 @@
 import { type Clock, newId, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { type Credentials, credentialsPath, writeCredentials } from './credentials-file.js'
 import { newCredentials, queueUserIdOf } from './secrets.js'
+import * as accounts from './transactions/accounts.js'
 
 /** What a first account is made of. */
 export interface FirstAccount {
@@ -21,7 +22,7 @@ export interface FirstAccount {
 export async function makeFirstAccount(parts: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
   const credentials = found ?? newCredentials(parts.email)
   if (!found) await writeCredentials(parts.dataDir, credentials)
-  await parts.store.run(operations.accounts.create, rowsOf(credentials, parts))
+  await parts.store.run(accounts.create, rowsOf(credentials, parts))
   return credentials
 }
 

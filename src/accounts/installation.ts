@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { readFileIfThere, replaceFile } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
+import * as accounts from './transactions/accounts.js'
 
 /** Holds the identity of the store that a data directory was first used with. */
 const FILE = 'store-id'
@@ -25,7 +26,7 @@ export async function bindDataDir(
 ): Promise<string> {
   const path = join(dataDir, FILE)
   const remembered = (await readFileIfThere(path))?.trim()
-  const installationId = await store.run(operations.accounts.identify, { freshId: randomUUID(), at: nowMs })
+  const installationId = await store.run(accounts.identify, { freshId: randomUUID(), at: nowMs })
   if (remembered === installationId) return installationId
   if (remembered === undefined || foreign === 'take-over') await replaceFile(path, `${installationId}\n`)
   else throw new HomeportError('foreign_data_dir', { directory: dataDir })

@@ -1,10 +1,12 @@
 import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { auditRow } from './audit.js'
 import { type Credentials, writeCredentials } from './credentials-file.js'
 import { bindDataDir } from './installation.js'
 import { newQueueToken } from './secrets.js'
+import * as accounts from './transactions/accounts.js'
+import * as accountsReset from './transactions/accounts-reset.js'
 
 /** What a reset works on. The data directory is locked by the caller, and no server runs on it. */
 export interface ResetOptions {
@@ -29,21 +31,21 @@ const KEY_NAME = 'default'
 export async function resetCredentials({ store, dataDir, clock, endsOtherKeys }: ResetOptions): Promise<Credentials> {
   await bindDataDir(store, dataDir, clock.now())
   // Teams are accounts too, but the first of all accounts is never one: somebody has to make a team.
-  const [account] = (await store.run(operations.accounts.load, {})).accounts
+  const [account] = (await store.run(accounts.load, {})).accounts
   if (!account) {
     const problem = 'There is no account yet. Start the server once; it makes one, with its credentials.'
     throw new HomeportError('cli_failed', { problem })
   }
   const credentials = freshCredentials(account)
   await writeCredentials(dataDir, credentials)
-  await store.run(operations.accountsReset.resetCredentials, {
+  await store.run(accountsReset.resetCredentials, {
     ...rowsOf(account, credentials, clock.now()),
     endsOtherKeys,
   })
   return credentials
 }
 
-function freshCredentials(account: operations.accounts.AccountRow): Credentials {
+function freshCredentials(account: accounts.AccountRow): Credentials {
   return {
     email: account.email,
     apiKey: randomSecret(32),
@@ -53,7 +55,7 @@ function freshCredentials(account: operations.accounts.AccountRow): Credentials 
   }
 }
 
-function rowsOf(account: operations.accounts.AccountRow, { apiKey, queueToken }: Credentials, now: number) {
+function rowsOf(account: accounts.AccountRow, { apiKey, queueToken }: Credentials, now: number) {
   const { account_id, email, type: accountType } = account
   const operator = { accountId: account_id, email, accountType, source: 'SYSTEM', access: 'write', ip: '' } as const
   return {

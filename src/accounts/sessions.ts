@@ -2,9 +2,10 @@ import { type Clock, randomSecret, sha256Hex } from '../base/index.js'
 import { SESSION_LASTS_MS, type SignInBody } from '../contract/console.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Caller, cookieNameOf, type SessionKeeper } from '../http/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { AccountDirectory } from './directory.js'
 import { FailedSignIns } from './sessions-limit.js'
+import * as consoleSessions from './transactions/console-sessions.js'
 
 const SECRET_BYTES = 32
 /** A session that is used is written anew at most this often. */
@@ -58,7 +59,7 @@ export class Sessions implements SessionKeeper {
     const secret = randomSecret(SECRET_BYTES)
     const now = clock.now()
     const row = { key_id: keyId, created_at: now, expires_at: now + SESSION_LASTS_MS }
-    await store.run(operations.consoleSessions.create, { ...row, secret_hash: sha256Hex(secret) })
+    await store.run(consoleSessions.create, { ...row, secret_hash: sha256Hex(secret) })
     return { secret, caller }
   }
 
@@ -66,17 +67,17 @@ export class Sessions implements SessionKeeper {
     const { store, clock, directory } = this.#options
     const now = clock.now()
     const secretHash = sha256Hex(secret)
-    const session = await store.run(operations.consoleSessions.find, { secretHash, at: now })
+    const session = await store.run(consoleSessions.find, { secretHash, at: now })
     if (!session) return undefined
     const expiresAt = now + SESSION_LASTS_MS
     if (expiresAt - session.expires_at > EXTEND_EVERY_MS) {
-      await store.run(operations.consoleSessions.extend, { secretHash, expiresAt })
+      await store.run(consoleSessions.extend, { secretHash, expiresAt })
     }
     return directory.callerOfKeyId(session.key_id, ip)
   }
 
   /** Ends the session with this secret, if there is one. */
   async end(secret: string): Promise<void> {
-    await this.#options.store.run(operations.consoleSessions.end, { secretHash: sha256Hex(secret) })
+    await this.#options.store.run(consoleSessions.end, { secretHash: sha256Hex(secret) })
   }
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { operations } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
 import { StoreMark } from './store-mark.js'
+import * as accounts from './transactions/accounts.js'
 
 describeOnEveryStore('the mark of a store', (openStore, on) => {
   const entry = { account_id: 'a', actor: '', source: '', action: 'x', entity: '', details: '{}', ip: '', at: 1 }
@@ -17,9 +17,9 @@ describeOnEveryStore('the mark of a store', (openStore, on) => {
     const live = async (store: Awaited<ReturnType<typeof openStore>>, acts: readonly string[]) => {
       const problems = new Problems(clock, silentLogger)
       const mark = new StoreMark({ store, dataDir, clock, logger: silentLogger, problems })
-      await store.run(operations.accounts.identify, { freshId: 'id', at: 1 })
+      await store.run(accounts.identify, { freshId: 'id', at: 1 })
       await mark.start()
-      for (const log_id of acts) await store.run(operations.accounts.audit, { ...entry, log_id })
+      for (const log_id of acts) await store.run(accounts.audit, { ...entry, log_id })
       await mark.stop()
       await store.close()
       return problems.visibleTo('')

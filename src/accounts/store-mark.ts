@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Clock, readFileIfThere, replaceFile, type Service, type Timer, tryParseJson } from '../base/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { Logger, Problems } from '../telemetry/index.js'
+import * as accounts from './transactions/accounts.js'
 
 const FILE = 'store-mark'
 const EVERY_MS = 10_000
@@ -66,7 +67,7 @@ export class StoreMark implements Service {
   }
 
   async #isBehind(mark: Mark): Promise<boolean> {
-    const now = await this.#deps.store.run(operations.accounts.numbers, {})
+    const now = await this.#deps.store.run(accounts.numbers, {})
     const missing = [
       [mark.messages - (now?.messages ?? 0), 'messages'],
       [mark.runs - (now?.runs ?? 0), 'workflow runs'],
@@ -95,7 +96,7 @@ export class StoreMark implements Service {
   /** What is read here is on disk already, so the mark is never ahead of the store. */
   async #write(): Promise<void> {
     try {
-      const numbers = await this.#deps.store.run(operations.accounts.numbers, {})
+      const numbers = await this.#deps.store.run(accounts.numbers, {})
       if (!numbers || isSame(numbers, this.#written)) return
       const mark = { ...numbers, at: this.#deps.clock.now() }
       await replaceFile(this.#path, `${JSON.stringify(mark)}\n`)
@@ -106,6 +107,6 @@ export class StoreMark implements Service {
   }
 }
 
-function isSame(one: operations.accounts.StoreNumbers, other: Mark | undefined): boolean {
+function isSame(one: accounts.StoreNumbers, other: Mark | undefined): boolean {
   return one.messages === other?.messages && one.runs === other.runs && one.acts === other.acts
 }

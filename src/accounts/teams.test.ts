@@ -5,9 +5,10 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { MOST_API_KEYS } from '../contract/accounts.js'
 import { AUDIT_ACTIONS } from '../contract/audit.js'
 import type { Caller } from '../http/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type Accounts, createAccounts } from './accounts.js'
+import * as accountsTransactions from './transactions/accounts.js'
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
@@ -29,7 +30,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
 
   async function addAccount(name: string): Promise<void> {
     const secrets = { queue_user_id: name, queue_token_hash: name, signing_current: 'sig_a', signing_next: 'sig_b' }
-    await store.run(operations.accounts.create, {
+    await store.run(accountsTransactions.create, {
       account: { account_id: name, email: `${name}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
       key: {
         ...{ key_id: name, account_id: name, name: 'default', read_only: 0, created_at: 1 },
@@ -151,7 +152,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       expect(listed).toMatchObject({ name: 'ci', read_only: true })
       expect(await accounts.keys.list(owner, undefined)).toEqual([expect.objectContaining({ name: 'default' }), listed])
       expect(callerOf(owner.email, api_key)).toMatchObject({ access: 'read', source: 'API_KEY - ci' })
-      expect(JSON.stringify(await store.run(operations.accounts.load, {}))).not.toContain(api_key)
+      expect(JSON.stringify(await store.run(accountsTransactions.load, {}))).not.toContain(api_key)
       await accounts.keys.remove(owner, made.key_id, undefined)
       expect(accounts.basic(basicOf(owner.email, api_key), '')).toBeUndefined()
       await expect(accounts.keys.remove(owner, made.key_id, undefined)).rejects.toThrow('API key not found')

@@ -10,10 +10,12 @@ import {
 } from '../contract/accounts.js'
 import { HomeportError } from '../contract/errors.js'
 import type { Caller } from '../http/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'
 import { newCredentials, queueUserIdOf } from './secrets.js'
+import type * as accounts from './transactions/accounts.js'
+import * as teams from './transactions/teams.js'
 
 /** What teams and keys are made of. */
 export interface TeamParts {
@@ -23,7 +25,7 @@ export interface TeamParts {
   readonly reload: () => Promise<unknown>
 }
 
-type TeamRefusal = operations.teams.TeamRefusal
+type TeamRefusal = teams.TeamRefusal
 
 /**
  * Teams and their members (reference redis 1.10). A team is an account of its own, so that it owns databases as an
@@ -38,7 +40,7 @@ export class Teams {
 
   /** The teams that the caller is a member of; for a key of a team that team only. */
   async list(caller: Caller): Promise<Team[]> {
-    const rows = await this.#parts.store.run(operations.teams.list, { emailKey: emailKeyOf(caller.email) })
+    const rows = await this.#parts.store.run(teams.list, { emailKey: emailKeyOf(caller.email) })
     return rows.filter((row) => reaches(caller, row.team_id)).map(teamOf)
   }
 
@@ -48,7 +50,7 @@ export class Teams {
     const rows = newTeam(caller, body, this.#parts.clock.now())
     const event = { action: 'Create Team', entity: rows.team.team_id, details: { team_name: rows.team.name } } as const
     const args = { ...rows, mostOwned: MOST_OWNED_TEAMS, audit: this.#audit(caller, event) }
-    const outcome = await this.#parts.store.run(operations.teams.create, args)
+    const outcome = await this.#parts.store.run(teams.create, args)
     if (outcome === 'limit_reached') throw new HomeportError('team_limit', { limit: MOST_OWNED_TEAMS })
     await this.#parts.reload()
     return teamOf(rows.team)
@@ -59,7 +61,7 @@ export class Teams {
     if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
     const audit = this.#audit(caller, { action: 'Delete Team', entity: teamId, details: {} })
     const args = { ...memberOf(caller, teamId), audit }
-    const outcome = await this.#parts.store.run(operations.teams.remove, args)
+    const outcome = await this.#parts.store.run(teams.remove, args)
     switch (outcome.kind) {
       case 'deleted':
         await this.#parts.reload()
@@ -73,7 +75,7 @@ export class Teams {
 
   /** The members of a team of the caller. */
   async members(caller: Caller, teamId: string): Promise<TeamMember[]> {
-    const found = await this.#parts.store.run(operations.teams.members, memberOf(caller, teamId))
+    const found = await this.#parts.store.run(teams.members, memberOf(caller, teamId))
     if (!found) throw new HomeportError('team_not_found', { teamId })
     return found.members.map((member) => teamMemberOf(found.team, member))
   }
@@ -86,7 +88,7 @@ export class Teams {
     const created_at = this.#parts.clock.now()
     const member = { team_id: teamId, email_key: emailKeyOf(email), email, role, created_at }
     const args = { ...memberOf(caller, teamId), member, audit }
-    const outcome = await this.#parts.store.run(operations.teams.addMember, args)
+    const outcome = await this.#parts.store.run(teams.addMember, args)
     switch (outcome.kind) {
       case 'added':
         await this.#parts.reload()
@@ -104,7 +106,7 @@ export class Teams {
     const event = { action: 'Remove Team Member', entity: teamId, details: { member_email: email } } as const
     const audit = this.#audit(caller, event)
     const args = { ...memberOf(caller, teamId), memberKey: emailKeyOf(email), audit }
-    const outcome = await this.#parts.store.run(operations.teams.removeMember, args)
+    const outcome = await this.#parts.store.run(teams.removeMember, args)
     switch (outcome.kind) {
       case 'removed':
         await this.#parts.reload()
@@ -118,7 +120,7 @@ export class Teams {
     }
   }
 
-  #audit(caller: Caller, event: AuditEvent): operations.accounts.NewAuditRow {
+  #audit(caller: Caller, event: AuditEvent): accounts.NewAuditRow {
     return auditRow(caller, event, this.#parts.clock.now())
   }
 }
@@ -129,7 +131,7 @@ export function reaches(caller: Caller, teamId: string): boolean {
 }
 
 /** A team and the caller as its member; out of reach, a member that no team has. */
-function memberOf(caller: Caller, teamId: string): operations.teams.TeamOfMember {
+function memberOf(caller: Caller, teamId: string): teams.TeamOfMember {
   return { teamId, emailKey: reaches(caller, teamId) ? emailKeyOf(caller.email) : '' }
 }
 
@@ -170,11 +172,11 @@ function newTeam(caller: Caller, body: CreateTeamBody, now: number) {
   }
 }
 
-function teamOf(row: operations.teams.TeamRow): Team {
+function teamOf(row: teams.TeamRow): Team {
   return { team_id: row.team_id, team_name: row.name, copy_cc: row.copy_cc === 1 }
 }
 
-function teamMemberOf(team: operations.teams.TeamRow, member: operations.teams.MemberRow): TeamMember {
+function teamMemberOf(team: teams.TeamRow, member: teams.MemberRow): TeamMember {
   const { team_id, team_name, copy_cc } = teamOf(team)
   return { team_id, team_name, member_email: member.email, member_role: member.role, copy_cc }
 }

@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { operations, type Store } from '../store/index.js'
+import * as accountsTransactions from '../accounts/transactions/accounts.js'
+import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from './testing/harness.js'
 import { finishRun, startRuns } from './testing/runs.js'
@@ -187,7 +188,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     const { actionId } = await service.cancel(account, { workflowRunIds: ids, report: true })
     await service.cancel(account, { dryRun: true })
     await service.ask(account, 'DELETE', RUNS, { lable: 'a' })
-    const entries = await store.run(operations.accounts.auditLog, { accountId: account, limit: 10 })
+    const entries = await store.run(accountsTransactions.auditLog, { accountId: account, limit: 10 })
     expect(entries).toHaveLength(1)
     expect(entries[0]).toMatchObject({
       actor: `${account}@example.test`,

@@ -1,13 +1,16 @@
 import type { Static } from 'typebox'
 import { unreachable } from '../base/index.js'
 import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../contract/bulk.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { KINDS } from './kinds.js'
+import * as bulkActionTransactions from './transactions/bulk-action.js'
+import * as bulkPack from './transactions/bulk-pack.js'
+import * as bulkRead from './transactions/bulk-read.js'
 
 /** Stored actions and outcomes in the words of the wire. */
 
-type BulkActionRow = operations.bulk.BulkActionRow
-type ItemRow = operations.bulkRead.ItemRow
+type BulkActionRow = bulkActionTransactions.BulkActionRow
+type ItemRow = bulkRead.ItemRow
 /** The answer to a cancel. */
 export type CancelAnswer = Static<(typeof cancelWorkflowRuns)['success']['body']>
 type BulkAction = Static<(typeof getBulkAction)['success']['body']>
@@ -35,7 +38,7 @@ function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
  * somebody has aborted the action meanwhile, the answer tells.
  */
 export async function cancelAnswer(store: Store, row: BulkActionRow, report: boolean): Promise<CancelAnswer> {
-  const failed = operations.bulk.missedItems(row)
+  const failed = bulkActionTransactions.missedItems(row)
   const aborted = row.state === 'aborted'
   return {
     cancelled: row.succeeded,
@@ -64,15 +67,15 @@ async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullabl
 export async function pageOf(
   store: Store,
   row: BulkActionRow,
-  wanted: Pick<operations.bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
-): Promise<operations.bulkRead.ItemPage> {
+  wanted: Pick<bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
+): Promise<bulkRead.ItemPage> {
   const undecided = row.state === 'aborted' ? ('skipped' as const) : ('pending' as const)
   const args = { ...wanted, actionSeq: row.seq, of: KINDS[row.kind].of, undecided }
   const items: ItemRow[] = []
-  let next: operations.bulkRead.ItemPlace | undefined = args.from
+  let next: bulkRead.ItemPlace | undefined = args.from
   while (next !== undefined && items.length < args.limit) {
     const rest = { ...args, from: next, limit: args.limit - items.length }
-    const page: operations.bulkRead.ItemPage = await store.run(operations.bulkRead.items, rest)
+    const page: bulkRead.ItemPage = await store.run(bulkRead.items, rest)
     items.push(...page.items)
     next = page.next
   }
@@ -108,9 +111,9 @@ export function bulkAction(row: BulkActionRow): BulkAction {
     ...(row.fence_until !== null && { fenceUntil: row.fence_until }),
     createdBy: row.actor,
     matched: row.matched,
-    done: operations.bulk.decidedItems(row),
+    done: bulkActionTransactions.decidedItems(row),
     ...(KINDS[row.kind].done === 'cancelled' && { cancelled: row.succeeded }),
-    failed: operations.bulk.missedItems(row),
+    failed: bulkActionTransactions.missedItems(row),
     outcomes: outcomeCounts(row),
     createdAt: row.created_at,
     ...(row.paused_at !== null && { pausedAt: row.paused_at }),
@@ -162,9 +165,9 @@ function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
 export function storedOutcomes(
   row: BulkActionRow,
   wire: readonly WireOutcome[] | undefined,
-): readonly operations.bulkPack.ItemOutcome[] {
-  if (wire === undefined) return operations.bulkPack.OUTCOMES
-  return operations.bulkPack.OUTCOMES.filter((outcome) => wire.includes(onWire(row, outcome)))
+): readonly bulkPack.ItemOutcome[] {
+  if (wire === undefined) return bulkPack.OUTCOMES
+  return bulkPack.OUTCOMES.filter((outcome) => wire.includes(onWire(row, outcome)))
 }
 
 function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {

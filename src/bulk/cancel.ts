@@ -1,12 +1,13 @@
 import { HomeportError } from '../contract/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { type CancelAnswer, cancelAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from './fixed-set.js'
 import { fixSet } from './freeze.js'
 import { lookAt } from './look.js'
 import { parseSelector, type Selector } from './selector.js'
+import type * as bulkAction from './transactions/bulk-action.js'
+import * as bulkSelect from './transactions/bulk-select.js'
 
 type Answer = CancelAnswer | Reply
 
@@ -61,7 +62,7 @@ function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel
 }
 
 async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
-  const bound = await store.run(operations.bulkSelect.newest, {})
+  const bound = await store.run(bulkSelect.newest, {})
   return { accountId, bound, most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
 }
 
@@ -73,7 +74,7 @@ function storeCancel(deps: RouteDeps, { caller, selector, records, fix }: Cancel
 
 async function answerNow(
   { store, worker }: RouteDeps,
-  action: operations.bulk.BulkActionRow,
+  action: bulkAction.BulkActionRow,
   report: boolean,
 ): Promise<Answer> {
   const ended = await worker.finish(action)

@@ -2,9 +2,9 @@ import { newId } from '../base/index.js'
 import * as contract from '../contract/bulk-control.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Caller, type Route, route } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { bulkAction } from './answers.js'
 import type { RouteDeps } from './creation.js'
+import * as bulkControl from './transactions/bulk-control.js'
 
 interface ControlCall {
   readonly caller: Caller
@@ -14,7 +14,7 @@ interface ControlCall {
 
 /** Pausing, resuming, aborting and changing actions. */
 export function controlRoutes(deps: RouteDeps): Route[] {
-  const { pause, resume, abort, setRate, liftFence } = operations.bulk
+  const { pause, resume, abort, setRate, liftFence } = bulkControl
   return [
     route(contract.pauseBulkAction, (call) => control(deps, call, 'paused', deps.store.run(pause, argsOf(deps, call)))),
     route(contract.resumeBulkAction, (call) =>
@@ -34,7 +34,7 @@ export function controlRoutes(deps: RouteDeps): Route[] {
   ]
 }
 
-function argsOf({ clock }: RouteDeps, { caller, params, body }: ControlCall): operations.bulk.ControlArgs {
+function argsOf({ clock }: RouteDeps, { caller, params, body }: ControlCall): bulkControl.ControlArgs {
   const { accountId, email: actor, source, ip } = caller
   const at = clock.now()
   const by = { actor, source, ip, logId: newId('log_', at) }
@@ -45,7 +45,7 @@ async function control(
   { worker, fences }: RouteDeps,
   { caller, params: { actionId } }: ControlCall,
   act: string,
-  controlling: Promise<operations.bulk.Controlled>,
+  controlling: Promise<bulkControl.Controlled>,
 ) {
   const result = await controlling
   switch (result.kind) {

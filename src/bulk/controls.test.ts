@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
 import { type BulkUnderTest, gatedStore, startBulk } from './testing/harness.js'
 import { countEnded, startRuns } from './testing/runs.js'
@@ -86,7 +87,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     expect(await post(later, actionId, 'resume')).toMatchObject({ status: 200, body: { state: 'running' } })
     expect(await ended(later, actionId)).toMatchObject({ cancelled: 1_500, outcomes: { cancelled: 1_500 } })
     expect(await canceledAmong(second, ids)).toBe(1_500)
-    const entries = await second.run(operations.accounts.auditLog, { accountId: 'acc', limit: 9 })
+    const entries = await second.run(accounts.auditLog, { accountId: 'acc', limit: 9 })
     expect(entries.map(({ action, details }) => [action, JSON.parse(details).reason]).reverse()).toEqual([
       ['Pause Bulk Action', 'too much load'],
       ['Resume Bulk Action', undefined],
@@ -186,7 +187,7 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
     await startRuns(store, 'acc', 1)
     const { actionId = '' } = await service.cancel('acc', { reason: 'stuck since Monday', report: true })
     expect(await see(service, actionId)).toMatchObject({ reason: 'stuck since Monday' })
-    const [entry] = await store.run(operations.accounts.auditLog, { accountId: 'acc', limit: 1 })
+    const [entry] = await store.run(accounts.auditLog, { accountId: 'acc', limit: 1 })
     expect(JSON.parse(entry?.details ?? '')).toMatchObject({ reason: 'stuck since Monday' })
     for (const wrong of [{ reason: ' ' }, { reason: 'x'.repeat(501) }, { reason: 5 }, { ratePerSecond: 0 }]) {
       expect(await service.ask('acc', 'DELETE', RUNS, wrong)).toMatchObject({ status: 400 })

@@ -1,11 +1,11 @@
 import { newId } from '../base/index.js'
 import { type Caller, type Reply, reply } from '../http/index.js'
-import type { operations } from '../store/index.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import type { Fences } from './fences.js'
 import type { FixedSet } from './fixed-set.js'
 import type { Target } from './selector.js'
 import { storeWithSet } from './store-set.js'
+import type * as bulkAction from './transactions/bulk-action.js'
 import type { BulkWorker, WorkerDeps } from './worker.js'
 
 /** What the handlers work with. */
@@ -38,7 +38,7 @@ export async function createAction(
   caller: Caller,
   wanted: Wanted,
   fix: () => Promise<FixedSet>,
-): Promise<operations.bulk.BulkActionRow> {
+): Promise<bulkAction.BulkActionRow> {
   const { fences, clock } = deps
   const at = clock.now()
   const actionId = newId('bulk_', at)
@@ -79,7 +79,7 @@ function store(deps: RouteDeps, caller: Caller, wanted: Wanted, { actionId, at, 
 }
 
 /** Answers as soon as the action is stored. */
-export function answerLater({ worker }: RouteDeps, action: operations.bulk.BulkActionRow): Reply {
+export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkActionRow): Reply {
   // Nobody waits for this promise; progress is asked for, and an interruption is already in the log.
   worker.finish(action).catch(() => undefined)
   return reply(202, { actionId: action.action_id, matched: action.matched })

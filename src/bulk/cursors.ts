@@ -1,5 +1,5 @@
 import { HomeportError } from '../contract/errors.js'
-import type { operations } from '../store/index.js'
+import type * as bulkRead from './transactions/bulk-read.js'
 
 /** Cursors of pages. Their texts mean nothing to callers; what we did not hand out is refused. */
 
@@ -16,12 +16,12 @@ export function readActionsCursor(cursor: string | undefined): number {
 }
 
 /** The cursor of a place in the items of an action. */
-export function itemCursor({ chunk, position }: operations.bulkRead.ItemPlace): string {
+export function itemCursor({ chunk, position }: bulkRead.ItemPlace): string {
   return `${chunk}-${position}`
 }
 
 /** The place where the next page of items begins. */
-export function readItemCursor(cursor: string | undefined): operations.bulkRead.ItemPlace {
+export function readItemCursor(cursor: string | undefined): bulkRead.ItemPlace {
   if (cursor === undefined) return { chunk: 0, position: 0 }
   const [chunk, position] = numbers(cursor, /^(\d{1,9})-(\d{1,9})$/)
   return { chunk: chunk ?? 0, position: position ?? 0 }

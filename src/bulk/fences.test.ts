@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import * as accounts from '../accounts/transactions/accounts.js'
 import { systemClock } from '../base/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
 import type { Starting } from '../workflow/index.js'
 import { Fences } from './fences.js'
@@ -150,7 +151,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect(lifted.status).toBe(200)
     expect(lifted.body).not.toHaveProperty('fenceUntil')
     expect((await trigger('red')).status).toBe(200)
-    const entries = await store.run(operations.accounts.auditLog, { accountId: 'acc_test', limit: 1 })
+    const entries = await store.run(accounts.auditLog, { accountId: 'acc_test', limit: 1 })
     expect(entries).toMatchObject([{ action: 'Lift Fence', entity: actionId }])
   })
 

@@ -1,8 +1,9 @@
 import { HomeportError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { Starting, TriggerGate } from '../workflow/index.js'
 import { bytesOf, type Matcher, matcherOf } from './matcher.js'
 import type { Target } from './selector.js'
+import * as bulkControl from './transactions/bulk-control.js'
 
 /** Every trigger is held against each fence of its account. */
 const MOST_FENCES = 100
@@ -42,7 +43,7 @@ export class Fences implements TriggerGate {
 
   /** Reads the fences that an earlier life of the server has left. */
   async load(store: Store, now: number): Promise<void> {
-    for (const row of await store.run(operations.bulk.fences, { now })) {
+    for (const row of await store.run(bulkControl.fences, { now })) {
       if (row.fence === null || row.fence_until === null) continue
       // Written by this room when it stored the action.
       const target = JSON.parse(row.fence) as Target

@@ -1,5 +1,6 @@
 import { othersFirst } from '../base/index.js'
-import { operations } from '../store/index.js'
+import type * as bulkAction from './transactions/bulk-action.js'
+import * as bulkSelect from './transactions/bulk-select.js'
 
 /** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
 export const CHUNK_ITEMS = 2_000
@@ -17,15 +18,15 @@ export interface Limits {
 /** What bounds a set of runs. */
 export interface Bounds extends Limits {
   readonly accountId: string
-  /** The newest run that may be selected (`operations.bulkSelect.newest`). */
+  /** The newest run that may be selected (`bulkSelect.newest`). */
   readonly bound: number
 }
 
 /** A fixed set. */
 export interface FixedSet {
-  readonly chunks: readonly operations.bulkSelect.PackedSeqs[]
+  readonly chunks: readonly bulkSelect.PackedSeqs[]
   /** Ids that name nothing. */
-  readonly absent: readonly operations.bulk.AbsentIds[]
+  readonly absent: readonly bulkAction.AbsentIds[]
   /** How many of the set the action can still be done to; for ids without bounds, how many exist. */
   readonly matched: number
   /** The numbers of the first of those, as many as were asked for. */
@@ -38,13 +39,13 @@ export function itemsOf(chunks: FixedSet['chunks']): number {
 }
 
 /** Packs the numbers of items, in any order, into chunks. */
-export function chunksOf(seqs: readonly number[]): operations.bulkSelect.PackedSeqs[] {
-  return operations.bulkSelect.packChunks(operations.bulkSelect.ascending([...seqs]), CHUNK_ITEMS)
+export function chunksOf(seqs: readonly number[]): bulkSelect.PackedSeqs[] {
+  return bulkSelect.packChunks(bulkSelect.ascending([...seqs]), CHUNK_ITEMS)
 }
 
 /** Packs ascending numbers as they come, so that a large set is never held as a whole. */
 export class Packing {
-  readonly #chunks: operations.bulkSelect.PackedSeqs[] = []
+  readonly #chunks: bulkSelect.PackedSeqs[] = []
   #rest: number[] = []
 
   /** @param seqs follow those before. */
@@ -56,12 +57,12 @@ export class Packing {
   }
 
   #pack(): void {
-    this.#chunks.push(...operations.bulkSelect.packChunks(this.#rest, CHUNK_ITEMS))
+    this.#chunks.push(...bulkSelect.packChunks(this.#rest, CHUNK_ITEMS))
     this.#rest = []
   }
 
   /** What came to no full chunk is the last one. */
-  end(): operations.bulkSelect.PackedSeqs[] {
+  end(): bulkSelect.PackedSeqs[] {
     this.#pack()
     return this.#chunks
   }
@@ -71,8 +72,8 @@ export class Packing {
 const TURN_IDS = 16_000
 
 /** Packs ids that name nothing. They may be a hundred thousand, of which everybody else is not to wait for the last. */
-export async function packAbsent(ids: ReadonlySet<string>): Promise<operations.bulk.AbsentIds[]> {
-  const packed: operations.bulk.AbsentIds[] = []
+export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.AbsentIds[]> {
+  const packed: bulkAction.AbsentIds[] = []
   let some: string[] = []
   const pack = () => packed.push({ items: some.length, ids: JSON.stringify(some) })
   for (const id of ids) {

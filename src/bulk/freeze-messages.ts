@@ -1,10 +1,14 @@
 import { othersFirst } from '../base/index.js'
-import { operations, type Store } from '../store/index.js'
-import { FIRST_DUE, type PendingPage, type PendingSelector } from '../store/operations/messages-cancel.js'
-import type { DeadSelector } from '../store/operations/messages-dead.js'
-import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
-import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, NamedDeadRun } from '../store/operations/runs.js'
+import * as messagesCancel from '../queue/transactions/messages-cancel.js'
+import { FIRST_DUE, type PendingPage, type PendingSelector } from '../queue/transactions/messages-cancel.js'
+import type { DeadSelector } from '../queue/transactions/messages-dead.js'
+import * as messagesDead from '../queue/transactions/messages-dead.js'
+import { ANY_MESSAGE, type MessageFilter } from '../queue/transactions/messages-filter.js'
+import type { Store } from '../store/index.js'
+import type { DeadRunFilter, DeadRunPlace, DeadRunSelector, NamedDeadRun } from '../workflow/transactions/runs-dead.js'
+import * as runsDead from '../workflow/transactions/runs-dead.js'
 import { chunksOf, type FixedSet, packAbsent, parts, SAMPLE_ITEMS } from './fixed-set.js'
+import * as bulkSelect from './transactions/bulk-select.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000
@@ -72,7 +76,7 @@ async function addPending(
   while (after && set.items < most) {
     const limit = Math.min(WALK_ITEMS, most - set.items)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
-    const { places, next }: PendingPage = await store.run(operations.messagesCancel.selectPending, selector)
+    const { places, next }: PendingPage = await store.run(messagesCancel.selectPending, selector)
     set.add(places.map((place) => place.seq))
     after = next
   }
@@ -80,13 +84,13 @@ async function addPending(
 
 /** Messages that have ended are in the set as well: it is said of each that it was too late. */
 async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
-  const found: operations.bulkSelect.NamedMessage[] = []
+  const found: bulkSelect.NamedMessage[] = []
   // A hundred thousand ids take some milliseconds at each step.
   await othersFirst()
   const distinct = [...new Set(ids)]
   await othersFirst()
   for (const part of parts(distinct, PAGE_ITEMS)) {
-    found.push(...(await store.run(operations.bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
+    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
   }
   const known = new Set(found.map((row) => row.message_id))
   const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
@@ -98,7 +102,7 @@ async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: 
   return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
 }
 
-const isUnfinished = ({ state }: operations.bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
+const isUnfinished = ({ state }: bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
 
 /** Selects dead letters of messages: those with these ids, else those that pass the filter. */
 export async function fixDeadLetters(
@@ -112,14 +116,14 @@ export async function fixDeadLetters(
   if (dlqIds) {
     const read = async (part: readonly string[]) => {
       const selector: DeadSelector = { ...shared, dlqIds: part, filter: ANY_MESSAGE, after: undefined }
-      return (await store.run(operations.messagesDead.deadLetters, selector)).letters
+      return (await store.run(messagesDead.deadLetters, selector)).letters
     }
     return fixLetterIds(dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
   return walk<string>(bounds.most, async (after, limit) => {
     const selector: DeadSelector = { ...shared, dlqIds: undefined, filter: upToNow, after, limit }
-    const { seqs, cursor: next } = await store.run(operations.messagesDead.deadSeqs, selector)
+    const { seqs, cursor: next } = await store.run(messagesDead.deadSeqs, selector)
     return { seqs, next }
   })
 }
@@ -131,7 +135,7 @@ export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunF
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
   return walk<DeadRunPlace>(bounds.most, (after, limit) => {
     const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
-    return store.run(operations.runs.deadSeqs, selector)
+    return store.run(runsDead.deadSeqs, selector)
   })
 }
 
@@ -152,7 +156,7 @@ export async function fixFailedCallbacks(store: Store, bounds: Bounds, filter: D
 
 /** Reads dead letters of runs by their ids. */
 function namedRuns(store: Store, { accountId }: Bounds) {
-  return (dlqIds: readonly string[]) => store.run(operations.runs.deadNamed, { accountId, dlqIds })
+  return (dlqIds: readonly string[]) => store.run(runsDead.deadNamed, { accountId, dlqIds })
 }
 
 interface Letter {

@@ -1,9 +1,10 @@
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { type Bounds, type FixedSet, type Limits, Packing, packAbsent, parts } from './fixed-set.js'
+import * as bulkNamed from './transactions/bulk-named.js'
 
 /** Fixing a set that is given by ids. */
 
-type NamedRuns = operations.bulkNamed.NamedRuns
+type NamedRuns = bulkNamed.NamedRuns
 
 /** Ids that are looked up at once, in some milliseconds of the store. */
 const PAGE_IDS = 5_000
@@ -17,7 +18,7 @@ export async function fixNamed(store: Store, bounds: Bounds, ids: readonly strin
   let before: Promise<NamedRuns> | undefined
   // The next page is asked for before the last is answered: nothing idles between them.
   for (const page of parts(ids, PAGE_IDS)) {
-    const asked = store.run(operations.bulkNamed.selectNamed, { accountId, ids: page, bound })
+    const asked = store.run(bulkNamed.selectNamed, { accountId, ids: page, bound })
     // The next step awaits it; when the one before fails, nothing does.
     asked.catch(() => undefined)
     if (before) found.add(await before)
@@ -55,7 +56,7 @@ class Found {
     const first: number[] = []
     let matched = 0
     for (const seqs of parts(runs, PAGE_RUNS)) {
-      const unfinished = await this.#store.run(operations.bulkNamed.selectUnfinished, { seqs })
+      const unfinished = await this.#store.run(bulkNamed.selectUnfinished, { seqs })
       const left = new Set(unfinished.slice(most - matched))
       const taken = unfinished.slice(0, most - matched)
       packing.add(seqs.filter((seq) => !left.has(seq)))

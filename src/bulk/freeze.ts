@@ -1,8 +1,9 @@
 import { unreachable } from '../base/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import { type Bounds, type FixedSet, itemsOf, Packing } from './fixed-set.js'
 import { fixNamed } from './freeze-named.js'
 import type { Target } from './selector.js'
+import * as bulkSelect from './transactions/bulk-select.js'
 
 /**
  * Fixing the set of an action. Selecting reads page by page, so that it holds nobody up; what bounds the set is the
@@ -33,7 +34,7 @@ export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
 async function fixMatching(
   store: Store,
   { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
-  filter: operations.bulkSelect.RunFilter,
+  filter: bulkSelect.RunFilter,
 ): Promise<FixedSet> {
   const packing = new Packing()
   const first: number[] = []
@@ -41,7 +42,7 @@ async function fixMatching(
   let after: number | undefined = 0
   while (after !== undefined && left > 0) {
     const args = { accountId, filter, after, bound, scan: PAGE_SCAN, most: Math.min(left, PAGE_SCAN) }
-    const page: operations.bulkSelect.SelectedPage = await store.run(operations.bulkSelect.selectPage, args)
+    const page: bulkSelect.SelectedPage = await store.run(bulkSelect.selectPage, args)
     packing.add(page.seqs)
     first.push(...page.seqs.slice(0, sample - first.length))
     left -= page.seqs.length

@@ -27,14 +27,16 @@
  * cancellation; nothing of a canceled run is delivered after the answer; nothing is done for an action after the answer
  * to its pause or abort. This room never decides what canceling or resuming a run means: that is the workflow room's.
  */
+// Tells the logs of runs which cancels are still to come.
+import './transactions/bulk-upcoming.js'
 import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { type LargeCancel, Retention } from '../queue/index.js'
-import { operations } from '../store/index.js'
 import type { TriggerGate } from '../workflow/index.js'
 import { cancelManyMessages } from './cancel-messages.js'
 import { Fences } from './fences.js'
 import { bulkRoutes } from './routes.js'
+import * as bulkRetention from './transactions/bulk-retention.js'
 import { BulkWorker, type WorkerDeps } from './worker.js'
 
 /** What the room needs. */
@@ -67,7 +69,7 @@ export function createBulk(deps: BulkDeps): Bulk {
     clock,
     logger,
     keepMs: deps.retentionMs,
-    sweep: (step) => store.run(operations.bulk.sweepActions, step),
+    sweep: (step) => store.run(bulkRetention.sweepActions, step),
   })
   const rooms = { ...deps, worker, fences }
   const routes = bulkRoutes(rooms)

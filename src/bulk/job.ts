@@ -1,4 +1,6 @@
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
+import * as bulkAction from './transactions/bulk-action.js'
+import * as bulkRead from './transactions/bulk-read.js'
 
 /** How many open chunks are looked up at once. */
 const CHUNKS_AHEAD = 64
@@ -14,33 +16,33 @@ export interface Part {
 
 /** What a waiting caller is told. */
 export interface Waiter {
-  readonly resolve: (action: operations.bulk.BulkActionRow) => void
+  readonly resolve: (action: bulkAction.BulkActionRow) => void
   readonly reject: (error: Error) => void
 }
 
 /** A running action as the worker holds it: which parts come next, when they may, and who waits for its end. */
 export class Job {
   readonly #store: Store
-  #action: operations.bulk.BulkActionRow
+  #action: bulkAction.BulkActionRow
   #parts: Part[] = []
   #underWay = 0
   #nextChunk = 0
   #waiters: Waiter[] = []
   #readyAt = 0
 
-  constructor(store: Store, action: operations.bulk.BulkActionRow) {
+  constructor(store: Store, action: bulkAction.BulkActionRow) {
     this.#store = store
     this.#action = action
   }
 
   /** The action as it was seen last. */
-  get action(): operations.bulk.BulkActionRow {
+  get action(): bulkAction.BulkActionRow {
     return this.#action
   }
 
   /** Takes over the new state of the action. An older state does not replace a newer one. */
-  saw(action: operations.bulk.BulkActionRow): void {
-    const isNewer = operations.bulk.decidedItems(action) >= operations.bulk.decidedItems(this.#action)
+  saw(action: bulkAction.BulkActionRow): void {
+    const isNewer = bulkAction.decidedItems(action) >= bulkAction.decidedItems(this.#action)
     if (action.rate_per_second !== this.#action.rate_per_second) this.#readyAt = 0
     if (isNewer) this.#action = action
   }
@@ -86,7 +88,7 @@ export class Job {
 
   async #lookAhead(): Promise<void> {
     const args = { actionSeq: this.#action.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
-    const chunks = await this.#store.run(operations.bulkRead.openChunks, args)
+    const chunks = await this.#store.run(bulkRead.openChunks, args)
     // Behind those that were put back meanwhile.
     this.#parts.push(...chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items })))
     const last = chunks.at(-1)
@@ -99,7 +101,7 @@ export class Job {
   }
 
   /** Resolves with the action when it is no longer running. */
-  ended(): Promise<operations.bulk.BulkActionRow> {
+  ended(): Promise<bulkAction.BulkActionRow> {
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))
   }
 

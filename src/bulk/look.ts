@@ -1,19 +1,20 @@
 import type { Static } from 'typebox'
 import type { BulkLook } from '../contract/bulk.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import type { FixedSet } from './fixed-set.js'
 import { KINDS } from './kinds.js'
+import * as bulkPreview from './transactions/bulk-preview.js'
 
 /** What is answered to somebody who only looks at what an action would be about. */
 export type Look = Static<typeof BulkLook>
 
-type PreviewRow = operations.bulkPreview.PreviewRow
+type PreviewRow = bulkPreview.PreviewRow
 
 /** How many items a set has that something can be done to, and what the first of them are. */
 export async function lookAt(store: Store, kind: BulkKindName, { matched, first }: FixedSet): Promise<Look> {
   const { of } = KINDS[kind]
-  const rows = await store.run(operations.bulkPreview.preview, { of, seqs: first })
+  const rows = await store.run(bulkPreview.preview, { of, seqs: first })
   return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(of, row)) }
 }
 

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import { type Call, type Reply, reply } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { bulkAction } from './answers.js'
 import type { RouteDeps } from './creation.js'
+import * as bulkActionTransactions from './transactions/bulk-action.js'
+import * as bulkRead from './transactions/bulk-read.js'
 
-type BulkActionRow = operations.bulk.BulkActionRow
+type BulkActionRow = bulkActionTransactions.BulkActionRow
 
 /** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
 const QUIET_MS = 15_000
@@ -40,7 +41,7 @@ export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader)
 const isOver = ({ state }: BulkActionRow): boolean => state === 'finished' || state === 'aborted'
 
 /** How far the action is; the same for one that is over, whoever asks when. */
-const eventId = (action: BulkActionRow): string => `${action.state}-${operations.bulk.decidedItems(action)}`
+const eventId = (action: BulkActionRow): string => `${action.state}-${bulkActionTransactions.decidedItems(action)}`
 
 function event(name: 'progress' | 'end', action: BulkActionRow, data: string): string {
   return `event: ${name}\nid: ${eventId(action)}\ndata: ${data}\n\n`
@@ -60,7 +61,7 @@ async function* events(
         if (!(await reader.isStillAllowed())) return
         trustedUntil = clock.now() + TRUSTED_MS
       }
-      const current = await store.run(operations.bulkRead.action, { accountId, actionId })
+      const current = await store.run(bulkRead.action, { accountId, actionId })
       if (!current) return
       const data = JSON.stringify(bulkAction(current))
       if (isOver(current)) yield event('end', current, data)

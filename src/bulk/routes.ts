@@ -1,7 +1,6 @@
 import * as contract from '../contract/bulk.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Call, type Caller, type Route, route } from '../http/index.js'
-import { operations } from '../store/index.js'
 import type { BulkActionState, BulkKindName } from '../store/schema/bulk.js'
 import { bulkAction, outcomeEntry, pageOf, storedOutcomes } from './answers.js'
 import { cancelRuns } from './cancel.js'
@@ -10,6 +9,8 @@ import type { RouteDeps } from './creation.js'
 import { actionsCursor, itemCursor, readActionsCursor, readItemCursor } from './cursors.js'
 import { progressOf } from './progress.js'
 import { startRoutes } from './start-routes.js'
+import type * as bulkActionTransactions from './transactions/bulk-action.js'
+import * as bulkRead from './transactions/bulk-read.js'
 
 const DEFAULT_PAGE = 100
 
@@ -38,8 +39,8 @@ async function findAction(
   { store }: RouteDeps,
   caller: Caller,
   actionId: string,
-): Promise<operations.bulk.BulkActionRow> {
-  const row = await store.run(operations.bulkRead.action, { accountId: caller.accountId, actionId })
+): Promise<bulkActionTransactions.BulkActionRow> {
+  const row = await store.run(bulkRead.action, { accountId: caller.accountId, actionId })
   if (!row) throw new HomeportError('bulk_action_not_found', { actionId })
   return row
 }
@@ -58,7 +59,7 @@ async function listActions({ store }: RouteDeps, { accountId }: Caller, query: A
   const limit = query.count ?? DEFAULT_PAGE
   const before = readActionsCursor(query.cursor)
   const { state: states = contract.BULK_STATES, kind: kinds = contract.BULK_KINDS } = query
-  const rows = await store.run(operations.bulkRead.actions, { accountId, before, limit: limit + 1, states, kinds })
+  const rows = await store.run(bulkRead.actions, { accountId, before, limit: limit + 1, states, kinds })
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
@@ -69,7 +70,7 @@ async function listActions({ store }: RouteDeps, { accountId }: Caller, query: A
 
 type OutcomesQuery = PageQuery & { readonly outcome?: Parameters<typeof storedOutcomes>[1] }
 
-async function listOutcomes({ store }: RouteDeps, action: operations.bulk.BulkActionRow, query: OutcomesQuery) {
+async function listOutcomes({ store }: RouteDeps, action: bulkActionTransactions.BulkActionRow, query: OutcomesQuery) {
   const page = await pageOf(store, action, {
     from: readItemCursor(query.cursor),
     limit: query.count ?? DEFAULT_PAGE,

@@ -1,4 +1,3 @@
-import type { operations } from '../store/index.js'
 import {
   BESIDE,
   FIELDS,
@@ -9,12 +8,13 @@ import {
   sameValue,
   type Values,
 } from './selector-fields.js'
+import type * as bulkSelect from './transactions/bulk-select.js'
 import { unknownField } from './unknown-field.js'
 
 /** Which runs an action is about. */
 export type Target =
   | { readonly kind: 'named'; readonly ids: readonly string[] }
-  | { readonly kind: 'matching'; readonly filter: operations.bulkSelect.RunFilter }
+  | { readonly kind: 'matching'; readonly filter: bulkSelect.RunFilter }
 
 /** When the caller wants what: the work done, its promise, or only a look at what would be done. */
 export type Mode = 'sync' | 'async' | 'dryRun'

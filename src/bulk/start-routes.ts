@@ -16,7 +16,7 @@ import {
   route,
 } from '../http/index.js'
 import { readSelection, revisionOf } from '../queue/index.js'
-import { ANY_MESSAGE, type MessageFilter } from '../store/operations/messages-filter.js'
+import { ANY_MESSAGE, type MessageFilter } from '../queue/transactions/messages-filter.js'
 import type { BulkKindName } from '../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../workflow/index.js'
 import { selectorForRecords } from './answers.js'

@@ -1,31 +1,33 @@
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { FixedSet } from './fixed-set.js'
+import * as bulkAction from './transactions/bulk-action.js'
+import * as bulkDraft from './transactions/bulk-draft.js'
 
 /** So much is stored at a stretch, in a millisecond or two. */
 const PART_BYTES = 128 * 1_024
 
-type Chunks = operations.bulk.SetChunks
+type Chunks = bulkAction.SetChunks
 
 /** Stores an action with its set: a large one part by part, so that nobody waits for the whole of it. */
 export async function storeWithSet(
   store: Store,
   set: FixedSet,
-  args: operations.bulk.ActionArgs,
-): Promise<operations.bulk.BulkActionRow> {
+  args: bulkAction.ActionArgs,
+): Promise<bulkAction.BulkActionRow> {
   const parts = [...partsOf(set)]
   const [only] = parts
-  if (only && parts.length === 1) return store.run(operations.bulk.createAction, { ...args, ...only })
-  const actionSeq = await store.run(operations.bulk.draftAction, args)
+  if (only && parts.length === 1) return store.run(bulkAction.createAction, { ...args, ...only })
+  const actionSeq = await store.run(bulkDraft.draftAction, args)
   try {
     let from = 0
     for (const part of parts) {
-      await store.run(operations.bulk.addToDraft, { actionSeq, from, ...part })
+      await store.run(bulkDraft.addToDraft, { actionSeq, from, ...part })
       from += part.chunks.length + part.absent.length
     }
-    return await store.run(operations.bulk.createDrafted, { ...args, actionSeq })
+    return await store.run(bulkDraft.createDrafted, { ...args, actionSeq })
   } catch (error) {
     // Where this fails too, the next start does it.
-    await store.run(operations.bulk.dropDraft, { actionSeq }).catch(() => undefined)
+    await store.run(bulkDraft.dropDraft, { actionSeq }).catch(() => undefined)
     throw error
   }
 }

@@ -1,6 +1,6 @@
-import type { operations } from '../store/index.js'
+import type * as bulkAction from './transactions/bulk-action.js'
 
-type BulkActionRow = operations.bulk.BulkActionRow
+type BulkActionRow = bulkAction.BulkActionRow
 
 /** Told of an action after each of its steps; with `undefined` when the worker stops. */
 export type Watcher = (action: BulkActionRow | undefined) => void

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors.js'
-import { operations } from '../store/index.js'
 import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
 import { silentLogger } from '../telemetry/index.js'
 import { Fences } from './fences.js'
@@ -11,6 +11,8 @@ import { fixSet } from './freeze.js'
 import { LIMITS } from './part-size.js'
 import { gatedStore, startBulk } from './testing/harness.js'
 import { countEnded, startRuns, statesOf } from './testing/runs.js'
+import * as bulkAction from './transactions/bulk-action.js'
+import * as bulkRead from './transactions/bulk-read.js'
 import { BulkWorker } from './worker.js'
 
 const RUNS = '/v2/workflows/runs'
@@ -104,7 +106,7 @@ describeOnEveryStore('the bulk worker', (openStore, on) => {
     expect(await countEnded(second, 'acc', ids)).toBe(ids.length)
     const { body } = await after.ask('acc', 'GET', `${ACTIONS}/${actionId}`)
     expect(body).toMatchObject({ cancelled: ids.length, outcomes: { cancelled: ids.length } })
-    expect(await second.run(operations.accounts.auditLog, { accountId: 'acc', limit: 9 })).toHaveLength(1)
+    expect(await second.run(accounts.auditLog, { accountId: 'acc', limit: 9 })).toHaveLength(1)
   })
 })
 
@@ -203,7 +205,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     const told = { status: 503, body: { error: expect.stringContaining('The server is stopping.') } }
     expect(await answer).toMatchObject(told)
     expect(await service.ask('acc', 'DELETE', RUNS)).toMatchObject(told)
-    const rest = await real.run(operations.bulkRead.running, {})
+    const rest = await real.run(bulkRead.running, {})
     const [first, second] = rest
     expect(rest.map((row) => row.matched)).toEqual([2 * CHUNK_ITEMS, 2 * CHUNK_ITEMS - (first?.succeeded ?? 0)])
     expect(first?.succeeded).toBeGreaterThan(0)
@@ -223,7 +225,7 @@ describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
     const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
     const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: null, fence: null } as const
     const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
-    const finished = worker.finish(await store.run(operations.bulk.createAction, action))
+    const finished = worker.finish(await store.run(bulkAction.createAction, action))
     await worker.start()
     expect(await finished).toMatchObject({ state: 'finished', matched: 5, succeeded: 5 })
     await worker.stop()

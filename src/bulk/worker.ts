@@ -1,13 +1,17 @@
 import { type Clock, pause, type Service, type Timer, unreachable } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { Job, type Part } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
 import { LIMITS, type PartLimits, PartSize } from './part-size.js'
+import type * as bulkAction from './transactions/bulk-action.js'
+import * as bulkDraft from './transactions/bulk-draft.js'
+import * as bulkPart from './transactions/bulk-part.js'
+import * as bulkRead from './transactions/bulk-read.js'
 import { type Watcher, Watchers } from './watchers.js'
 
-type BulkActionRow = operations.bulk.BulkActionRow
+type BulkActionRow = bulkAction.BulkActionRow
 
 /** What the worker works with. */
 export interface WorkerDeps extends KindDeps {
@@ -85,8 +89,8 @@ export class BulkWorker implements Service {
     const giveUpAt = clock.now() + START_PATIENCE_MS
     for (;;) {
       try {
-        await store.run(operations.bulk.dropDrafts, { before: this.#madeAt })
-        return await store.run(operations.bulkRead.running, {})
+        await store.run(bulkDraft.dropDrafts, { before: this.#madeAt })
+        return await store.run(bulkRead.running, {})
       } catch (error) {
         const isAway = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
         if (!isAway || clock.now() >= giveUpAt) throw error
@@ -286,7 +290,7 @@ export class BulkWorker implements Service {
     }
     const { seq: actionSeq, action_id: actionId } = job.action
     logger.error({ actionId, ...part, error }, 'an item of a bulk action could not be worked on')
-    return (await store.run(operations.bulk.failPart, { actionSeq, ...part, at: clock.now() })).action
+    return (await store.run(bulkPart.failPart, { actionSeq, ...part, at: clock.now() })).action
   }
 
   /** The store cannot: whoever waits is told, and all actions go on after a pause. */

@@ -9,13 +9,13 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, processesMarked, waitFor } from '../../test/support/index.js'
-import { operations } from '../store/index.js'
 import { readRegionsOf } from './engine-wish.js'
 import { everyRow } from './every-row.js'
 import type { DatabaseRow } from './life.js'
 import { ask, databaseDirs, enginesOf, least } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
 import { type CrashPoint, Mortal } from './testing/mortal.js'
+import * as backupsTransactions from './transactions/backups.js'
 
 type Outcome = 'done' | 'undone'
 
@@ -241,7 +241,7 @@ async function look({ row: { database_id: id } }: Before, point?: CrashPoint): P
   const running = async () => enginesOf(at, id).length === 1 + readRegionsOf(row).length
   await waitFor(running, { what: 'as many engines as regions' })
   const args = { accountId: row.account_id, databaseId: id }
-  const listed = (await at.store.run(operations.backups.list, args)) ?? []
+  const listed = (await at.store.run(backupsTransactions.list, args)) ?? []
   expect(listed.map(({ state }) => state)).not.toContain('pending')
   const backups = listed.filter(({ state, kind }) => state === 'completed' && kind === 'manual').length
   return { row, value, backups }

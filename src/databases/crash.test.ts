@@ -5,10 +5,10 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { processesMarked, waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors.js'
-import { operations } from '../store/index.js'
 import { everyRow } from './every-row.js'
 import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
 import { openHouse } from './testing/house.js'
+import * as databases from './transactions/databases.js'
 
 describe('a creation that fails half way', () => {
   it.each([
@@ -104,11 +104,11 @@ describe('a restart', () => {
       details: '{}',
     }
     const marking = { accountId: owner.accountId, databaseId: going.database_id, audit: { ...audit, ip: '', at: 1 } }
-    await store.run(operations.databases.beginDelete, marking)
+    await store.run(databases.beginDelete, marking)
     const half = (await everyRow(store)).find((row) => row.database_id === kept.database_id)
     if (!half) throw new Error('the database that stays is in the store')
     const { port: _, slug: _slug, state: _state, modifying_state: _modifying, ...rest } = half
-    await store.run(operations.databases.create, {
+    await store.run(databases.create, {
       database: { ...rest, database_id: 'half-made', rest_token: 'h1', read_only_rest_token: 'h2' },
       ...{ ports: { ...redisPorts, avoid: [] }, slugs: ['half-made-1'], limit: 9, forgetBefore: 0 },
       idempotency: { key: 'half', requestHash: 'h' },

@@ -1,15 +1,16 @@
 import { auditRow } from '../accounts/index.js'
+import type * as accounts from '../accounts/transactions/accounts.js'
 import { codeOf, sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import type { Platform, Region } from '../contract/regions.js'
 import type { Caller } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { engineSpecOf } from './engine-wish.js'
 import { newIdentity } from './identity.js'
 import { begin, type DatabaseRow, serve, undo } from './life.js'
 import { type DatabaseWish, judgeCreation } from './rules.js'
 import type { Surroundings } from './surroundings.js'
+import * as databases from './transactions/databases.js'
 
 /** How long to wait before an undoing that failed is tried again. */
 const UNDO_AGAIN_MS = 5_000
@@ -53,7 +54,7 @@ export class Creation {
     }
   }
 
-  #refuse(outcome: Exclude<operations.databases.CreateOutcome, { kind: 'created' }>, caller: Caller): never {
+  #refuse(outcome: Exclude<databases.CreateOutcome, { kind: 'created' }>, caller: Caller): never {
     switch (outcome.kind) {
       case 'key_conflict':
         throw new HomeportError('idempotency_conflict', {})
@@ -99,7 +100,7 @@ export class Creation {
     await Promise.allSettled(this.#underWay.values())
   }
 
-  #argsOf(caller: Caller, wish: DatabaseWish, key: string | undefined): operations.databases.CreateArgs {
+  #argsOf(caller: Caller, wish: DatabaseWish, key: string | undefined): databases.CreateArgs {
     const now = this.#parts.clock.now()
     const identity = newIdentity()
     return {
@@ -143,7 +144,7 @@ export class Creation {
     const underWay = this.#underWay.get(databaseId)
     if (underWay) return underWay
     const args = { accountId: caller.accountId, databaseId }
-    const row = await this.#parts.store.run(operations.databases.get, args)
+    const row = await this.#parts.store.run(databases.get, args)
     if (!row) throw new HomeportError('idempotency_gone', {})
     return row
   }
@@ -187,7 +188,7 @@ export class Creation {
   async #otherPort(row: DatabaseRow, taken: readonly number[]): Promise<number> {
     const { store, settings } = this.#parts
     const ports = { ...settings.redisPorts, avoid: taken }
-    const port = await store.run(operations.databases.movePort, { databaseId: row.database_id, ports })
+    const port = await store.run(databases.movePort, { databaseId: row.database_id, ports })
     if (port === undefined) throw new HomeportError('no_free_port', settings.redisPorts)
     this.#parts.directory.put({ ...row, port })
     return port
@@ -213,7 +214,7 @@ export class Creation {
     }
   }
 
-  #auditOf(row: DatabaseRow, caller: Caller): operations.accounts.NewAuditRow {
+  #auditOf(row: DatabaseRow, caller: Caller): accounts.NewAuditRow {
     const { name, plan, primary_region } = row
     const details = { name, plan, primary_region }
     const event = { action: 'Create Database', entity: row.database_id, details } as const

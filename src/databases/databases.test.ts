@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { isPortFree, waitFor } from '../../test/support/index.js'
+import * as accountsTransactions from '../accounts/transactions/accounts.js'
 import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/plans.js'
-import { operations } from '../store/index.js'
 import { everyRow } from './every-row.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
@@ -147,7 +147,7 @@ async function addKey(on: House, key: { name: string; readOnly: 0 | 1; type?: 'f
   const id = `acc-${key.name}`
   const signing = { signing_current: 'sig_a', signing_next: 'sig_b' }
   const account = key.type ? id : on.owner.accountId
-  await on.store.run(operations.accounts.create, {
+  await on.store.run(accountsTransactions.create, {
     account: {
       ...{ account_id: id, email: `${key.name}@homeport.local`, type: key.type ?? 'free', ...signing },
       ...{ queue_user_id: id, queue_token_hash: id, created_at: 1 },
@@ -244,7 +244,7 @@ describe('a deletion', () => {
     await expectNothing(at)
     expect(at.databases.summaries(accountId, {}).matched).toBe(0)
     expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
-    const log = await at.store.run(operations.accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+    const log = await at.store.run(accountsTransactions.auditLog, { accountId: at.owner.accountId, limit: 100 })
     const entries = log.filter((entry) => entry.entity === database_id)
     expect(entries.map((entry) => entry.action)).toEqual(['Delete Database', 'Create Database'])
   })

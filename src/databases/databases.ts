@@ -6,7 +6,6 @@ import { HomeportError } from '../contract/errors.js'
 import { NS_PER_MS } from '../contract/plans.js'
 import type { DataReport, EngineEndpoint, EngineSpec } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
-import { operations } from '../store/index.js'
 import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
@@ -22,6 +21,7 @@ import { type RecordSettings, renderRecord, type ShownCredentials } from './reco
 import { judgeCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { type Known, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
+import * as databases from './transactions/databases.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
 
@@ -192,7 +192,7 @@ class StoredDatabases implements Databases {
 
   async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
     const { accountId } = caller
-    const row = await this.#parts.store.run(operations.databases.get, { accountId, databaseId })
+    const row = await this.#parts.store.run(databases.get, { accountId, databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     return this.#render(row, caller, credentials)
   }
@@ -200,10 +200,10 @@ class StoredDatabases implements Databases {
   async list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]> {
     const { accountId } = caller
     const records: DatabaseRecord[] = []
-    let after: operations.databases.ListPlace | undefined
+    let after: databases.ListPlace | undefined
     do {
       // A page at a time: neither the thread of the store nor this one belongs to a long list alone.
-      const rows = await this.#parts.store.run(operations.databases.list, { accountId, after, limit: PAGE_ROWS })
+      const rows = await this.#parts.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       for (const row of rows) records.push(this.#render(row, caller, credentials))
       after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
     } while (after)
@@ -296,7 +296,7 @@ class StoredDatabases implements Databases {
   }
 }
 
-const placeOf = (row: DatabaseRow | undefined): operations.databases.ListPlace | undefined =>
+const placeOf = (row: DatabaseRow | undefined): databases.ListPlace | undefined =>
   row && { created_at: row.created_at, database_id: row.database_id }
 
 /** A caller that may only read must not learn credentials that allow writing. */

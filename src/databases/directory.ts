@@ -1,7 +1,6 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import { NS_PER_MS, type Plan, type PlanTable } from '../contract/plans.js'
 import { OBSERVER_USER } from '../fleet/index.js'
-import type { operations } from '../store/index.js'
 import {
   allowedIpsOf,
   dataBoundOf,
@@ -11,9 +10,10 @@ import {
   settingsOf,
   usersOf,
 } from './engine-wish.js'
+import type * as databases from './transactions/databases.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 
-type DatabaseRow = operations.databases.DatabaseRow
+type DatabaseRow = databases.DatabaseRow
 
 /**
  * The name of a user of a database's data: `default`, who owns it, `default_ro`, who only reads, or one that the owner

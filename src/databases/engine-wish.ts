@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
-import type { operations } from '../store/index.js'
+import type * as databases from './transactions/databases.js'
 import {
   engineUserOf,
   readSettings,
@@ -12,7 +12,7 @@ import {
   TAKEN_FROM_ALL,
 } from './users/index.js'
 
-type DatabaseRow = operations.databases.DatabaseRow
+type DatabaseRow = databases.DatabaseRow
 
 /**
  * Everything on all keys and channels but what reaches the engine itself, and of that what its data is concerned with.

@@ -1,6 +1,7 @@
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
+import * as databases from './transactions/databases.js'
 
-type DatabaseRow = operations.databases.DatabaseRow
+type DatabaseRow = databases.DatabaseRow
 
 /** So many are read at a time: reading all at once keeps others waiting. */
 export const PAGE_ROWS = 250
@@ -10,7 +11,7 @@ export async function everyRow(store: Pick<Store, 'run'>): Promise<readonly Data
   const rows: DatabaseRow[] = []
   let after: string | undefined = ''
   do {
-    const page: DatabaseRow[] = await store.run(operations.databases.load, { after, limit: PAGE_ROWS })
+    const page: DatabaseRow[] = await store.run(databases.load, { after, limit: PAGE_ROWS })
     rows.push(...page)
     after = page.length < PAGE_ROWS ? undefined : page.at(-1)?.database_id
   } while (after !== undefined)

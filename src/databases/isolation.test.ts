@@ -2,13 +2,14 @@
  * Crosses every operation of the management API with ids that belong to somebody else and with every kind of
  * credential. The operations come from their declarations: one that is added later is crossed too.
  */
+
 import type { TSchema } from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { accountRoutes } from '../accounts/index.js'
+import * as accountsTransactions from '../accounts/transactions/accounts.js'
 import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import type { Endpoint } from '../contract/endpoint.js'
-import { operations } from '../store/index.js'
 import { databaseRoutes } from './routes.js'
 import { create } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
@@ -44,7 +45,7 @@ async function addStrangers(): Promise<void> {
   const email = 'stranger@homeport.local'
   const secrets = { queue_user_id: 's', queue_token_hash: 's', signing_current: 'sig_a', signing_next: 'sig_b' }
   const key = { key_id: 's', account_id: 's', name: 'default', key_hash: sha256Hex('s-key'), read_only: 0 } as const
-  await at.store.run(operations.accounts.create, {
+  await at.store.run(accountsTransactions.create, {
     account: { account_id: 's', email, type: 'paid', ...secrets, created_at: 1 },
     key: { ...key, created_at: 1 },
   })

@@ -33,21 +33,21 @@
  * Rows come first and go last: whatever process or file exists belongs to a row, so that after a crash the rows alone
  * tell what is to be undone, ended or brought back.
  */
-import { HomeportError } from '../contract/errors.js'
-import { operations, type Store } from '../store/index.js'
 
-const { databases } = operations
+import type * as accounts from '../accounts/transactions/accounts.js'
+import { HomeportError } from '../contract/errors.js'
+import type { Store } from '../store/index.js'
+import * as databases from './transactions/databases.js'
+import * as databasesChanges from './transactions/databases-changes.js'
+import * as databasesSuspension from './transactions/databases-suspension.js'
 
 /** A database as it is stored. */
-export type DatabaseRow = operations.databases.DatabaseRow
+export type DatabaseRow = databases.DatabaseRow
 
-type AuditRow = operations.accounts.NewAuditRow
+type AuditRow = accounts.NewAuditRow
 
 /** (nothing) → active/creating, or the reason why not. */
-export function begin(
-  store: Store,
-  args: operations.databases.CreateArgs,
-): Promise<operations.databases.CreateOutcome> {
+export function begin(store: Store, args: databases.CreateArgs): Promise<databases.CreateOutcome> {
   return store.run(databases.create, args)
 }
 
@@ -86,23 +86,17 @@ export function endDelete(store: Store, databaseId: string): Promise<void> {
 export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void> {
   const { database_id: databaseId, modifying_state: modifyingState } = row
   if (modifyingState !== 'changing_plan' && modifyingState !== 'updating_regions') return
-  await store.run(operations.databasesChanges.abandon, { databaseId, modifyingState })
+  await store.run(databasesChanges.abandon, { databaseId, modifyingState })
 }
 
 /** active or passive → suspended. Answers the new row; undefined when the database is not in a state for it. */
-export function suspend(
-  store: Store,
-  args: operations.databasesSuspension.SuspensionArgs,
-): Promise<DatabaseRow | undefined> {
-  return store.run(operations.databasesSuspension.suspend, args)
+export function suspend(store: Store, args: databasesSuspension.SuspensionArgs): Promise<DatabaseRow | undefined> {
+  return store.run(databasesSuspension.suspend, args)
 }
 
 /** suspended → active. Answers as `suspend` does. */
-export function resume(
-  store: Store,
-  args: operations.databasesSuspension.SuspensionArgs,
-): Promise<DatabaseRow | undefined> {
-  return store.run(operations.databasesSuspension.resume, args)
+export function resume(store: Store, args: databasesSuspension.SuspensionArgs): Promise<DatabaseRow | undefined> {
+  return store.run(databasesSuspension.resume, args)
 }
 
 /** What the next start has to do with a database that it finds. */

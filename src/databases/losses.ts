@@ -1,11 +1,11 @@
 import { isObject, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
-import { operations } from '../store/index.js'
 import type { Problems } from '../telemetry/index.js'
 import type { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
 import type { DatabasesOptions } from './parts.js'
+import * as databasesData from './transactions/databases-data.js'
 
 /** What is wrong with the data of a database, as its row keeps it until it is over or its owner has decided. */
 interface StoredLoss extends DataLoss {
@@ -171,7 +171,7 @@ export class Losses {
 
   #write(databaseId: string, problem: string | null): void {
     const { store, logger } = this.#deps
-    const write = (): Promise<unknown> => store.run(operations.databasesData.note, { databaseId, problem })
+    const write = (): Promise<unknown> => store.run(databasesData.note, { databaseId, problem })
     const written = (this.#writes.get(databaseId) ?? Promise.resolve())
       .then(write)
       .catch((error: unknown) => {

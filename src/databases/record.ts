@@ -1,11 +1,11 @@
 import type { DatabaseRecord } from '../contract/databases.js'
 import type { PlanTable } from '../contract/plans.js'
 import { isPrimaryRegion, isReadRegion, type ReadRegion, type Region } from '../contract/regions.js'
-import type { operations } from '../store/index.js'
 import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
 import { renderLoss } from './losses.js'
+import type * as databases from './transactions/databases.js'
 
-type DatabaseRow = operations.databases.DatabaseRow
+type DatabaseRow = databases.DatabaseRow
 
 /** Which credentials a record shows: all of them, those for reading only, or none. */
 export type ShownCredentials = 'all' | 'read-only' | 'none'

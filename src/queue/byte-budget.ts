@@ -1,4 +1,4 @@
-import type { BudgetPart, BudgetStep } from '../store/operations/budget.js'
+import type { BudgetPart, BudgetStep } from './transactions/budget.js'
 
 /** Looked at in one read, and deleted in one transaction; other traffic goes on between two. */
 const READ_CHUNK = 2_000

@@ -1,7 +1,6 @@
 import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
 import type { Route } from '../http/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { PendingRow } from '../store/operations/messages.js'
+import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { deadLetterRoutes } from './api/dead-letter-routes.js'
 import type { ApiDeps, SigningKeyring } from './api/deps.js'
@@ -22,6 +21,10 @@ import { refuseForbiddenItem } from './publish/forbidden.js'
 import { Publishing } from './publish/publishing.js'
 import { Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
+import * as flowKeys from './transactions/flow-keys.js'
+import type { PendingRow } from './transactions/messages.js'
+import * as messagesRetention from './transactions/messages-retention.js'
+import * as messagesTrim from './transactions/messages-trim.js'
 import type {
   DeadLetterSource,
   DropSelector,
@@ -128,8 +131,8 @@ class StoredQueue implements Queue {
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
     const budget = new ByteBudget({
       keepBytes: retentionBytes,
-      measure: (step) => store.run(operations.messagesTrim.measure, step),
-      trim: (step) => store.run(operations.messagesTrim.trim, step),
+      measure: (step) => store.run(messagesTrim.measure, step),
+      trim: (step) => store.run(messagesTrim.trim, step),
     })
     return new Retention({
       name: 'messages',
@@ -163,10 +166,10 @@ class StoredQueue implements Queue {
   /** Keys of flow control are forgotten with the messages that named them last. */
   async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
     if (step.after === 0) {
-      const idle = await store.run(operations.flowKeys.sweep, { before: step.finishedBefore })
+      const idle = await store.run(flowKeys.sweep, { before: step.finishedBefore })
       for (const { account_id, flow_key } of idle) this.#engine.flow.forget(account_id, flow_key)
     }
-    return store.run(operations.messagesRetention.sweep, step)
+    return store.run(messagesRetention.sweep, step)
   }
 
   async start(): Promise<void> {

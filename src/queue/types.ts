@@ -1,9 +1,9 @@
 import type { Service } from '../base/index.js'
 import type { HomeportError } from '../contract/errors.js'
 import type { Caller, Route } from '../http/index.js'
-import type { PendingRow } from '../store/operations/messages.js'
-import type { MessageFilter } from '../store/operations/messages-filter.js'
 import type { DeadLetterView } from './api/message-view.js'
+import type { PendingRow } from './transactions/messages.js'
+import type { MessageFilter } from './transactions/messages-filter.js'
 
 /** Header names in Title-Case (`Content-Type`), each with its values in order. */
 export type HeaderMap = Readonly<Record<string, readonly string[]>>

@@ -26,5 +26,4 @@
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
 export type { StoreDamage } from './damage.js'
 export { hasSqliteStore, openStore } from './open.js'
-export * as operations from './operations/index.js'
 export type { Store, StoreDescription } from './types.js'

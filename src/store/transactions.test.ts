@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
-import { accounts } from './operations/index.js'
+import * as accounts from '../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from './testing/index.js'
 import { add, increase, install, list, PROBE_MODULE, sumTwice, unpassable } from './testing/probe.js'
 import type { Store } from './types.js'

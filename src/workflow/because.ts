@@ -1,10 +1,11 @@
 import { unreachable } from '../base/index.js'
 import { type FlowHold, storedHeaders } from '../queue/index.js'
-import type { UpcomingCancel } from '../store/operations/bulk.js'
-import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep, WaitRow } from '../store/operations/runs.js'
 import { linkOf } from './sent-steps.js'
 import { type Subject, stepOfWait } from './subjects.js'
 import { thrownIn } from './thrown.js'
+import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep } from './transactions/runs-logs.js'
+import type { UpcomingCancel } from './transactions/runs-upcoming.js'
+import type { WaitRow } from './transactions/runs-wait.js'
 
 /** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
 interface OfStep {

@@ -3,9 +3,10 @@
  * these functions are the only places that take them on trust.
  */
 import type { CallbackConfig } from '../queue/index.js'
-import type { ParentLink, WaitRecord } from '../store/operations/runs.js'
 import type { FailureRecord } from './log-runs.js'
 import type { RunMeta } from './settings.js'
+import type { ParentLink } from './transactions/runs-rows.js'
+import type { WaitRecord } from './transactions/runs-wait.js'
 
 type Json = string | null | undefined
 

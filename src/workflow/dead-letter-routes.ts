@@ -15,12 +15,17 @@ import {
 } from '../contract/workflow-dead-letters.js'
 import { type Route, route } from '../http/index.js'
 import type { Queue, SettingLimits } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { CallbackChange, DeadRunSelector } from '../store/operations/runs.js'
+import type { Store } from '../store/index.js'
 import { cursorOf, onlyLetter, selectorOf } from './dead-letter-filter.js'
 import { deadLetterOf, RunDeadLetters } from './dead-letters.js'
 import type { TriggerGate } from './gate.js'
 import { overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
+import type { CallbackChange } from './transactions/runs-callbacks.js'
+import * as runsCallbacks from './transactions/runs-callbacks.js'
+import type { DeadRunSelector } from './transactions/runs-dead.js'
+import * as runsDead from './transactions/runs-dead.js'
+import * as runsDeadList from './transactions/runs-dead-list.js'
+import * as runsRevive from './transactions/runs-revive.js'
 
 /** What dead letters of runs work with. */
 export interface DeadLetterDeps {
@@ -47,7 +52,7 @@ function readingRoutes({ store }: DeadLetterDeps): Route[] {
   return [
     route(listDeadRuns, ({ caller, query }) => letters.list(caller, query)),
     route(getDeadRun, async ({ caller, params: { dlqId } }) => {
-      const { runs } = await store.run(operations.runs.listDead, onlyLetter(caller.accountId, dlqId))
+      const { runs } = await store.run(runsDeadList.listDead, onlyLetter(caller.accountId, dlqId))
       const [run] = runs
       if (!run) throw new HomeportError('dead_letter_not_found', { dlqId })
       return deadLetterOf(run)
@@ -56,7 +61,7 @@ function readingRoutes({ store }: DeadLetterDeps): Route[] {
 }
 
 function deletingRoutes({ store }: DeadLetterDeps): Route[] {
-  const remove = (selector: DeadRunSelector) => store.run(operations.runs.deleteDeadRuns, selector)
+  const remove = (selector: DeadRunSelector) => store.run(runsDead.deleteDeadRuns, selector)
   return [
     route(deleteDeadRuns, async ({ caller, query, body }) => {
       const selector = selectorOf(caller.accountId, { ...query, ...body })
@@ -102,11 +107,11 @@ async function revive(
   const overrides = overridesOf(headers, at, limits)
   queue.refuseForbidden([], settingsIn(headers))
   if (!selector) return { workflowRuns: [] }
-  const page = await store.run(operations.runs.revivable, selector)
+  const page = await store.run(runsRevive.revivable, selector)
   const revivals = page.runs.map((dead) => revivalOf(kind, dead, overrides, at))
   const args = { accountId: selector.accountId, revivals, dueAt: overrides.dueAt, at }
   const starting = revivals.map((revival) => revival.run)
-  const revive = () => store.run(operations.runs.revive, args)
+  const revive = () => store.run(runsRevive.revive, args)
   const { revived, offers } = await gate.pass(selector.accountId, starting, at, revive)
   queue.offer(offers)
   const workflowRuns = revived.map(({ runId }) => ({ workflowRunId: runId, workflowCreatedAt: at }))
@@ -116,13 +121,13 @@ async function revive(
 function callbackRoutes({ store, queue, clock }: DeadLetterDeps): Route[] {
   return [
     route(retryRunCallback, async ({ caller: { accountId }, params: { dlqId } }) => {
-      const result = await store.run(operations.runs.retryCallback, { accountId, dlqId, at: clock.now() })
+      const result = await store.run(runsCallbacks.retryCallback, { accountId, dlqId, at: clock.now() })
       const { run, offers } = changedOf(result, dlqId, 'CALLBACK_FAIL')
       queue.offer(offers)
       return { workflowRunId: run.run_id, workflowCreatedAt: run.created_at }
     }),
     route(cancelRunCallback, async ({ caller: { accountId }, params: { dlqId } }) => {
-      const result = await store.run(operations.runs.cancelCallback, { accountId, dlqId, at: clock.now() })
+      const result = await store.run(runsCallbacks.cancelCallback, { accountId, dlqId, at: clock.now() })
       const { run } = changedOf(result, dlqId, 'CALLBACK_INPROGRESS')
       queue.drop({ groupKeys: [run.seq] })
       return { workflowRunId: run.run_id, workflowCreatedAt: run.created_at }

@@ -7,11 +7,13 @@ import {
   storedConfig,
   storedHeaders,
 } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { DeadLetterRow, RunRow } from '../store/operations/runs.js'
+import type { Store } from '../store/index.js'
 import { metaOfElement } from './columns.js'
 import { cursorOf, type DeadQuery, selectorOf } from './dead-letter-filter.js'
 import { type FailureRecord, failureOf, labelsOf } from './log-runs.js'
+import type { DeadLetterRow } from './transactions/runs-dead-list.js'
+import * as runsDeadList from './transactions/runs-dead-list.js'
+import type { RunRow } from './transactions/runs-rows.js'
 
 /** A page of failed runs. */
 export interface DeadLetterPage {
@@ -31,7 +33,7 @@ export class RunDeadLetters implements DeadLetterSource {
   async list({ accountId }: Caller, query: DeadQuery): Promise<DeadLetterPage> {
     const selector = selectorOf(accountId, query)
     if (!selector) return { messages: [] }
-    const page = await this.#store.run(operations.runs.listDead, selector)
+    const page = await this.#store.run(runsDeadList.listDead, selector)
     return { messages: page.runs.map(deadLetterOf), ...cursorOf(page) }
   }
 }

@@ -3,12 +3,16 @@ import { HomeportError } from '../contract/errors.js'
 import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../contract/workflow-events.js'
 import { type Call, compileChecker, type Route, reply, route } from '../http/index.js'
 import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { NotifyArgs, NotifyResult, Released, WaitRecord, WaitRow } from '../store/operations/runs.js'
+import type { Store } from '../store/index.js'
 import { base64, ownBytes, textBytes } from './bytes.js'
 import { storedWait } from './columns.js'
 import { announces } from './protocol.js'
 import { readRunItem, runIdOf } from './settings.js'
+import type { NotifyArgs, NotifyResult, Released } from './transactions/runs-notify.js'
+import * as runsNotify from './transactions/runs-notify.js'
+import * as runsRead from './transactions/runs-read.js'
+import type { WaitRecord, WaitRow } from './transactions/runs-wait.js'
+import * as runsWait from './transactions/runs-wait.js'
 
 /** What waiting and notifying work with. */
 export interface EventDeps {
@@ -42,7 +46,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
     }),
     route(listWaiters, async ({ params, caller }) => {
       const eventId = givenEvent(params.eventId)
-      const rows = await deps.store.run(operations.runs.waiters, { accountId: caller.accountId, eventId })
+      const rows = await deps.store.run(runsNotify.waiters, { accountId: caller.accountId, eventId })
       return rows.map(toWaiter)
     }),
     ...webhooks.map((webhook) => route(webhook, (call) => callWebhook(deps, webhook.method, call))),
@@ -87,7 +91,7 @@ function readWait(deps: EventDeps, eventId: string, body: WaitBody, origin: Wait
 
 async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof readWait>) {
   const { runId, messageId } = asked
-  const result = await deps.store.run(operations.runs.wait, { accountId, ...asked })
+  const result = await deps.store.run(runsWait.wait, { accountId, ...asked })
   switch (result.kind) {
     case 'missing':
       throw new HomeportError('run_unknown', { runId })
@@ -170,7 +174,7 @@ async function meant({ store }: EventDeps, accountId: string, rest: string): Pro
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
   const runId = whole.slice(0, slash)
-  const run = await store.run(operations.runs.find, { accountId, runId })
+  const run = await store.run(runsRead.find, { accountId, runId })
   return run ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
 }
 
@@ -179,7 +183,7 @@ async function notify(
   who: Pick<NotifyArgs, 'accountId' | 'by'> & Meant,
   data: Uint8Array,
 ): Promise<NotifyResult> {
-  const result = await deps.store.run(operations.runs.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
+  const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
   deps.queue.drop({ seqs: result.drop, comesBack: true })
   deps.queue.offer(result.offers)
   if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })

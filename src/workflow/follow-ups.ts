@@ -12,12 +12,14 @@ import {
   storedConfig,
   storedHeaders,
 } from '../queue/index.js'
-import type { Delivery, DeliveryColumns, NewElement, RunFailing } from '../store/operations/runs.js'
 import { metaOfCall, metaOfElement } from './columns.js'
 import { listBody, listElement } from './outbound.js'
 import { failureBody, lastAnswer, recordOf, resultBody } from './reports.js'
 import type { FailureReason } from './run-state.js'
 import { markedConfig, type RunMeta, sourceOf } from './settings.js'
+import type { Delivery } from './transactions/runs-read.js'
+import type { DeliveryColumns, NewElement } from './transactions/runs-rows.js'
+import type { RunFailing } from './transactions/runs-settle.js'
 
 /** What a follow-up is made from. */
 export interface Following {

@@ -1,4 +1,4 @@
-import type { NewRun } from '../store/operations/runs.js'
+import type { NewRun } from './transactions/runs-rows.js'
 
 /** A run that is about to be made. */
 export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels' | 'flow_key' | 'caller_ip'>

@@ -15,18 +15,7 @@ import {
   readSettings,
   type SettingLimits,
 } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type {
-  DeliveryColumns,
-  ElementPlace,
-  ListedStep,
-  NewElement,
-  NewRun,
-  ParentLink,
-  RunOfDelivery,
-  Submission,
-  Submitted,
-} from '../store/operations/runs.js'
+import type { Store } from '../store/index.js'
 import { ownBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Starting, TriggerGate } from './gate.js'
@@ -34,6 +23,10 @@ import { parseInvocation } from './invoke.js'
 import { announces, asksForContact, belongsToRun, classify, type ItemKind, PROTOCOL_HEADER } from './protocol.js'
 import type { RecentLists } from './recent-lists.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from './settings.js'
+import type { ListedStep, RunOfDelivery } from './transactions/runs-read.js'
+import type { DeliveryColumns, NewElement, NewRun, ParentLink } from './transactions/runs-rows.js'
+import type { ElementPlace, Submission, Submitted } from './transactions/runs-submit.js'
+import * as runsSubmit from './transactions/runs-submit.js'
 import { webhookOf } from './webhooks.js'
 
 /** How deep runs may invoke runs that invoke runs. */
@@ -102,7 +95,7 @@ export class RunIntake implements Intake, TriggerGate {
    */
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
-    const submit = () => this.#deps.store.run(operations.runs.submit, { accountId, submissions, at: now })
+    const submit = () => this.#deps.store.run(runsSubmit.submit, { accountId, submissions, at: now })
     const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
     const result = await this.pass(accountId, starting, now, submit)
     switch (result.kind) {

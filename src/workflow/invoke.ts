@@ -1,6 +1,6 @@
 import { isObject, tryParseJson } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import type { ParentLink } from '../store/operations/runs.js'
+import type { ParentLink } from './transactions/runs-rows.js'
 
 /** What a run that invokes another one sends (reference workflow 4.8). */
 export interface Invocation {

@@ -10,9 +10,9 @@ import {
   type PendingMessage,
   type Settled,
 } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { MessageEnd, SettleArgs } from '../store/operations/messages-settle.js'
-import { type Contents, type Delivery, RUN_MESSAGE_KIND, type RunEffect } from '../store/operations/runs.js'
+import type { MessageEnd, SettleArgs } from '../queue/transactions/messages-settle.js'
+import * as messagesSettle from '../queue/transactions/messages-settle.js'
+import type { Store } from '../store/index.js'
 import { firstBytes } from './bytes.js'
 import { metaOfTrigger } from './columns.js'
 import type { Flights } from './flights.js'
@@ -23,6 +23,12 @@ import type { RefusedReturns } from './refused-returns.js'
 import { lastAnswer, recordOf } from './reports.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 import { markOf } from './settings.js'
+import * as runsNotify from './transactions/runs-notify.js'
+import type { Contents, Delivery } from './transactions/runs-read.js'
+import * as runsRead from './transactions/runs-read.js'
+import { RUN_MESSAGE_KIND } from './transactions/runs-rows.js'
+import type { RunEffect } from './transactions/runs-settle.js'
+import * as runsSettle from './transactions/runs-settle.js'
 
 /** What the deliveries of runs work with. */
 export interface KindDeps {
@@ -118,11 +124,11 @@ export class RunMessages implements MessageKind {
 
   #read(message: PendingMessage, contents: Contents = 'whole'): Promise<Delivery | undefined> {
     const args = { seq: runSeqOf(message), messageId: message.messageId, contents }
-    return this.#deps.store.run(operations.runs.delivery, args)
+    return this.#deps.store.run(runsRead.delivery, args)
   }
 
   async #beginning(message: PendingMessage, contents: Contents = 'whole'): Promise<Following['beginning'] | undefined> {
-    const row = await this.#deps.store.run(operations.runs.beginning, { seq: runSeqOf(message), contents })
+    const row = await this.#deps.store.run(runsRead.beginning, { seq: runSeqOf(message), contents })
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
@@ -143,19 +149,19 @@ export class RunMessages implements MessageKind {
   /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */
   async #expire(message: PendingMessage): Promise<Delivery | undefined> {
     const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
-    await this.#deps.store.run(operations.runs.expireWait, args)
+    await this.#deps.store.run(runsNotify.expireWait, args)
     // Also when it was not for us to end the wait: a notification may just have done so, with this very message.
     return this.#read(message)
   }
 
   /** Deletes a message from which nothing follows, or that has nothing to deliver any more. */
   #done({ seq, retried }: PendingMessage): Promise<void> {
-    return this.#deps.store.run(operations.runs.settleDone, { seq, retried })
+    return this.#deps.store.run(runsSettle.settleDone, { seq, retried })
   }
 
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
     const args = settling(message, outcome, { kind: 'retry', nextAt: at }, now)
-    const settled = await this.#deps.store.run(operations.messagesSettle.settle, args)
+    const settled = await this.#deps.store.run(messagesSettle.settle, args)
     return settled.kind === 'gone'
       ? NOTHING
       : { ...NOTHING, again: { ...message, retried: message.retried + 1, nextAt: at } }
@@ -182,7 +188,7 @@ export class RunMessages implements MessageKind {
       message: settling(message, outcome, { kind: 'delivered', keep: false }, now),
       effect,
     }
-    const settled = await this.#deps.store.run(operations.runs.settleRun, args)
+    const settled = await this.#deps.store.run(runsSettle.settleRun, args)
     if (settled.kind === 'gone') return NOTHING
     return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
   }

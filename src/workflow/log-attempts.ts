@@ -1,6 +1,6 @@
 import { type HeaderMap, storedHeaders } from '../queue/index.js'
-import type { PastAttempt, PendingAttempt } from '../store/operations/runs.js'
 import { errorText } from './thrown.js'
+import type { PastAttempt, PendingAttempt } from './transactions/runs-logs.js'
 
 /** A failed attempt, as run logs show it. */
 export interface AttemptError {

@@ -5,13 +5,14 @@ import { MOST_FILTER_VALUES } from '../contract/request-limits.js'
 import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../contract/workflow.js'
 import { type Route, route } from '../http/index.js'
 import { checkUnit, type Queue } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
-import type { RunLogFilter, RunMade } from '../store/operations/runs.js'
+import type { Store } from '../store/index.js'
 import type { RunState } from '../store/schema/runs.js'
 import { flatEvents } from './flat-events.js'
 import type { Flights } from './flights.js'
 import { runLogs } from './log-runs.js'
 import { cursorAfter, placeOf } from './run-cursor.js'
+import * as runsLogs from './transactions/runs-logs.js'
+import type { RunLogFilter, RunMade } from './transactions/runs-matching.js'
 
 /** What reading run logs takes. */
 export interface LogDeps {
@@ -44,7 +45,7 @@ async function page({ store, queue, clock, flights }: LogDeps, accountId: string
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
   const now = clock.now()
-  const found = await store.run(operations.runs.logPage, { accountId, filter: filterOf(query), before, limit, now })
+  const found = await store.run(runsLogs.logPage, { accountId, filter: filterOf(query), before, limit, now })
   const view = {
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
     now,

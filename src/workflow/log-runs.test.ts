@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { ElementRow, InvokedRun, PendingStep, RunLogPage, RunRow } from '../store/operations/runs.js'
 import { runLogs } from './log-runs.js'
+import type { InvokedRun, PendingStep, RunLogPage } from './transactions/runs-logs.js'
+import type { ElementRow, RunRow } from './transactions/runs-rows.js'
 
 const NOW = 1_700_000_000_000
 const STEPS = 1_500

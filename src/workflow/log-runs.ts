@@ -1,5 +1,4 @@
 import type { HeaderMap } from '../queue/index.js'
-import type { RunLogPage, RunRow } from '../store/operations/runs.js'
 import type { FailureState } from '../store/schema/runs.js'
 import { becauseOf, type Standing } from './because.js'
 import { storedFailure, storedLink } from './columns.js'
@@ -8,6 +7,8 @@ import { type FailedStep, stepGroups } from './log-steps.js'
 import { materialOf, type RunMaterial } from './run-material.js'
 import { abandonedBranches, subjectOf } from './subjects.js'
 import { errorText, thrownIn } from './thrown.js'
+import type { RunLogPage } from './transactions/runs-logs.js'
+import type { RunRow } from './transactions/runs-rows.js'
 
 /** How logs are to be shown. */
 export interface LogView {

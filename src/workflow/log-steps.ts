@@ -1,5 +1,4 @@
 import { redacted, storedConfig } from '../queue/index.js'
-import type { ElementRow, PendingStep } from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
 import { storedWait } from './columns.js'
 import { asObject } from './invoke.js'
@@ -23,6 +22,8 @@ import {
   waitFields,
   waitTimes,
 } from './step-fields.js'
+import type { PendingStep } from './transactions/runs-logs.js'
+import type { ElementRow } from './transactions/runs-rows.js'
 
 /** How a step stands, as run logs show it (reference workflow 4.14). */
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'

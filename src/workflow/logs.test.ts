@@ -1,10 +1,10 @@
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { operations } from '../store/index.js'
 import type { SeenRun } from './testing/harness.js'
 import { pendingOf } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
+import * as runsRetention from './transactions/runs-retention.js'
 
 describe('run logs', () => {
   const suite = useWorkflows()
@@ -298,7 +298,7 @@ describe('run logs', () => {
     const ended = await suite.service.client.trigger({ url: `${app.url}/old` })
     const delayed = await suite.service.client.trigger({ url: `${app.url}/old`, delay: '1h' })
     await suite.service.ended(ended.workflowRunId)
-    await suite.store.run(operations.runs.sweepRuns, { after: 0, finishedBefore: Date.now() + 1, limit: 10_000 })
+    await suite.store.run(runsRetention.sweepRuns, { after: 0, finishedBefore: Date.now() + 1, limit: 10_000 })
     expect(await suite.service.log(ended.workflowRunId)).toBeUndefined()
     expect(await suite.service.log(delayed.workflowRunId)).toMatchObject({ workflowState: 'RUN_STARTED' })
     expect(await pendingOf(suite.store, delayed.workflowRunId)).toHaveLength(1)

@@ -1,18 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
+import * as bulkRead from '../bulk/transactions/bulk-read.js'
 import { Backlog } from '../queue/engine/backlog.js'
 import type { Load } from '../queue/engine/coverage.js'
 import type { Entry } from '../queue/engine/entry.js'
 import { FlowControl } from '../queue/engine/flow-control.js'
 import { type EngineParts, REAL_PARTS } from '../queue/testing/simulated-engine.js'
-import { openStore, operations, type Store } from '../store/index.js'
+import type { PendingRow } from '../queue/transactions/messages.js'
+import * as messages from '../queue/transactions/messages.js'
+import type { DuePage } from '../queue/transactions/messages-due.js'
+import type { SettleArgs, SettleResult } from '../queue/transactions/messages-settle.js'
+import * as schedules from '../queue/transactions/schedules.js'
+import { openStore, type Store } from '../store/index.js'
 import type { Operation } from '../store/operation.js'
-import type { PendingRow } from '../store/operations/messages.js'
-import type { DuePage } from '../store/operations/messages-due.js'
-import type { SettleArgs, SettleResult } from '../store/operations/messages-settle.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { CENSUS_MODULE, clear, runsOf } from './testing/model/census.js'
 import { World } from './testing/model/world.js'
+import * as runsCancel from './transactions/runs-cancel.js'
+import type * as runsLogs from './transactions/runs-logs.js'
+import * as runsRead from './transactions/runs-read.js'
+import * as runsSettle from './transactions/runs-settle.js'
+import * as runsTrim from './transactions/runs-trim.js'
 
 /** Plays one world from its seed to its end. */
 async function play(store: Store, seed: number, moves: number, parts: EngineParts = REAL_PARTS): Promise<void> {
@@ -66,7 +74,7 @@ const BUGS: Readonly<Record<string, Bug>> = {
     }
     if (operation.name !== 'runs.delivery' || !found || found.list.length === 0) return found
     const name = { accountId: found.run.account_id, runId: found.run.run_id }
-    const whole = await store.run(operations.runs.withElements, name)
+    const whole = await store.run(runsRead.withElements, name)
     return { ...found, list: whole?.elements.filter(({ kind }) => kind === 'step') }
   },
   'a cancellation counts runs that had ended': async (store, operation, args) => {
@@ -107,7 +115,7 @@ const BUGS: Readonly<Record<string, Bug>> = {
     if (!fails) return result
     const { offers = [] } = result as { offers?: PendingRow[] }
     const calls = offers.filter(({ group_key }) => group_key === (args as { runSeq: number }).runSeq)
-    for (const { seq } of calls) await store.run(operations.runs.settleDone, { seq, retried: 0 })
+    for (const { seq } of calls) await store.run(runsSettle.settleDone, { seq, retried: 0 })
     return { ...(result as object), offers: offers.filter((offer) => !calls.includes(offer)) }
   },
   'a failure function that was given up is called all the same': async (store, operation, args) => {
@@ -135,14 +143,14 @@ const BUGS: Readonly<Record<string, Bug>> = {
   'a schedule fires twice at one time': async (store, operation, args) => {
     if (operation.name !== 'schedules.fire') return store.run(operation, args as never)
     const { scheduleId: id, accountId, dueAt } = args as { scheduleId: string; accountId: string; dueAt: number }
-    const found = await store.run(operations.schedules.get, { accountId, scheduleId: id })
+    const found = await store.run(schedules.get, { accountId, scheduleId: id })
     return store.run(operation, { ...args, dueAt: found?.schedule.next_at ?? dueAt } as never)
   },
   'retention deletes runs that go on': async (store, operation, args) => {
     if (operation.name !== 'runs.trim') return store.run(operation, args as never)
     const { upTo } = args as { upTo: number }
     const seqs = Array.from({ length: upTo }, (_, index) => index + 1)
-    await store.run(operations.runs.cancelRuns, { seqs, at: 1 })
+    await store.run(runsCancel.cancelRuns, { seqs, at: 1 })
     return store.run(operation, args as never)
   },
   'messages that have ended are never deleted': (_, operation) =>
@@ -153,7 +161,7 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const { finishedBefore } = args as { finishedBefore: number }
     const old = (await runsOf(store, account)).filter(({ created_at }) => created_at < finishedBefore)
     const upTo = Math.max(0, ...old.map(({ seq }) => seq))
-    await store.run(operations.runs.trimRuns, { after: 0, upTo, limit: 1_000 })
+    await store.run(runsTrim.trimRuns, { after: 0, upTo, limit: 1_000 })
     return store.run(operation, args as never)
   },
   'the turn of a message is over before its callback is made': async (store, operation, args) => {
@@ -161,12 +169,12 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const { follow, ...others } = args as SettleArgs
     const settled = (await store.run(operation, { ...others, follow: [] } as never)) as SettleResult
     if (settled.kind === 'gone') return settled
-    return { ...settled, followSeqs: await store.run(operations.messages.insert, follow) }
+    return { ...settled, followSeqs: await store.run(messages.insert, follow) }
   },
   'a sleeping run says another time than it sleeps until': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
     if (operation.name !== 'runs.logPage') return result
-    const page = result as operations.runs.RunLogPage
+    const page = result as runsLogs.RunLogPage
     return { ...page, pending: page.pending.map((one) => ({ ...one, next_at: one.next_at + 1 })) }
   },
   'an aborted bulk action leaves runs without an outcome': async (store, operation, args) => {
@@ -177,13 +185,13 @@ const BUGS: Readonly<Record<string, Bug>> = {
   'a paused bulk action goes on': async (store, operation, args) => {
     if (operation.name !== 'bulk.pause') return store.run(operation, args as never)
     const { accountId, actionId } = args as { accountId: string; actionId: string }
-    return { kind: 'changed', action: await store.run(operations.bulkRead.action, { accountId, actionId }) }
+    return { kind: 'changed', action: await store.run(bulkRead.action, { accountId, actionId }) }
   },
   'a run that a fence refuses is counted as one that has left the dead letters': (store, operation, args) =>
     operation.name === 'bulk.reviveRunsPart' ? store.run(operation, { ...args, fenced: [] } as never) : undefined,
   'what had failed of runs that a bulk action has canceled is forgotten': async (store, operation, args) => {
     if (operation.name !== 'runs.logPage') return store.run(operation, args as never)
-    const page = (await store.run(operation, args as never)) as operations.runs.RunLogPage
+    const page = (await store.run(operation, args as never)) as runsLogs.RunLogPage
     const canceled = new Set(page.runs.filter(({ canceled_by }) => canceled_by !== null).map(({ seq }) => seq))
     return { ...page, pastAttempts: page.pastAttempts.filter(({ run_seq }) => !canceled.has(run_seq)) }
   },

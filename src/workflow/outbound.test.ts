@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { PendingMessage } from '../queue/index.js'
-import type { Delivery } from '../store/operations/runs.js'
 import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
+import type { Delivery } from './transactions/runs-read.js'
 
 const run = {
   seq: 1,

@@ -1,5 +1,4 @@
 import type { HeaderMap, Outbound, PendingMessage } from '../queue/index.js'
-import type { Delivery, ListedStep, RunOfDelivery } from '../store/operations/runs.js'
 import { base64 } from './bytes.js'
 import {
   CREATED_AT_HEADER,
@@ -11,6 +10,7 @@ import {
   URL_HEADER,
 } from './protocol.js'
 import { markOf } from './settings.js'
+import type { Delivery, ListedStep, RunOfDelivery } from './transactions/runs-read.js'
 
 /** A list larger than this is not sent to a program that can fetch it (reference workflow 4.5). */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024

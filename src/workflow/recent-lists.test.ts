@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Delivery } from '../store/operations/runs.js'
 import { listElement } from './outbound.js'
 import { RecentLists } from './recent-lists.js'
+import type { Delivery } from './transactions/runs-read.js'
 
 const runOf = (seq: number, run_id = `r${seq}`): Delivery['run'] => {
   return { seq, run_id, account_id: 'acc', url: 'https://x.test/w', state: 'RUN_STARTED', created_at: 1 }

@@ -1,6 +1,7 @@
 import { TurnoverMap } from '../base/index.js'
-import type { Delivery, DeliveryColumns, ListedStep, RunOfDelivery } from '../store/operations/runs.js'
 import { type ListElement, listElement } from './outbound.js'
+import type { Delivery, ListedStep, RunOfDelivery } from './transactions/runs-read.js'
+import type { DeliveryColumns } from './transactions/runs-rows.js'
 
 /** A longer list is read from the store each time. */
 const LARGEST_LIST_BYTES = 256 * 1024

@@ -1,10 +1,10 @@
 import type { AttemptOutcome, HeaderMap, PendingMessage } from '../queue/index.js'
-import type { RunOfDelivery } from '../store/operations/runs.js'
 import { base64, firstBytes, textBytes } from './bytes.js'
 import { stepBytesOf } from './call-size.js'
 import { CALL_ANSWER_LIMIT_BYTES } from './outbound.js'
 import { PROTOCOL_HEADER } from './protocol.js'
 import type { FailureReason } from './run-state.js'
+import type { RunOfDelivery } from './transactions/runs-read.js'
 
 /** What came of the last attempt of a delivery, with something to show also when there was no answer. */
 export interface LastAnswer {

@@ -4,10 +4,12 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { newId } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { ROOMY, startQueue } from '../queue/testing/harness.js'
-import { operations } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { silentLogger } from '../telemetry/index.js'
 import { createWorkflow, type Workflow } from './index.js'
+import * as runsFinish from './transactions/runs-finish.js'
+import * as runsLogs from './transactions/runs-logs.js'
+import * as runsSubmit from './transactions/runs-submit.js'
 
 const SWEEP_EVERY_MS = 600_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '' }
@@ -46,16 +48,16 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
         delivery,
       }
       const run = { ...columns, run_id: runId, contact: 'known' as const }
-      await store.run(operations.runs.submit, { accountId, submissions: [{ kind: 'start', run, first }], at })
+      await store.run(runsSubmit.submit, { accountId, submissions: [{ kind: 'start', run, first }], at })
     }
     const kept = async () => {
       const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 100 }
-      return (await store.run(operations.runs.logPage, page)).runs.map(({ run_id }) => run_id).reverse()
+      return (await store.run(runsLogs.logPage, page)).runs.map(({ run_id }) => run_id).reverse()
     }
     const all = ['going on', 'a', 'b', 'c', 'd', 'e']
     for (const runId of all) await start(runId)
     for (const runId of all.slice(1)) {
-      await store.run(operations.runs.finishRun, { accountId, runId, response: 'done', at: clock.now() })
+      await store.run(runsFinish.finishRun, { accountId, runId, response: 'done', at: clock.now() })
     }
     await workflow?.start()
     atCleanup(async () => workflow?.stop())

@@ -9,18 +9,12 @@ import {
   type SettingLimits,
   storedConfig,
 } from '../queue/index.js'
-import {
-  type DeadRun,
-  type DeliveryColumns,
-  type NewRun,
-  type Revival,
-  type RunRevision,
-  revised,
-} from '../store/operations/runs.js'
 import { metaOfTrigger } from './columns.js'
 import { failureOf } from './log-runs.js'
 import type { Role } from './run-state.js'
 import { inRole, markOf } from './settings.js'
+import { type DeadRun, type Revival, type RunRevision, revised } from './transactions/runs-revive.js'
+import type { DeliveryColumns, NewRun } from './transactions/runs-rows.js'
 
 /** How a failed run is taken up again: where it stood, or from its payload. */
 export type RevivalKind = 'resume' | 'restart'

@@ -1,5 +1,5 @@
 import { HomeportError } from '../contract/errors.js'
-import type { RunRow } from '../store/operations/runs.js'
+import type { RunRow } from './transactions/runs-rows.js'
 
 /**
  * The place in the list of runs after which a page begins, as a `runs.seq`.

@@ -1,17 +1,9 @@
-import type {
-  DeliveryColumns,
-  ElementRow,
-  InvokedRun,
-  PastAttempt,
-  PendingAttempt,
-  PendingStep,
-  RunLogPage,
-  RunRow,
-  WaitRow,
-} from '../store/operations/runs.js'
 import type { RunState } from '../store/schema/runs.js'
 import { metaOfElement } from './columns.js'
 import { linkOf, type Sent, sentSteps, stepIdOfCall } from './sent-steps.js'
+import type { InvokedRun, PastAttempt, PendingAttempt, PendingStep, RunLogPage } from './transactions/runs-logs.js'
+import type { DeliveryColumns, ElementRow, RunRow } from './transactions/runs-rows.js'
+import type { WaitRow } from './transactions/runs-wait.js'
 
 /**
  * Everything of one run that its log is shown from. Runs may have thousands of steps, so whatever is looked up for each

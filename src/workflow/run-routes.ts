@@ -3,11 +3,14 @@ import { HomeportError } from '../contract/errors.js'
 import { endRun, getRunSteps } from '../contract/workflow.js'
 import { type Route, route, type TooLarge } from '../http/index.js'
 import type { Queue } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { RunState } from '../store/schema/runs.js'
 import { base64 } from './bytes.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns, RunName } from './refused-returns.js'
+import * as runsCancel from './transactions/runs-cancel.js'
+import * as runsFinish from './transactions/runs-finish.js'
+import * as runsRead from './transactions/runs-read.js'
 
 /** What the operations on single runs work with. */
 export interface RunDeps {
@@ -53,7 +56,7 @@ function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, erro
 }
 
 async function listOf({ store }: RunDeps, name: RunName) {
-  const found = await store.run(operations.runs.withElements, name)
+  const found = await store.run(runsRead.withElements, name)
   if (!found) throw new HomeportError('run_not_found', { runId: name.runId })
   if (found.run.state !== 'RUN_STARTED') {
     throw new HomeportError('run_not_going_on', { runId: name.runId, state: found.run.state })
@@ -67,7 +70,7 @@ async function listOf({ store }: RunDeps, name: RunName) {
 
 /** The program has returned. Said twice, or to a run that has ended otherwise, it changes nothing. */
 async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, response: string): Promise<Ended> {
-  const result = await store.run(operations.runs.finishRun, { ...name, response, at: clock.now() })
+  const result = await store.run(runsFinish.finishRun, { ...name, response, at: clock.now() })
   switch (result.kind) {
     case 'missing':
       throw new HomeportError('run_not_found', { runId: name.runId })
@@ -81,9 +84,9 @@ async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, re
 }
 
 async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<Ended> {
-  const run = await store.run(operations.runs.find, name)
+  const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
-  const { canceled, offers } = await store.run(operations.runs.cancelRuns, { seqs: [run.seq], at: clock.now() })
+  const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   queue.drop({ groupKeys: canceled })
   queue.offer(offers)
   if (canceled.length === 0) await explainUncanceled(store, name)
@@ -92,7 +95,7 @@ async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<
 
 /** A run that was canceled before is as it should be; one that has ended otherwise cannot be canceled. */
 async function explainUncanceled(store: Store, name: RunName): Promise<void> {
-  const run = await store.run(operations.runs.find, name)
+  const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   if (run.state !== 'RUN_CANCELED')
     throw new HomeportError('run_not_cancelable', { runId: name.runId, state: run.state })

@@ -1,7 +1,8 @@
 import { tryParseJson } from '../base/index.js'
-import type { ElementRow, InvokedRun, ParentLink } from '../store/operations/runs.js'
 import { storedLink } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
+import type { InvokedRun } from './transactions/runs-logs.js'
+import type { ElementRow, ParentLink } from './transactions/runs-rows.js'
 
 /** What the list of a run says, as far as it can be understood: steps are opaque, and nothing of them is certain. */
 

@@ -14,9 +14,9 @@ import {
   type Settings,
   storedConfig,
 } from '../queue/index.js'
-import type { DeliveryColumns, ElementMeta } from '../store/operations/runs.js'
 import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
 import type { Role } from './run-state.js'
+import type { DeliveryColumns, ElementMeta } from './transactions/runs-rows.js'
 
 /** What the messages of a run carry in their configuration for this room. */
 export interface RunMark {

@@ -1,10 +1,11 @@
 import { type HeaderMap, redactHeaders, storedConfig, storedHeaders } from '../queue/index.js'
-import type { ElementRow, InvokedRun } from '../store/operations/runs.js'
 import { metaOfElement } from './columns.js'
 import { asObject } from './invoke.js'
 import { trim } from './log-attempts.js'
 import type { RunMaterial } from './run-material.js'
 import { parseText, type Sent } from './sent-steps.js'
+import type { InvokedRun } from './transactions/runs-logs.js'
+import type { ElementRow } from './transactions/runs-rows.js'
 
 /** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
 

@@ -1,8 +1,9 @@
-import type { ElementRow, WaitRecord, WaitRow } from '../store/operations/runs.js'
 import { storedWait } from './columns.js'
 import { asObject, parseJson } from './invoke.js'
 import type { RunMaterial } from './run-material.js'
 import { callHeader, isPlan, linkOf, stepIdOfCall, toSent } from './sent-steps.js'
+import type { ElementRow } from './transactions/runs-rows.js'
+import type { WaitRecord, WaitRow } from './transactions/runs-wait.js'
 
 /** What a delivery is about, as far as the list of its run tells. */
 export interface Subject {

@@ -1,7 +1,7 @@
 import type { Clock, Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { ByteBudget, type Queue, Retention } from '../queue/index.js'
-import { operations, type Store } from '../store/index.js'
+import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { deadLetterRoutes } from './dead-letter-routes.js'
 import { RunDeadLetters } from './dead-letters.js'
@@ -14,6 +14,8 @@ import { logRoutes } from './log-routes.js'
 import { RecentLists } from './recent-lists.js'
 import { RefusedReturns } from './refused-returns.js'
 import { runRoutes } from './run-routes.js'
+import * as runsRetention from './transactions/runs-retention.js'
+import * as runsTrim from './transactions/runs-trim.js'
 import { triggerRoutes } from './trigger-routes.js'
 
 /** What workflows are made of. */
@@ -80,15 +82,15 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
 function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
   const budget = new ByteBudget({
     keepBytes: retentionBytes,
-    measure: (step) => store.run(operations.runs.measureRuns, step),
-    trim: (step) => store.run(operations.runs.trimRuns, step),
+    measure: (step) => store.run(runsTrim.measureRuns, step),
+    trim: (step) => store.run(runsTrim.trimRuns, step),
   })
   return new Retention({
     name: 'runs',
     clock,
     logger,
     keepMs: retentionMs,
-    sweep: (step) => store.run(operations.runs.sweepRuns, step),
+    sweep: (step) => store.run(runsRetention.sweepRuns, step),
     afterwards: (goesOn) => budget.enforce(goesOn),
   })
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { openStore, operations } from '../../src/store/index.js'
+import * as messagesPublish from '../../src/queue/transactions/messages-publish.js'
+import { openStore } from '../../src/store/index.js'
 import { tempDir } from '../support/index.js'
 import { accountOf, type Breaches, NO_BREACHES } from './queue-account.js'
 import { type Arrival, QueueLedger } from './queue-ledger.js'
@@ -172,7 +173,7 @@ describe('the account of the crash test', () => {
     const store = await openStore({ location: 'sqlite', dataDir, onFailure })
     const ledger = new QueueLedger()
     const ids = ['msg_a', 'msg_b', 'msg_c']
-    await store.run(operations.messagesPublish.publish, { entries: ids.map(entryOf), now: 1 })
+    await store.run(messagesPublish.publish, { entries: ids.map(entryOf), now: 1 })
     for (const id of ids) ledger.accept(id, 'pending')
     await store.close()
     expect(breachesOf({ ledger, stored: await storedMessages({ dataDir }) })).toEqual(NO_BREACHES)

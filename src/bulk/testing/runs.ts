@@ -1,5 +1,11 @@
 import { newId } from '../../base/index.js'
-import { operations, type Store } from '../../store/index.js'
+import * as messages from '../../queue/transactions/messages.js'
+import type { Store } from '../../store/index.js'
+import * as runsFinish from '../../workflow/transactions/runs-finish.js'
+import * as runsRead from '../../workflow/transactions/runs-read.js'
+import type * as runsRows from '../../workflow/transactions/runs-rows.js'
+import * as runsSubmit from '../../workflow/transactions/runs-submit.js'
+import * as bulkNamed from '../transactions/bulk-named.js'
 
 /** What a test may say about the runs it starts. */
 export interface RunTraits {
@@ -13,13 +19,13 @@ export interface RunTraits {
   readonly at?: number
   /** When the first delivery is due, Unix milliseconds. Absent: an hour after the creation. */
   readonly dueAt?: number
-  readonly parent?: operations.runs.ParentLink
+  readonly parent?: runsRows.ParentLink
 }
 
 const HOUR_MS = 3_600_000
 let created = 0
 
-function submission(runId: string, traits: RunTraits, at: number): operations.runs.Submission {
+function submission(runId: string, traits: RunTraits, at: number): runsSubmit.Submission {
   const url = traits.url ?? 'https://x.test/work'
   const { host = 'x.test', path = '/work', labels = '', flowKey = null, callerIp = '127.0.0.1' } = traits
   const shared = { url, host, path, labels, flow_key: flowKey, caller_ip: callerIp }
@@ -51,7 +57,7 @@ export async function startRuns(
     const part = runIds.slice(start, start + 500)
     const at = of(start).at ?? Date.now()
     const submissions = part.map((runId, index) => submission(runId, of(start + index), at))
-    const result = await store.run(operations.runs.submit, { accountId, submissions, at })
+    const result = await store.run(runsSubmit.submit, { accountId, submissions, at })
     if (result.kind !== 'accepted') throw new Error(`runs were not started: ${result.kind}`)
   }
   return runIds
@@ -60,7 +66,7 @@ export async function startRuns(
 /** Ends a run by success, as its own endpoint does. */
 export async function finishRun(store: Store, accountId: string, runId: string): Promise<void> {
   const args = { accountId, runId, response: 'done', at: Date.now() }
-  await store.run(operations.runs.finishRun, args)
+  await store.run(runsFinish.finishRun, args)
 }
 
 /** The states of a few runs, in the order of their ids. */
@@ -69,15 +75,15 @@ export async function statesOf(
   accountId: string,
   ids: readonly string[],
 ): Promise<(string | undefined)[]> {
-  const rows = await Promise.all(ids.map((runId) => store.run(operations.runs.find, { accountId, runId })))
+  const rows = await Promise.all(ids.map((runId) => store.run(runsRead.find, { accountId, runId })))
   return rows.map((row) => row?.state)
 }
 
 /** How many of these runs have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
-  const { found } = await store.run(operations.bulkNamed.selectNamed, args)
-  const unfinished = await store.run(operations.bulkNamed.selectUnfinished, { seqs: Array.from(found) })
+  const { found } = await store.run(bulkNamed.selectNamed, args)
+  const unfinished = await store.run(bulkNamed.selectUnfinished, { seqs: Array.from(found) })
   return found.length - unfinished.length
 }
 
@@ -85,5 +91,5 @@ export async function countEnded(store: Store, accountId: string, ids: readonly 
 export async function pendingMessages(store: Store): Promise<number> {
   const after = { nextAt: 0, seq: 0 }
   const everything = { after, until: Number.MAX_SAFE_INTEGER, limit: 1_000_000, largestBody: 0, exceptHosts: [] }
-  return (await store.run(operations.messages.pending, everything)).length
+  return (await store.run(messages.pending, everything)).length
 }

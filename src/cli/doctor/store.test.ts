@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newPlace, placeFlags, tempDir } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
-import { openStore, operations } from '../../store/index.js'
-import type { NewMessage } from '../../store/operations/messages.js'
+import * as backups from '../../databases/transactions/backups.js'
+import type { NewMessage } from '../../queue/transactions/messages.js'
+import * as messages from '../../queue/transactions/messages.js'
+import { openStore } from '../../store/index.js'
 import { changeBehind, damagePage } from '../../store/testing/damage.js'
 import { runCli } from '../index.js'
 import type { Finding } from './finding.js'
@@ -40,13 +42,13 @@ async function usedDataDir(): Promise<string> {
   const dataDir = tempDir()
   const store = await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })
   await store.run(
-    operations.messages.insert,
+    messages.insert,
     Array.from({ length: 300 }, (_, index) => message(index)),
   )
   const backup = { backup_id: 'bak_1', database_id: 'db_1', name: 'b', kind: 'manual', created_at: 1 } as const
-  await store.run(operations.backups.add, { backup })
+  await store.run(backups.add, { backup })
   const figures = { sizeBytes: 4, keyCount: 1, dataBytes: 1, sha256: sha256Hex('data') }
-  await store.run(operations.backups.finish, { backupId: 'bak_1', result: { kind: 'completed', ...figures }, at: 1 })
+  await store.run(backups.finish, { backupId: 'bak_1', result: { kind: 'completed', ...figures }, at: 1 })
   mkdirSync(join(dataDir, 'backups', 'db_1'), { recursive: true })
   writeFileSync(join(dataDir, 'backups', 'db_1', 'bak_1.rdb'), 'data')
   // It is looked at while a server works with it, too.

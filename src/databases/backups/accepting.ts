@@ -1,9 +1,9 @@
 import { auditRow } from '../../accounts/index.js'
 import { unreachable } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { engineSpecOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
+import * as databasesData from '../transactions/databases-data.js'
 import type { BackupParts } from './parts.js'
 import { refuse } from './refuse.js'
 import type { Restoring } from './restoring.js'
@@ -27,7 +27,7 @@ export class Accepting {
     const { store, clock } = this.#parts
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
     const audit = auditRow(caller, event, clock.now())
-    const outcome = await store.run(operations.databasesData.beginAccept, {
+    const outcome = await store.run(databasesData.beginAccept, {
       accountId: caller.accountId,
       databaseId,
       audit,
@@ -67,9 +67,7 @@ export class Accepting {
 
   #end(databaseId: string, outcome: 'accepted' | 'failed'): Promise<unknown> {
     const { store } = this.#parts
-    return untilDone(this.#parts, databaseId, () =>
-      store.run(operations.databasesData.endAccept, { databaseId, outcome }),
-    )
+    return untilDone(this.#parts, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
   }
 }
 

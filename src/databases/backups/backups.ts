@@ -4,11 +4,13 @@ import { newId, type Service, type Timer, unreachable } from '../../base/index.j
 import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { everyRow } from '../every-row.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
+import * as backups from '../transactions/backups.js'
+import * as backupsDaily from '../transactions/backups-daily.js'
+import * as restores from '../transactions/restores.js'
 import { Accepting } from './accepting.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import { verifiedFile } from './download.js'
@@ -20,7 +22,7 @@ import { refuse } from './refuse.js'
 import { Restoring } from './restoring.js'
 import { renderBackup } from './view.js'
 
-type BackupRow = operations.backups.BackupRow
+type BackupRow = backups.BackupRow
 
 /** A backup's file, opened. */
 export interface BackupDownload {
@@ -62,7 +64,7 @@ export class Backups implements Service {
    */
   async recover(): Promise<ReadonlySet<string>> {
     const { store, clock, logger } = this.#parts
-    const replacing = await store.run(operations.restores.recover, { at: clock.now() })
+    const replacing = await store.run(restores.recover, { at: clock.now() })
     const ids = new Set(replacing.map((restore) => restore.database_id))
     const rows = ids.size === 0 ? [] : await everyRow(store)
     for (const row of rows.filter((one) => ids.has(one.database_id))) {
@@ -79,7 +81,7 @@ export class Backups implements Service {
   /** The files that look like backups and that no record knows; to be called when nothing is being restored. */
   async strangers(): Promise<readonly BackupName[]> {
     const { store, files } = this.#parts
-    return files.sweep(await store.run(operations.backups.everyName, {}))
+    return files.sweep(await store.run(backups.everyName, {}))
   }
 
   /** Begins with the schedule, after `recover`. */
@@ -104,7 +106,7 @@ export class Backups implements Service {
   /** The backups of a database of the account, newest first. */
   async list(caller: Caller, databaseId: string): Promise<BackupRecord[]> {
     const { accountId } = caller
-    const rows = await this.#parts.store.run(operations.backups.list, { accountId, databaseId })
+    const rows = await this.#parts.store.run(backups.list, { accountId, databaseId })
     if (!rows) throw new HomeportError('database_not_found', { databaseId })
     return rows.map((row) => renderBackup(row, this.#parts.emailOf(accountId)))
   }
@@ -130,7 +132,7 @@ export class Backups implements Service {
   async remove(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const { accountId } = caller
     const audit = this.#audit(caller, 'Delete Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#parts.store.run(operations.backups.remove, { accountId, databaseId, backupId, audit })
+    const outcome = await this.#parts.store.run(backups.remove, { accountId, databaseId, backupId, audit })
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
     await this.#parts.files.remove({ database_id: databaseId, backup_id: backupId })
@@ -138,7 +140,7 @@ export class Backups implements Service {
 
   /** Forgets all backups of a database that is being deleted. */
   async removeAll(databaseId: string): Promise<void> {
-    await this.#parts.store.run(operations.backups.removeAll, { databaseId })
+    await this.#parts.store.run(backups.removeAll, { databaseId })
     await this.#parts.files.removeAll(databaseId)
   }
 
@@ -149,7 +151,7 @@ export class Backups implements Service {
     const at = this.#parts.clock.now()
     const { accountId } = caller
     const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#parts.store.run(operations.restores.begin, {
+    const outcome = await this.#parts.store.run(restores.begin, {
       accountId,
       databaseId,
       backupId,
@@ -184,7 +186,7 @@ export class Backups implements Service {
   async setDaily(caller: Caller, databaseId: string, wanted: 'on' | 'off'): Promise<void> {
     const { store, clock } = this.#parts
     const action = wanted === 'on' ? 'Enable Daily Backup' : 'Disable Daily Backup'
-    const outcome = await store.run(operations.backupsDaily.set, {
+    const outcome = await store.run(backupsDaily.set, {
       accountId: caller.accountId,
       databaseId,
       firstAt: wanted === 'on' ? firstDailyAt(clock.now()) : undefined,
@@ -201,7 +203,7 @@ export class Backups implements Service {
     if (caller.role === 'finance') {
       throw new HomeportError('team_forbidden', { role: caller.role, allowed: 'the owner, an admin or a dev' })
     }
-    const row = await store.run(operations.backups.get, { accountId: caller.accountId, backupId })
+    const row = await store.run(backups.get, { accountId: caller.accountId, backupId })
     if (row?.database_id !== databaseId) throw new HomeportError('backup_not_found', { backupId })
     if (row.state !== 'completed') throw new HomeportError('backup_not_ready', { state: row.state })
     const facts = { sizeBytes: row.size_bytes, sha256: row.sha256 }
@@ -228,8 +230,8 @@ export class Backups implements Service {
     return this.#importing.progress(caller, databaseId)
   }
 
-  async #begin(args: operations.backups.BeginArgs): Promise<DatabaseRow> {
-    const outcome = await this.#parts.store.run(operations.backups.begin, args)
+  async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
+    const outcome = await this.#parts.store.run(backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
     await this.#track(args.backup.database_id, 'backup', () => this.#making.make(args.backup))
     return outcome.database

@@ -1,7 +1,8 @@
 import { newId, type Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors.js'
-import { operations } from '../../store/index.js'
 import type { DatabaseRow } from '../life.js'
+import type * as backups from '../transactions/backups.js'
+import * as backupsDaily from '../transactions/backups-daily.js'
 import type { BackupFiles } from './files.js'
 import { reasonOf } from './making.js'
 import type { BackupParts } from './parts.js'
@@ -20,7 +21,7 @@ const BUSY_AGAIN_MS = 5 * 60 * 1000
 export interface DailyParts extends Pick<BackupParts, 'store' | 'clock' | 'logger'> {
   readonly files: Pick<BackupFiles, 'remove'>
   /** Begins a backup and resolves when it is completed. */
-  readonly make: (backup: operations.backups.NewBackup) => Promise<unknown>
+  readonly make: (backup: backups.NewBackup) => Promise<unknown>
 }
 
 /** The first daily backup of a database is due a day after they were switched on. */
@@ -81,12 +82,12 @@ export class DailyBackups {
   async #work(): Promise<number> {
     const { store, clock } = this.#parts
     await this.#pullBack(clock.now())
-    for (const row of await store.run(operations.backupsDaily.due, { now: clock.now() })) {
+    for (const row of await store.run(backupsDaily.due, { now: clock.now() })) {
       if (this.#state !== 'running') return 0
       await this.#makeOne(row)
     }
     await this.#expire()
-    const nextAt = await store.run(operations.backupsDaily.next, {})
+    const nextAt = await store.run(backupsDaily.next, {})
     const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
     // What is due still is busy.
     return waitMs <= 0 ? BUSY_AGAIN_MS : Math.min(waitMs, HOUR_MS)
@@ -94,8 +95,7 @@ export class DailyBackups {
 
   /** None is ever further away than a day, but for those that were planned while the clock was ahead. */
   async #pullBack(now: number): Promise<void> {
-    if (now < this.#lookedAtMs)
-      await this.#parts.store.run(operations.backupsDaily.pullBack, { latest: firstDailyAt(now) })
+    if (now < this.#lookedAtMs) await this.#parts.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
     this.#lookedAtMs = now
   }
 
@@ -110,13 +110,13 @@ export class DailyBackups {
       logger.error({ databaseId: database_id, reason: reasonOf(error) }, 'a daily backup has failed')
     }
     const nextAt = nextDailyAfter(dueAt ?? now, clock.now())
-    await store.run(operations.backupsDaily.postpone, { databaseId: database_id, nextAt })
+    await store.run(backupsDaily.postpone, { databaseId: database_id, nextAt })
   }
 
   async #expire(): Promise<void> {
     const { store, clock, files } = this.#parts
     const now = clock.now()
-    const gone = await store.run(operations.backupsDaily.expire, {
+    const gone = await store.run(backupsDaily.expire, {
       daily: now - KEPT_MS,
       dailyWithPack: now - KEPT_WITH_PACK_MS,
       onTheWay: now - KEPT_ON_THE_WAY_MS,

@@ -8,9 +8,10 @@ import type { ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type EngineSpec, processMemoryFor } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { engineSpecOf, planOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
+import type * as backups from '../transactions/backups.js'
+import * as imports from '../transactions/imports.js'
 import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
 import { type Making, reasonOf } from './making.js'
 import type { BackupParts } from './parts.js'
@@ -20,9 +21,9 @@ import { type ImportSource, parseSource } from './source.js'
 import { untilDone } from './until-done.js'
 import { renderImport } from './view.js'
 
-type NewBackup = operations.backups.NewBackup
-type BackupRow = operations.backups.BackupRow
-type Progress = operations.imports.Progress
+type NewBackup = backups.NewBackup
+type BackupRow = backups.BackupRow
+type Progress = imports.Progress
 
 /** An import that was written down and goes on by itself. */
 export interface BegunImport {
@@ -66,7 +67,7 @@ export class Importing {
   async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
     // Noted before the row is read: what is not under way any more by then, the row tells to its end.
     const underWay = new Map(this.#progress)
-    const row = await this.#parts.store.run(operations.imports.get, { accountId, databaseId })
+    const row = await this.#parts.store.run(imports.get, { accountId, databaseId })
     if (!row) throw new HomeportError('import_not_found', { databaseId })
     return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? underWay.get(row.backup_id)) })
   }
@@ -83,7 +84,7 @@ export class Importing {
     }
     const event = { action: 'Import Database', entity: databaseId, details: { source } } as const
     const audit = auditRow(caller, event, now)
-    const outcome = await store.run(operations.imports.begin, { accountId: caller.accountId, backup, source, audit })
+    const outcome = await store.run(imports.begin, { accountId: caller.accountId, backup, source, audit })
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })
@@ -185,7 +186,7 @@ export class Importing {
     const progress = { ...last, ...change }
     this.#progress.set(backupId, progress)
     const { store } = this.#parts
-    await untilDone(this.#parts, databaseId, () => store.run(operations.imports.note, { backupId, progress }))
+    await untilDone(this.#parts, databaseId, () => store.run(imports.note, { backupId, progress }))
   }
 }
 

@@ -1,12 +1,12 @@
 import { HomeportError, isError } from '../../contract/errors.js'
 import type { Evidence } from '../../fleet/index.js'
-import { operations } from '../../store/index.js'
+import * as backups from '../transactions/backups.js'
 import type { BackupParts } from './parts.js'
 import { untilDone } from './until-done.js'
 
-type BackupRow = operations.backups.BackupRow
-type NewBackup = operations.backups.NewBackup
-type Figures = Omit<Extract<operations.backups.BackupResult, { kind: 'completed' }>, 'kind'>
+type BackupRow = backups.BackupRow
+type NewBackup = backups.NewBackup
+type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'>
 
 /** Brings a pending backup to its end: completed or failed, and the row says which. */
 export class Making {
@@ -49,11 +49,11 @@ export class Making {
 
   async #finish(
     { backup_id: backupId, database_id: databaseId }: NewBackup,
-    result: operations.backups.BackupResult,
+    result: backups.BackupResult,
   ): Promise<BackupRow> {
     const { store, clock } = this.#parts
     const finished = { backupId, result, at: clock.now() }
-    const row = await untilDone(this.#parts, databaseId, () => store.run(operations.backups.finish, finished))
+    const row = await untilDone(this.#parts, databaseId, () => store.run(backups.finish, finished))
     if (!row) throw new HomeportError('backup_not_found', { backupId })
     return row
   }

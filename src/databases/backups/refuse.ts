@@ -1,9 +1,9 @@
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import type { operations } from '../../store/index.js'
+import type * as backups from '../transactions/backups.js'
 
 /** Throws what a refused change is answered with. */
-export function refuse(refusal: operations.backups.Refusal, databaseId: string): never {
+export function refuse(refusal: backups.Refusal, databaseId: string): never {
   switch (refusal.kind) {
     case 'not_found':
       throw new HomeportError('database_not_found', { databaseId })

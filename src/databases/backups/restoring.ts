@@ -1,13 +1,14 @@
 import { newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
-import { operations } from '../../store/index.js'
 import { engineSpecOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
+import * as backups from '../transactions/backups.js'
+import * as restores from '../transactions/restores.js'
 import type { Making } from './making.js'
 import type { BackupParts } from './parts.js'
 import { untilDone } from './until-done.js'
 
-type BackupRow = operations.backups.BackupRow
+type BackupRow = backups.BackupRow
 
 /** How an engine fails that cannot be started on the present data. */
 const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
@@ -47,7 +48,7 @@ export class Restoring {
     const { store } = this.#parts
     try {
       await this.#prepare(database, await obtain())
-      await store.run(operations.restores.replace, { databaseId })
+      await store.run(restores.replace, { databaseId })
     } catch (error) {
       if (await this.#undo(databaseId)) throw error
     }
@@ -59,7 +60,7 @@ export class Restoring {
     const { store, fleet, files, plans } = this.#parts
     const { database_id: databaseId } = row
     await fleet.adoptSnapshot(engineSpecOf(row, plans), files.staged(databaseId))
-    await store.run(operations.restores.finish, { databaseId })
+    await store.run(restores.finish, { databaseId })
     await files.unstage(databaseId)
   }
 
@@ -92,14 +93,14 @@ export class Restoring {
     if (dataBytes > limitBytes) throw new HomeportError('backup_too_large', { dataBytes, limitBytes })
     await this.#compare(backup)
     const now = clock.now()
-    const safety: operations.backups.NewBackup = {
+    const safety: backups.NewBackup = {
       backup_id: newId('bak_', now),
       database_id,
       name: `Before restoring ${backup.name}`.slice(0, 128),
       kind: 'safety',
       created_at: now,
     }
-    await store.run(operations.backups.add, { backup: safety })
+    await store.run(backups.add, { backup: safety })
     const isSafe = await this.#makeSafe(safety)
     if (isSafe) await this.#proveReadable(backup, safety)
     else await fleet.checkSnapshot(files.path(backup))
@@ -109,7 +110,7 @@ export class Restoring {
   }
 
   /** False when no engine reads the present data: what cannot be backed up is set aside instead. */
-  async #makeSafe(safety: operations.backups.NewBackup): Promise<boolean> {
+  async #makeSafe(safety: backups.NewBackup): Promise<boolean> {
     try {
       await this.#making.make(safety)
       return true
@@ -134,7 +135,7 @@ export class Restoring {
    * The backup may be older than the engine that is installed now, which may be another one: what is not written as this
    * one writes has to show that it loads, while the old data is still there.
    */
-  async #proveReadable(backup: BackupRow, safety: operations.backups.NewBackup): Promise<void> {
+  async #proveReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
     const { files, fleet } = this.#parts
     const [format, own] = await Promise.all([files.format(backup), files.format(safety)])
     if (format !== own) await fleet.checkSnapshot(files.path(backup))
@@ -153,7 +154,7 @@ export class Restoring {
       sleep.adopt(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
-      await untilDone(this.#parts, databaseId, () => store.run(operations.restores.finish, { databaseId }))
+      await untilDone(this.#parts, databaseId, () => store.run(restores.finish, { databaseId }))
       await files.unstage(databaseId)
       this.#parts.onReplaced(databaseId)
     }
@@ -162,7 +163,7 @@ export class Restoring {
   /** False when nothing is to be undone: the commit has taken place although it was answered with an error. */
   async #undo(databaseId: string): Promise<boolean> {
     const { store, files } = this.#parts
-    const undone = await untilDone(this.#parts, databaseId, () => store.run(operations.restores.undo, { databaseId }))
+    const undone = await untilDone(this.#parts, databaseId, () => store.run(restores.undo, { databaseId }))
     if (undone) await files.unstage(databaseId)
     return undone
   }

@@ -1,8 +1,9 @@
 import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
-import type { operations } from '../../store/index.js'
+import type * as backups from '../transactions/backups.js'
+import type * as imports from '../transactions/imports.js'
 
 /** A backup as the management API answers it. */
-export function renderBackup(row: operations.backups.BackupRow, customerId: string): BackupRecord {
+export function renderBackup(row: backups.BackupRow, customerId: string): BackupRecord {
   return {
     backup_id: row.backup_id,
     database_id: row.database_id,
@@ -20,7 +21,7 @@ export function renderBackup(row: operations.backups.BackupRow, customerId: stri
 }
 
 /** An import as the management API answers it. */
-export function renderImport(row: operations.imports.ImportRow): ImportRecord {
+export function renderImport(row: imports.ImportRow): ImportRecord {
   const { database_id, backup_id, source, state, keys_read, keys_total, bytes_read } = row
   return {
     database_id,

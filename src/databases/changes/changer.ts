@@ -16,23 +16,26 @@
  * While a database is changing, every other change is refused with `database_busy`. Two short changes at once are made
  * one after the other.
  */
+
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
+import type * as accounts from '../../accounts/transactions/accounts.js'
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { engineSpecOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
 import type { Surroundings } from '../surroundings.js'
+import * as databases from '../transactions/databases.js'
+import * as databasesChanges from '../transactions/databases-changes.js'
 import { Turns } from './turns.js'
 
-const store = operations.databasesChanges
+const store = databasesChanges
 
 /** How long to wait before giving a change up is tried again. */
 const ABANDON_AGAIN_MS = 5_000
 
 /** Columns of a database and what they are to become. */
-export type NewConfiguration = Partial<operations.databasesChanges.Configuration>
+export type NewConfiguration = Partial<databasesChanges.Configuration>
 
 /** What a database is to be, and how the audit log records it. */
 export interface WishedChange {
@@ -87,7 +90,7 @@ export class Changer {
   /** The same for a change that follows from the present row; `judge` throws to refuse. */
   reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
-      const row = await this.parts.store.run(operations.databases.get, { accountId: caller.accountId, databaseId })
+      const row = await this.parts.store.run(databases.get, { accountId: caller.accountId, databaseId })
       if (!row) throw new HomeportError('database_not_found', { databaseId })
       const changed = await this.write(caller, databaseId, judge(row))
       if (changed.kind === 'changed') await this.tellEngines(changed.row)
@@ -148,7 +151,7 @@ export class Changer {
   async transform(
     caller: Caller,
     databaseId: string,
-    modifyingState: operations.databasesChanges.ChangingState,
+    modifyingState: databasesChanges.ChangingState,
     judge: (row: DatabaseRow) => Promise<WishedChange>,
   ): Promise<Changed> {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
@@ -161,14 +164,14 @@ export class Changer {
   }
 
   /** The audit entry of a change. */
-  auditOf(caller: Caller, databaseId: string, { action, details }: WishedChange): operations.accounts.NewAuditRow {
+  auditOf(caller: Caller, databaseId: string, { action, details }: WishedChange): accounts.NewAuditRow {
     return auditRow(caller, { action, entity: databaseId, details }, this.parts.clock.now())
   }
 
   async #transform(
     caller: Caller,
     before: DatabaseRow,
-    modifyingState: operations.databasesChanges.ChangingState,
+    modifyingState: databasesChanges.ChangingState,
     judge: (row: DatabaseRow) => Promise<WishedChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
@@ -195,7 +198,7 @@ export class Changer {
    * next comes later; they need not have taken it yet.
    * Never rejects.
    */
-  async #takeBack(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<void> {
+  async #takeBack(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
     const { fleet, plans, logger, clock, sleep } = this.parts
     const databaseId = before.database_id
     try {
@@ -219,21 +222,21 @@ export class Changer {
    */
   async #catchUp(before: DatabaseRow): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
-    const row = await this.parts.store.run(operations.databases.get, args)
+    const row = await this.parts.store.run(databases.get, args)
     const atRest = { ...before, modifying_state: '' }
     if (row?.modifying_state !== '' || store.isSame(row, atRest)) return
     await this.show(row)
     await this.tellEngines(row)
   }
 
-  async #giveUp(before: DatabaseRow, modifyingState: operations.databasesChanges.ChangingState): Promise<DatabaseRow> {
+  async #giveUp(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {
     await this.parts.store.run(store.abandon, { databaseId: before.database_id, modifyingState })
     return { ...before, modifying_state: '' }
   }
 }
 
 /** Why a change was not made, as an error. */
-export function refusalOf(refusal: operations.databasesChanges.ChangeRefusal, databaseId: string): HomeportError {
+export function refusalOf(refusal: databasesChanges.ChangeRefusal, databaseId: string): HomeportError {
   switch (refusal.kind) {
     case 'not_found':
       return new HomeportError('database_not_found', { databaseId })

@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import { HomeportError } from '../../contract/errors.js'
 import { DEFAULT_PLANS } from '../../contract/plans.js'
-import { operations } from '../../store/index.js'
 import { ask, create, observerOf } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
 
@@ -36,7 +36,7 @@ const post = (path: string, body?: unknown) => at.api('POST', `/v2/redis/${path}
 const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
   (await at.api('GET', `/v2/redis/database/${database_id}`)).body
 const actsOn = async ({ database_id }: DatabaseRecord): Promise<string[]> => {
-  const log = await at.store.run(operations.accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
   return log.filter((entry) => entry.entity === database_id).map((entry) => entry.action)
 }
 async function ok(answer: Promise<{ status: number; body: unknown }>): Promise<void> {

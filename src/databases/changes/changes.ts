@@ -3,13 +3,14 @@ import { isIpRange } from '../../base/index.js'
 import type { ChangePlanBody } from '../../contract/databases-changes.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { authorityProblem } from '../client-authority.js'
 import { planNameOf, readRegionsOf } from '../engine-wish.js'
 import { newCredentials } from '../identity.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems, readRegionProblems } from '../rules.js'
 import type { Surroundings } from '../surroundings.js'
+import * as databases from '../transactions/databases.js'
+import * as databasesChanges from '../transactions/databases-changes.js'
 import { Changer, refusalOf, type WishedChange } from './changer.js'
 import { Holds } from './holds.js'
 import { judgePlanChange, type PlanWish, readPlanWish } from './plan-change.js'
@@ -203,7 +204,7 @@ export class Changes {
       const audit = this.#changer.auditOf(caller, databaseId, wished)
       const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
       const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
-      const outcome = await parts.store.run(operations.databasesChanges.moveToTeam, args)
+      const outcome = await parts.store.run(databasesChanges.moveToTeam, args)
       if (outcome.kind === 'changed') await this.#changer.show(outcome.database)
       else throwRefusedMove(outcome, args)
     })
@@ -225,7 +226,7 @@ export class Changes {
   /** The row of a database that nothing else changes at the moment. */
   async #atRest(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const args = { accountId: caller.accountId, databaseId }
-    const row = await this.#changer.parts.store.run(operations.databases.get, args)
+    const row = await this.#changer.parts.store.run(databases.get, args)
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     if (row.modifying_state !== '') throw refusalOf({ kind: 'busy', modifyingState: row.modifying_state }, databaseId)
     return row
@@ -236,9 +237,9 @@ function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
 }
 
-type RefusedMove = Exclude<operations.databasesChanges.MoveOutcome, { kind: 'changed' }>
+type RefusedMove = Exclude<databasesChanges.MoveOutcome, { kind: 'changed' }>
 
-function throwRefusedMove(outcome: RefusedMove, args: operations.databasesChanges.MoveArgs): void {
+function throwRefusedMove(outcome: RefusedMove, args: databasesChanges.MoveArgs): void {
   switch (outcome.kind) {
     case 'same':
       return

@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } 
 import { waitFor } from '../../../test/support/index.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import { HomeportError } from '../../contract/errors.js'
-import { operations } from '../../store/index.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
+import * as databasesChanges from '../transactions/databases-changes.js'
 
 let at: House
 /** Waited for before every wish for engines. */
@@ -165,7 +165,7 @@ describe('a database that is being changed', () => {
     const first = await openHouse()
     const record = await create(first, { read_regions: ['us-west-1'] })
     const args = { accountId: first.owner.accountId, databaseId: record.database_id }
-    await first.store.run(operations.databasesChanges.begin, { ...args, modifyingState: 'updating_regions' })
+    await first.store.run(databasesChanges.begin, { ...args, modifyingState: 'updating_regions' })
     await first.close()
     // As far as a change can get before it counts: a replica of a region that the row does not tell of.
     const half = join(first.dataDir, 'databases', record.database_id, 'eu-west-1')

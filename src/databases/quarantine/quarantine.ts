@@ -7,12 +7,13 @@ import type { AdoptBody, QuarantineRecord } from '../../contract/quarantine.js'
 import { isPrimaryRegion, REGIONS, type Region } from '../../contract/regions.js'
 import { type QuarantineEntry, QuarantineFiles } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { BackupFiles, type BackupName } from '../backups/files.js'
 import type { Creation } from '../creation.js'
 import { newIdentity } from '../identity.js'
 import type { DatabasesOptions } from '../parts.js'
 import { nameProblems } from '../rules.js'
+import * as backupsTransactions from '../transactions/backups.js'
+import * as databasesTransactions from '../transactions/databases.js'
 
 /** Up to so many strangers are set aside without a word; more, and the store is most likely not the right one. */
 const FEW = 3
@@ -204,7 +205,7 @@ export class Quarantine {
     const { store, fleet, clock } = this.#deps
     const databaseId = body.database_id ?? entry.databaseId
     const name = nameOf(body.name ?? `adopted ${entry.backupId ?? ''}`.slice(0, 60))
-    const database = await store.run(operations.databases.get, { accountId: caller.accountId, databaseId })
+    const database = await store.run(databasesTransactions.get, { accountId: caller.accountId, databaseId })
     if (!database) throw new HomeportError('database_not_found', { databaseId })
     const file = this.#files.dataOf(entry.id)
     const { keys, dataBytes } = await fleet.checkSnapshot(file)
@@ -217,7 +218,7 @@ export class Quarantine {
       const facts = await this.#backups.facts(backup)
       const details = { backup_id: backupId, from: entry.from }
       const event = { action: 'Adopt Files', entity: databaseId, details } as const
-      await store.run(operations.backups.adopt, {
+      await store.run(backupsTransactions.adopt, {
         backup: { ...backup, name, kind: 'manual', created_at: entry.movedAt },
         result: { kind: 'completed', keyCount: keys, dataBytes, ...facts },
         at: now,
@@ -225,7 +226,7 @@ export class Quarantine {
       })
     } catch (error) {
       // The commit may have taken place although it was answered with an error.
-      const rows = await store.run(operations.backups.everyName, {})
+      const rows = await store.run(backupsTransactions.everyName, {})
       if (!rows.some((row) => row.backup_id === backupId)) await this.#files.takeBack(entry.id, path)
       throw error
     }
@@ -234,7 +235,7 @@ export class Quarantine {
 
   async #freeBackupId(databaseId: string, wanted: string | undefined, now: number): Promise<string> {
     if (wanted === undefined || !BACKUP_ID.test(wanted)) return newId('bak_', now)
-    const isKnown = (await this.#deps.store.run(operations.backups.everyName, {})).some(
+    const isKnown = (await this.#deps.store.run(backupsTransactions.everyName, {})).some(
       (row) => row.backup_id === wanted,
     )
     const path = this.#backups.path({ database_id: databaseId, backup_id: wanted })
@@ -242,7 +243,7 @@ export class Quarantine {
   }
 
   async #rows(): Promise<ReadonlySet<string>> {
-    return new Set(await this.#deps.store.run(operations.databases.ids, {}))
+    return new Set(await this.#deps.store.run(databasesTransactions.ids, {}))
   }
 
   #directoryOf(databaseId: string): string {

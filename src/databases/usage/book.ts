@@ -1,17 +1,18 @@
 import { HomeportError } from '../../contract/errors.js'
 import { PLAN_NAMES, type PlanTable } from '../../contract/plans.js'
 import type { EngineSample } from '../../fleet/index.js'
-import type { operations } from '../../store/index.js'
 import { DatabaseMeter, monthIndex } from '../../telemetry/index.js'
 import { planNameOf, planOf, readRegionsOf } from '../engine-wish.js'
 import type { DatabaseRow } from '../life.js'
+import type * as usage from '../transactions/usage.js'
+import type * as usageSample from '../transactions/usage-sample.js'
 import { chargesForUse, dayOf, type Holding, holdingCosts, monthStartOf, NANO, type Prices, pricesOf } from './cost.js'
 import { type Counted, MeterReader } from './meter-reader.js'
 import { countedDay, emptyDay, Pending, type Taken } from './pending.js'
 
-type StandingRow = operations.usage.StandingRow
-type UsageGauges = operations.usageSample.UsageGauges
-type UsageSample = operations.usageSample.UsageSample
+type StandingRow = usage.StandingRow
+type UsageGauges = usageSample.UsageGauges
+type UsageSample = usageSample.UsageSample
 
 /** Whether commands are served; what the gateway reads (`DatabaseUsage`). */
 export type BookAdmission = { readonly kind: 'open' } | { readonly kind: 'refused'; readonly error: HomeportError }
@@ -185,7 +186,7 @@ export class DatabaseBook {
   }
 
   /** What of the days is not written down yet: what was collected, and what time has cost since. */
-  unwrittenDays(nowMs: number): readonly operations.usage.DayTotals[] {
+  unwrittenDays(nowMs: number): readonly usage.DayTotals[] {
     return [...this.pending.days, ...this.#holdings(nowMs).map(heldDay)]
   }
 
@@ -268,6 +269,6 @@ export class DatabaseBook {
   }
 }
 
-function heldDay({ day, costNano, kibSeconds }: Holding): operations.usage.DayTotals {
+function heldDay({ day, costNano, kibSeconds }: Holding): usage.DayTotals {
   return { ...emptyDay(day), cost_nano: costNano, held_kib_s: kibSeconds }
 }

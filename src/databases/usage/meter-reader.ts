@@ -1,10 +1,10 @@
 import { COMMANDS } from '../../contract/commands.js'
-import { operations } from '../../store/index.js'
 import { countedAs, type DatabaseMeter, type LatencyHistogram } from '../../telemetry/index.js'
+import * as usageSample from '../transactions/usage-sample.js'
 
-type UsageCounters = operations.usageSample.UsageCounters
-type LatencyCounts = operations.usageSample.LatencyCounts
-const { NO_LATENCY } = operations.usageSample
+type UsageCounters = usageSample.UsageCounters
+type LatencyCounts = usageSample.LatencyCounts
+const { NO_LATENCY } = usageSample
 
 /** What a meter has counted since the last look. */
 export interface Counted {

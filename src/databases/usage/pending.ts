@@ -1,10 +1,11 @@
-import { operations } from '../../store/index.js'
+import * as usage from '../transactions/usage.js'
+import * as usageSample from '../transactions/usage-sample.js'
 import type { Counted } from './meter-reader.js'
 
-type DayTotals = operations.usage.DayTotals
-type UsageSample = operations.usageSample.UsageSample
-const { mergeSamples } = operations.usageSample
-const { addDays } = operations.usage
+type DayTotals = usage.DayTotals
+type UsageSample = usageSample.UsageSample
+const { mergeSamples } = usageSample
+const { addDays } = usage
 
 /** What is to be written of one database. */
 export interface Taken {

@@ -1,8 +1,10 @@
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
+import * as usage from '../transactions/usage.js'
+import * as usageRollups from '../transactions/usage-rollups.js'
 import { DAY_MS, dayOf } from './cost.js'
 
-const { TIERS_MS } = operations.usage
+const { TIERS_MS } = usage
 const HOUR_MS = 60 * 60 * 1000
 
 /** How long each tier is kept, by its place: what the longest period that is read from it needs, and some more. */
@@ -56,14 +58,14 @@ export class RollUps {
     const tiers = [nowMs - KEPT_MS[0], nowMs - KEPT_MS[1], nowMs - KEPT_MS[2]] as const
     const expiry = { tiers, days: dayOf(nowMs - DAYS_KEPT_MS) }
     while (this.#state === 'running') {
-      if ((await this.#parts.store.run(operations.usageRollups.expire, expiry)) === 'done') return
+      if ((await this.#parts.store.run(usageRollups.expire, expiry)) === 'done') return
     }
   }
 
   async #rollUp(tier: 1 | 2, endedBefore: number): Promise<void> {
     for (let after = ''; this.#state === 'running'; ) {
       const args = { tier, endedBefore, after, limit: DATABASES_AT_ONCE }
-      const outcome = await this.#parts.store.run(operations.usageRollups.rollUp, args)
+      const outcome = await this.#parts.store.run(usageRollups.rollUp, args)
       if (outcome.kind === 'done') return
       after = outcome.after
     }

@@ -1,4 +1,5 @@
 /** What the management API shows of the usage of a database (reference redis 1.8). */
+
 import {
   type DatabaseStats,
   STATS_DAYS,
@@ -6,22 +7,24 @@ import {
   type StatsPeriod,
   type StatsPoint,
 } from '../../contract/databases-stats.js'
-import { operations } from '../../store/index.js'
 import { percentileOfSteps } from '../../telemetry/index.js'
+import * as usageTransactions from '../transactions/usage.js'
+import * as usageSample from '../transactions/usage-sample.js'
+import * as usageStats from '../transactions/usage-stats.js'
 import type { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf, NANO } from './cost.js'
 import { emptyDay } from './pending.js'
 import { found, type Usage } from './usage.js'
 
-type DayTotals = operations.usage.DayTotals
-type UsageSample = operations.usageSample.UsageSample
-type UsageGauges = operations.usageSample.UsageGauges
-type LatencyCounts = operations.usageSample.LatencyCounts
-type SeriesWindow = operations.usageStats.SeriesWindow
-type UsageReport = operations.usageStats.UsageReport
+type DayTotals = usageTransactions.DayTotals
+type UsageSample = usageSample.UsageSample
+type UsageGauges = usageSample.UsageGauges
+type LatencyCounts = usageSample.LatencyCounts
+type SeriesWindow = usageStats.SeriesWindow
+type UsageReport = usageStats.UsageReport
 
-const { TIERS_MS, FIRST_TIER_MS } = operations.usage
-const { NO_LATENCY, mergeLatency, mergeSamples } = operations.usageSample
+const { TIERS_MS, FIRST_TIER_MS } = usageTransactions
+const { NO_LATENCY, mergeLatency, mergeSamples } = usageSample
 
 const MINUTE_MS = 60_000
 
@@ -57,8 +60,7 @@ export async function readStats(
   const { nowMs, store, startedAtMs } = usage
   const window = windowOf(period, nowMs)
   const sinceDay = Math.min(monthStartOf(nowMs), dayOf(nowMs) - (STATS_DAYS - 1) * DAY_MS)
-  const read = (): Promise<UsageReport | undefined> =>
-    store.run(operations.usageStats.report, { ...of, window, sinceDay })
+  const read = (): Promise<UsageReport | undefined> => store.run(usageStats.report, { ...of, window, sinceDay })
   return usage.report(of.databaseId, read, (report, book) =>
     statsOf(found(report, of.databaseId), book, { nowMs, startedAtMs, window }),
   )
@@ -187,7 +189,7 @@ function daysOf({ days }: UsageReport, book: DatabaseBook | undefined, nowMs: nu
   const byDay = new Map<number, DayTotals>(days.map((row) => [row.day, row]))
   for (const more of book?.unwrittenDays(nowMs) ?? []) {
     const known = byDay.get(more.day)
-    byDay.set(more.day, known ? operations.usage.addDays(known, more) : more)
+    byDay.set(more.day, known ? usageTransactions.addDays(known, more) : more)
   }
   return byDay
 }
@@ -221,7 +223,7 @@ function totals(
   const monthStart = monthStartOf(nowMs)
   const today = days.get(dayOf(nowMs)) ?? emptyDay(dayOf(nowMs))
   const ofMonth = [...days.values()].filter(({ day }) => day >= monthStart)
-  const month = ofMonth.reduce(operations.usage.addDays, emptyDay(monthStart))
+  const month = ofMonth.reduce(usageTransactions.addDays, emptyDay(monthStart))
   const heldSeconds = Math.max(1, (nowMs - Math.max(monthStart, database.created_at)) / 1000)
   return {
     daily_net_commands: today.reads + today.writes + today.scripts + today.others,

@@ -1,18 +1,22 @@
 /** What databases use, on a real store and real engines; a data plane is played by counting in its meter. */
+
 import { join } from 'node:path'
 import SqliteFile from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
 import { neverCollected } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { DatabaseRecord } from '../../contract/databases.js'
 import { type DatabaseStats, DatabaseStatsSchema, STATS_PERIODS } from '../../contract/databases-stats.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
 import { compileChecker } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { COMMAND_INDEX } from '../../telemetry/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
+import * as usage from '../transactions/usage.js'
+import * as usageSample from '../transactions/usage-sample.js'
+import * as usageStats from '../transactions/usage-stats.js'
 import { RollUps } from './roll-ups.js'
 
 const MIB = 2 ** 20
@@ -31,16 +35,16 @@ const plans: PlanTable = {
 
 const HOUR_MS = 60 * 60 * 1000
 
-const ONE_READ: operations.usageSample.UsageSample = {
+const ONE_READ: usageSample.UsageSample = {
   counters: { requests: 1, reads: 1, writes: 0, scripts: 0, others: 0, bytesIn: 0, bytesOut: 0, hits: 0, misses: 0 },
   gauges: { open: 0, monitors: 0, keys: 0, usedBytes: 0, diskBytes: 0 },
   connections: 0,
-  readLatency: operations.usageSample.NO_LATENCY,
-  writeLatency: operations.usageSample.NO_LATENCY,
+  readLatency: usageSample.NO_LATENCY,
+  writeLatency: usageSample.NO_LATENCY,
   commands: { GET: 1 },
 }
 
-const standingOf = ({ database_id }: DatabaseRecord): operations.usage.StandingRow => ({
+const standingOf = ({ database_id }: DatabaseRecord): usage.StandingRow => ({
   ...{ database_id, accounted_at: clock.now(), plan: 'payg', looked_at: 0, keys: 0, used_bytes: 0, disk_bytes: 0 },
 })
 
@@ -109,7 +113,7 @@ const sumOf = (series: DatabaseStats['read'] | undefined) => series?.reduce((sum
 const stateOf = async ({ database_id }: DatabaseRecord) =>
   (await at.api('GET', `/v2/redis/database/${database_id}`)).body.state
 const actsOn = async ({ database_id }: DatabaseRecord) => {
-  const log = await at.store.run(operations.accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
   return log.filter((entry) => entry.entity === database_id).map(({ action, source }) => [action, source])
 }
 
@@ -188,9 +192,9 @@ describe('the statistics of a database', () => {
     await check()
     expect(bookOf(record).meter.month.requests).toBe(20)
     const rolledUp = async () => {
-      const window = { from: 0, stepMs: 1, count: 1, tierMs: operations.usage.FIRST_TIER_MS } as const
+      const window = { from: 0, stepMs: 1, count: 1, tierMs: usage.FIRST_TIER_MS } as const
       const args = { accountId: at.owner.accountId, databaseId: record.database_id, sinceDay: 0, window }
-      return (await at.store.run(operations.usageStats.report, args))?.standing
+      return (await at.store.run(usageStats.report, args))?.standing
     }
     expect(await rolledUp()).toMatchObject({ plan: 'payg' })
   })
@@ -365,7 +369,7 @@ describe('the series of a database', () => {
       { length: 40 * (24 / hours) },
       (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
     )
-    await Promise.all(starts.reverse().map((start) => at.store.run(operations.usage.add, { start, news })))
+    await Promise.all(starts.reverse().map((start) => at.store.run(usage.add, { start, news })))
     const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {

@@ -3,10 +3,11 @@ import { HomeportError } from '../../contract/errors.js'
 import type { PlanName, PlanTable } from '../../contract/plans.js'
 import type { EngineSample } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
+import * as usage from '../transactions/usage.js'
 import { AutoUpgrade } from './auto-upgrade.js'
 import { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
@@ -60,7 +61,7 @@ export class Usage implements Service {
     const { store, clock, directory } = this.#parts
     const now = clock.now()
     this.#startedAtMs = now
-    const { standings, month } = await store.run(operations.usage.load, { monthStart: monthStartOf(now) })
+    const { standings, month } = await store.run(usage.load, { monthStart: monthStartOf(now) })
     const standingOf = new Map(standings.map((row) => [row.database_id, row]))
     const monthOf = new Map(month.map((row) => [row.database_id, row]))
     const put = (row: DatabaseRow): void => {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/index.js'
 import { isError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
+import * as usage from '../transactions/usage.js'
 import type { DatabaseBook } from './book.js'
 
 /** Databases that are written down in one transaction. */
@@ -56,7 +57,7 @@ export class Writer {
   }
 
   async #writeSome(books: readonly DatabaseBook[]): Promise<void> {
-    const { FIRST_TIER_MS, add } = operations.usage
+    const { FIRST_TIER_MS, add } = usage
     const lastMoment = (this.collectedAt || this.#parts.clock.now()) - 1
     const taken = books.map((book) => ({ book, news: book.take() }))
     this.#version++

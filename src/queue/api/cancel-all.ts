@@ -1,7 +1,7 @@
-import { operations } from '../../store/index.js'
-import type { DuePlace } from '../../store/operations/messages.js'
-import { FIRST_DUE, type PendingPage, type PendingSelector } from '../../store/operations/messages-cancel.js'
-import type { MessageFilter } from '../../store/operations/messages-filter.js'
+import type { DuePlace } from '../transactions/messages.js'
+import * as messagesCancel from '../transactions/messages-cancel.js'
+import { FIRST_DUE, type PendingPage, type PendingSelector } from '../transactions/messages-cancel.js'
+import type { MessageFilter } from '../transactions/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 
 /** How many messages one transaction cancels; other traffic goes on between two of them. */
@@ -41,7 +41,7 @@ async function cancelThose(
   while (after && cancelled < most) {
     const limit = Math.min(CHUNK, most - cancelled)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
-    const { places, next }: PendingPage = await deps.store.run(operations.messagesCancel.selectPending, selector)
+    const { places, next }: PendingPage = await deps.store.run(messagesCancel.selectPending, selector)
     cancelled += await end(deps, places, at)
     after = next
   }
@@ -51,7 +51,7 @@ async function cancelThose(
 async function end(deps: ApiDeps, places: readonly DuePlace[], at: number): Promise<number> {
   if (places.length === 0) return 0
   const seqs = places.map((place) => place.seq)
-  const ended = await deps.store.run(operations.messagesCancel.cancel, { seqs, at })
+  const ended = await deps.store.run(messagesCancel.cancel, { seqs, at })
   if (ended.seqs.length > 0) deps.drop({ seqs: ended.seqs })
   deps.offer(ended.offers)
   return ended.seqs.length

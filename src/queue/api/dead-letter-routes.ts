@@ -12,12 +12,12 @@ import {
 import { MOST_PAGE_IDS } from '../../contract/request-limits.js'
 import { RUN_DEAD_FILTERS } from '../../contract/workflow-dead-letters.js'
 import { type Call, type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import type { DeadPage, DeadSelector, Revision } from '../../store/operations/messages-dead.js'
-import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
 import { configOf, firstAttemptAt, labelColumn } from '../publish/draft.js'
 import { refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { readSettings } from '../publish/settings.js'
+import type { DeadPage, DeadSelector, Revision } from '../transactions/messages-dead.js'
+import * as messagesDead from '../transactions/messages-dead.js'
+import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type WireFilters } from './filters.js'
 import { deadLetterView } from './message-view.js'
@@ -101,7 +101,7 @@ async function retry(
   const at = deps.clock.now()
   const revision = revisionOf(call.headers, at, deps)
   const ids = Array.from({ length: selector.limit }, () => newId('msg_', at))
-  const { messageIds, offers, cursor } = await deps.store.run(operations.messagesDead.retryDeadLetters, {
+  const { messageIds, offers, cursor } = await deps.store.run(messagesDead.retryDeadLetters, {
     selector,
     ids,
     at,
@@ -112,10 +112,9 @@ async function retry(
 }
 
 const list = (deps: ApiDeps, selector: DeadSelector): Promise<DeadPage> =>
-  deps.store.run(operations.messagesDead.wholePage, selector)
+  deps.store.run(messagesDead.wholePage, selector)
 
-const remove = (deps: ApiDeps, selector: DeadSelector) =>
-  deps.store.run(operations.messagesDead.deleteDeadLetters, selector)
+const remove = (deps: ApiDeps, selector: DeadSelector) => deps.store.run(messagesDead.deleteDeadLetters, selector)
 
 /** Operations on one dead letter. */
 function singleRoutes(deps: ApiDeps): Route[] {

@@ -1,10 +1,10 @@
 import type { Clock, TargetPolicy } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
-import type { PendingRow } from '../../store/operations/messages.js'
 import type { FlowControl } from '../engine/flow-control.js'
 import type { Publishing } from '../publish/publishing.js'
 import type { SettingLimits } from '../publish/settings.js'
+import type { PendingRow } from '../transactions/messages.js'
 import type { DeadLetterSource, DropSelector, LargeCancel } from '../types.js'
 
 /** An account's signing keys. */

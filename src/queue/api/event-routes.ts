@@ -1,8 +1,8 @@
 import { HomeportError } from '../../contract/errors.js'
 import { listEvents, listLogs } from '../../contract/queue.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import type { MessageFilter } from '../../store/operations/messages-filter.js'
+import type { MessageFilter } from '../transactions/messages-filter.js'
+import * as messagesRead from '../transactions/messages-read.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { type EventView, eventsOf } from './event-view.js'
 import { readSelection, type WireFilters } from './filters.js'
@@ -101,7 +101,7 @@ class EventReader {
     const narrowed = { ...filter, fromDate: null }
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
     const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
-    const { histories, next } = await this.#deps.store.run(operations.messagesRead.history, args)
+    const { histories, next } = await this.#deps.store.run(messagesRead.history, args)
     if (histories.length > 0) this.#reads++
     for (const history of histories) {
       const { message_id: messageId } = history.message

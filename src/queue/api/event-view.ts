@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import type { EVENT_STATES, Event } from '../../contract/queue-fields.js'
-import type { AttemptRow, MessageHistory } from '../../store/operations/messages-read.js'
 import { storedConfig, storedHeaders } from '../columns.js'
+import type { AttemptRow, MessageHistory } from '../transactions/messages-read.js'
 import { bodyBase64, callbackHeaders, mutable, settingMembers } from './message-view.js'
 import { redactHeaders } from './redact.js'
 

@@ -1,7 +1,7 @@
 import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
-import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
+import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
 
 /** Filters as the wire has them, after their schema. */
 export interface WireFilters {

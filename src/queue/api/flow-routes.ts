@@ -1,9 +1,9 @@
 import { HomeportError } from '../../contract/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue-flow.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import type { FlowKeyChange, FlowKeyRow } from '../../store/operations/flow-keys.js'
 import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
+import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
+import * as flowKeys from '../transactions/flow-keys.js'
 import type { ApiDeps } from './deps.js'
 
 /** What a request wants of a key. */
@@ -89,8 +89,8 @@ function view(row: FlowKeyRow, due: number, { flow, clock }: ApiDeps) {
 
 async function views(deps: ApiDeps, accountId: string, search: string) {
   const { store, clock } = deps
-  const rows = await store.run(operations.flowKeys.list, { accountId, search })
-  const due = await store.run(operations.flowKeys.due, { accountId, now: clock.now() })
+  const rows = await store.run(flowKeys.list, { accountId, search })
+  const due = await store.run(flowKeys.due, { accountId, now: clock.now() })
   const byKey = new Map(due.map((row) => [row.flow_key, row.due]))
   return rows.map((row) => view(row, byKey.get(row.flow_key) ?? 0, deps))
 }
@@ -99,7 +99,7 @@ async function act(deps: ApiDeps, accountId: string, action: Action): Promise<vo
   const { store, clock, flow } = deps
   const { key } = action
   const args = { accountId, key, ...changeOf(action), at: clock.now() }
-  const row = await store.run(operations.flowKeys.modify, args)
+  const row = await store.run(flowKeys.modify, args)
   if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
   flow.set(row)
   if (action.verb === 'resetRate' || action.verb === 'reset') flow.resetRate(accountId, key)
@@ -113,7 +113,7 @@ export function flowRoutes(deps: ApiDeps): Route[] {
     route(getFlowKey, async ({ caller, params }) => {
       const key = decoded(params.key.split('?', 1)[0] ?? '')
       const args = { accountId: caller.accountId, key, now: deps.clock.now() }
-      const found = await deps.store.run(operations.flowKeys.get, args)
+      const found = await deps.store.run(flowKeys.get, args)
       if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
       return view(found.row, found.due, deps)
     }),

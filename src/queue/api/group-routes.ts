@@ -9,12 +9,12 @@ import {
 } from '../../contract/queue-groups.js'
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../../store/operations/url-groups.js'
 import { isValidHeader, titleCase } from '../headers.js'
 import { parseHttpUrl } from '../publish/destination.js'
 import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { NAME, readSettings, refuseSetting } from '../publish/settings.js'
+import * as urlGroups from '../transactions/url-groups.js'
+import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../transactions/url-groups.js'
 import type { ApiDeps } from './deps.js'
 
 /** A publication to a group becomes that many messages in one transaction. */
@@ -79,13 +79,12 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
       endpoints.forEach(checkEndpoint)
       for (const { url } of endpoints) refuseForbidden(url, targets)
       const args = { accountId, name, endpoints, most: MOST_ENDPOINTS, now: clock.now() }
-      if ((await store.run(operations.urlGroups.addEndpoints, args)) === 'added') return {}
+      if ((await store.run(urlGroups.addEndpoints, args)) === 'added') return {}
       throw tooManyEndpoints(`${endpoints.length} more`)
     }),
     route(removeUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body: { endpoints } }) => {
       const args = { accountId, name, endpoints, now: clock.now() }
-      if (!(await store.run(operations.urlGroups.removeEndpoints, args)))
-        throw new HomeportError('url_group_not_found', { name })
+      if (!(await store.run(urlGroups.removeEndpoints, args))) throw new HomeportError('url_group_not_found', { name })
       return {}
     }),
   ]
@@ -102,21 +101,20 @@ export function groupRoutes(deps: ApiDeps): Route[] {
   return [
     ...memberRoutes(deps),
     route(listUrlGroups, async ({ caller: { accountId } }) =>
-      (await store.run(operations.urlGroups.list, { accountId })).map(view),
+      (await store.run(urlGroups.list, { accountId })).map(view),
     ),
     route(getUrlGroup, async ({ caller: { accountId }, params: { name } }) => {
-      const row = await store.run(operations.urlGroups.get, { accountId, name })
+      const row = await store.run(urlGroups.get, { accountId, name })
       if (!row) throw new HomeportError('url_group_not_found', { name })
       return view(row)
     }),
     route(setUrlGroupHeaders, async ({ caller: { accountId }, params: { name }, body }) => {
       const args = { accountId, name, headers: defaultHeaders(body.headers, deps), now: clock.now() }
-      if (!(await store.run(operations.urlGroups.putHeaders, args)))
-        throw new HomeportError('url_group_not_found', { name })
+      if (!(await store.run(urlGroups.putHeaders, args))) throw new HomeportError('url_group_not_found', { name })
       return {}
     }),
     route(deleteUrlGroup, async ({ caller: { accountId }, params: { name } }) => {
-      await store.run(operations.urlGroups.remove, { accountId, name })
+      await store.run(urlGroups.remove, { accountId, name })
       return {}
     }),
   ]

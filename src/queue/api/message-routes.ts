@@ -2,8 +2,8 @@ import { HomeportError } from '../../contract/errors.js'
 import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import { ANY_MESSAGE, type MessageFilter } from '../../store/operations/messages-filter.js'
+import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
+import * as messagesRead from '../transactions/messages-read.js'
 import { cancelAll } from './cancel-all.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type Selection, type WireFilters } from './filters.js'
@@ -41,7 +41,7 @@ function lists<Body extends object>(body: Body): Lists<Body> {
 export function messageRoutes(deps: ApiDeps): Route[] {
   return [
     route(getMessage, async ({ caller: { accountId }, params: { messageId } }) => {
-      const row = await deps.store.run(operations.messagesRead.message, { accountId, kind: PLAIN, messageId })
+      const row = await deps.store.run(messagesRead.message, { accountId, kind: PLAIN, messageId })
       if (!row || row.state === 'canceled') throw new HomeportError('message_not_found', { messageId })
       return messageView(row)
     }),

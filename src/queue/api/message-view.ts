@@ -1,9 +1,9 @@
 import type { Static } from 'typebox'
 import type { DeadLetter, Message } from '../../contract/queue-fields.js'
-import type { MessageRow } from '../../store/operations/messages.js'
 import { storedConfig, storedHeaders } from '../columns.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'
+import type { MessageRow } from '../transactions/messages.js'
 import type { CallbackConfig, HeaderMap, MessageConfig } from '../types.js'
 import { redacted, redactHeaders, redactSettings } from './redact.js'
 

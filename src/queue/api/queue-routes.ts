@@ -9,10 +9,10 @@ import {
   resumeQueue,
 } from '../../contract/queue-queues.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
-import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
-import type { CountedPart, QueueRow } from '../../store/operations/queues.js'
 import { NAME, refuseSetting } from '../publish/settings.js'
+import { ANY_MESSAGE } from '../transactions/messages-filter.js'
+import type { CountedPart, QueueRow } from '../transactions/queues.js'
+import * as queuesTransactions from '../transactions/queues.js'
 import { cancelAll } from './cancel-all.js'
 import type { ApiDeps } from './deps.js'
 
@@ -36,7 +36,7 @@ async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueR
   let lag = 0
   for (let after: CountedPart['next'] = 0; after !== undefined; ) {
     const limit = COUNTED_AT_ONCE
-    const part: CountedPart = await store.run(operations.queues.countWaiting, { accountId, name, after, limit })
+    const part: CountedPart = await store.run(queuesTransactions.countWaiting, { accountId, name, after, limit })
     lag += part.count
     after = part.next
   }
@@ -44,7 +44,7 @@ async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueR
 }
 
 async function listAll(deps: ApiDeps, accountId: string) {
-  const rows = await deps.store.run(operations.queues.list, { accountId })
+  const rows = await deps.store.run(queuesTransactions.list, { accountId })
   const views: ReturnType<typeof view>[] = []
   for (let start = 0; start < rows.length; start += LAGS_AT_ONCE) {
     const some = rows.slice(start, start + LAGS_AT_ONCE)
@@ -54,7 +54,7 @@ async function listAll(deps: ApiDeps, accountId: string) {
 }
 
 async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, name: string, paused: 0 | 1) {
-  const offers = await store.run(operations.queues.setPaused, { accountId, name, paused, now: clock.now() })
+  const offers = await store.run(queuesTransactions.setPaused, { accountId, name, paused, now: clock.now() })
   if (!offers) throw new HomeportError('queue_not_found', { name })
   offer(offers)
   return {}
@@ -65,7 +65,7 @@ async function removeQueue(deps: ApiDeps, accountId: string, name: string): Prom
   for (let cancelled = 0; ; ) {
     const filter = { ...ANY_MESSAGE, queues: [name] }
     cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, meaning: 'all' })
-    if (await deps.store.run(operations.queues.removeEmpty, { accountId, name })) return cancelled
+    if (await deps.store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
   }
 }
 
@@ -82,12 +82,12 @@ export function queueRoutes(deps: ApiDeps): Route[] {
           limit: String(MOST_PARALLEL),
         })
       const args = { accountId, name, parallelism, paused: paused ? 1 : 0, now: clock.now() }
-      offer(await store.run(operations.queues.upsert, args))
+      offer(await store.run(queuesTransactions.upsert, args))
       return {}
     }),
     route(listQueues, ({ caller }) => listAll(deps, caller.accountId)),
     route(getQueue, async ({ caller: { accountId }, params: { name } }) => {
-      const row = await store.run(operations.queues.get, { accountId, name })
+      const row = await store.run(queuesTransactions.get, { accountId, name })
       if (!row) throw new HomeportError('queue_not_found', { name })
       return view(row, await lagOf(deps, row))
     }),

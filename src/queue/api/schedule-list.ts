@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { type Reply, reply } from '../../http/index.js'
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
+import * as schedules from '../transactions/schedules.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
 /**
@@ -14,7 +15,7 @@ const PART_ITEMS = 1_000
 
 /** All schedules of an account, oldest first: those that are there when it begins, as they are when their part is read. */
 export async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
-  const parts = partsOf(await store.run(operations.schedules.list, { accountId }))
+  const parts = partsOf(await store.run(schedules.list, { accountId }))
   const [first = [], ...others] = parts
   // What the store cannot do shows most often at once, and is still answered with a status of its own then.
   const views = await read(store, accountId, first)
@@ -23,7 +24,7 @@ export async function allSchedules(store: Store, accountId: string): Promise<Sch
   return reply(200, Readable.from(texts(store, accountId, views, others)), headers)
 }
 
-function partsOf(sizes: readonly operations.schedules.ScheduleSize[]): readonly (readonly string[])[] {
+function partsOf(sizes: readonly schedules.ScheduleSize[]): readonly (readonly string[])[] {
   const parts: string[][] = []
   let part: string[] = []
   let total = 0
@@ -41,7 +42,7 @@ function partsOf(sizes: readonly operations.schedules.ScheduleSize[]): readonly 
 
 async function read(store: Store, accountId: string, scheduleIds: readonly string[]): Promise<ScheduleView[]> {
   if (scheduleIds.length === 0) return []
-  const rows = await store.run(operations.schedules.some, { accountId, scheduleIds })
+  const rows = await store.run(schedules.some, { accountId, scheduleIds })
   return rows.map((row) => scheduleView(row))
 }
 

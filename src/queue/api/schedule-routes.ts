@@ -9,9 +9,9 @@ import {
   resumeSchedule,
 } from '../../contract/queue-schedules.js'
 import { type Route, route } from '../../http/index.js'
-import { operations } from '../../store/index.js'
 import { itemOfRequest } from '../publish/request.js'
 import { draftSchedule, nextFire } from '../schedules/schedule.js'
+import * as schedules from '../transactions/schedules.js'
 import type { ApiDeps } from './deps.js'
 import { allSchedules } from './schedule-list.js'
 import { scheduleView } from './schedule-view.js'
@@ -20,10 +20,10 @@ const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
 
 async function setPaused(deps: ApiDeps, accountId: string, scheduleId: string, paused: 0 | 1) {
   const { store, clock, schedulesChanged } = deps
-  const found = await store.run(operations.schedules.get, { accountId, scheduleId })
+  const found = await store.run(schedules.get, { accountId, scheduleId })
   if (!found) throw new HomeportError('schedule_not_found', { scheduleId })
   const nextAt = paused === 1 ? null : nextFire(found.schedule, clock.now())
-  await store.run(operations.schedules.setPaused, { accountId, scheduleId, paused, nextAt })
+  await store.run(schedules.setPaused, { accountId, scheduleId, paused, nextAt })
   schedulesChanged()
   return {}
 }
@@ -46,18 +46,18 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
         targets,
         freshId: newId('scd_', now),
       })
-      await store.run(operations.schedules.put, schedule)
+      await store.run(schedules.put, schedule)
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }
     }),
     route(listSchedules, ({ caller: { accountId } }) => allSchedules(store, accountId)),
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
-      const row = await store.run(operations.schedules.get, { accountId, scheduleId })
+      const row = await store.run(schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })
       return scheduleView(row)
     }),
     route(deleteSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
-      const removed = await store.run(operations.schedules.remove, { accountId, scheduleId })
+      const removed = await store.run(schedules.remove, { accountId, scheduleId })
       if (removed === 0) throw new HomeportError('schedule_not_found', { scheduleId })
       return {}
     }),

@@ -1,11 +1,11 @@
 import type { Static } from 'typebox'
 import type { getSchedule } from '../../contract/queue-schedules.js'
-import type { ScheduleRow, ScheduleWithStates } from '../../store/operations/schedules.js'
 import type { MessageState } from '../../store/schema/index.js'
 import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
 import { forwardedHeaders } from '../publish/forward.js'
 import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
 import { headersOfSchedule } from '../schedules/schedule.js'
+import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.js'
 import { bodyMembers, mutable, settingMembers } from './message-view.js'
 import { redactHeaders } from './redact.js'
 

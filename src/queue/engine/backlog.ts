@@ -1,5 +1,5 @@
-import type { PendingRow } from '../../store/operations/messages.js'
-import { type DuePage, laneOf } from '../../store/operations/messages-due.js'
+import type { PendingRow } from '../transactions/messages.js'
+import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Coverage, type Load } from './coverage.js'
 import { Ended } from './ended.js'

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/index.js'
 import { isError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
+import * as messagesClock from '../transactions/messages-clock.js'
 
 const PER_STEP = 1_000
 /** Less is a clock that is kept in time. */
@@ -34,7 +35,7 @@ export class ClockBack {
   async settle(): Promise<void> {
     const { store, clock, logger } = this.#deps
     try {
-      const aheadMs = (await store.run(operations.messagesClock.latest, {})) - clock.now()
+      const aheadMs = (await store.run(messagesClock.latest, {})) - clock.now()
       if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
     } catch (error) {
       if (!isError(error, 'store_damaged')) throw error
@@ -49,9 +50,8 @@ export class ClockBack {
     logger.warn({ byMs }, 'the clock was ahead and was set back; what was delayed meanwhile is due earlier by as much')
     for (const state of ['pending', 'held'] as const) {
       let after: { nextAt: number; seq: number } | undefined = { nextAt: now, seq: 0 }
-      while (after)
-        after = await store.run(operations.messagesClock.shift, { state, now, byMs, after, limit: PER_STEP })
+      while (after) after = await store.run(messagesClock.shift, { state, now, byMs, after, limit: PER_STEP })
     }
-    await store.run(operations.messagesClock.limitKeys, { latest: now + LONGEST_KEY_MS })
+    await store.run(messagesClock.limitKeys, { latest: now + LONGEST_KEY_MS })
   }
 }

@@ -1,11 +1,13 @@
 import { expect, it, type Mock, onTestFinished, vi } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
-import { openStore, operations, type Store } from '../../store/index.js'
-import type { NewMessage } from '../../store/operations/messages.js'
-import { ANY_MESSAGE } from '../../store/operations/messages-filter.js'
+import { openStore, type Store } from '../../store/index.js'
 import { changeBehind, type DamagedPage, damagePage } from '../../store/testing/damage.js'
 import { startQueue } from '../testing/harness.js'
 import { type Sink, startSink } from '../testing/sink.js'
+import type { NewMessage } from '../transactions/messages.js'
+import * as messages from '../transactions/messages.js'
+import { ANY_MESSAGE } from '../transactions/messages-filter.js'
+import * as messagesRead from '../transactions/messages-read.js'
 
 const MANY = 300
 const LARGE = 20_000
@@ -43,7 +45,7 @@ async function startDamaged(
   const before = await openHere(dataDir)
   const url = `${sink.url}/`
   await before.run(
-    operations.messages.insert,
+    messages.insert,
     Array.from({ length: MANY }, (_, index) => message(index, url, bytes)),
   )
   await before.close()
@@ -88,11 +90,11 @@ it.each([
     await expect.poll(() => onDamage.mock.calls.at(0)).toMatchObject([{ table: 'messages' }])
     const filter = { ...ANY_MESSAGE, messageIds: ['msg_0042'] }
     const page = { ...args, filter, order: 'newestFirst', after: undefined, limit: 9, bodies: 'whole' } as const
-    const listed = () => store.run(operations.messagesRead.history, page)
+    const listed = () => store.run(messagesRead.history, page)
     await expect.poll(async () => (await listed()).histories[0]?.message.state).toBe('failed')
     const [history] = (await listed()).histories
     expect(history?.message).toMatchObject({ body: null, dlq_id: expect.any(String) })
     expect(history?.message.error).toContain('not sent: what was to be sent is damaged')
-    await expect(store.run(operations.messagesRead.message, args)).rejects.toMatchObject({ code: 'store_damaged' })
+    await expect(store.run(messagesRead.message, args)).rejects.toMatchObject({ code: 'store_damaged' })
   },
 )

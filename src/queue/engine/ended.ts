@@ -1,4 +1,4 @@
-import type { PendingRow } from '../../store/operations/messages.js'
+import type { PendingRow } from '../transactions/messages.js'
 import type { DropSelector } from '../types.js'
 
 /**

@@ -2,11 +2,14 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { operations, type Store } from '../../store/index.js'
+import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../testing/harness.js'
 import { JumpingClock } from '../testing/jumping-clock.js'
 import { type Sink, startSink } from '../testing/sink.js'
+import * as messages from '../transactions/messages.js'
+import * as messagesCancel from '../transactions/messages-cancel.js'
+import * as messagesRead from '../transactions/messages-read.js'
 
 describeOnEveryStore('the delivery engine', (openStore) => {
   let store: Store
@@ -72,7 +75,7 @@ describeOnEveryStore('the delivery engine', (openStore) => {
   }
   const arrived = (count: number) => waitFor(() => sink.received.length >= count, { what: `${count} deliveries` })
   const message = (messageId: string) =>
-    store.run(operations.messagesRead.message, { accountId: `acc_${accounts}`, kind: 'http', messageId })
+    store.run(messagesRead.message, { accountId: `acc_${accounts}`, kind: 'http', messageId })
   const state = (messageId: string, wanted: string) =>
     waitFor(async () => (await message(messageId))?.state === wanted, { what: `the message to be ${wanted}` })
 
@@ -228,7 +231,7 @@ describeOnEveryStore('the delivery engine', (openStore) => {
     const dead = [await startSink(), await startSink()]
     for (const one of dead) one.answer = () => ({ silent: true })
     const rows = [...dead, sink].flatMap(({ url }) => backlogOf(`${url}/backlog`, 3_000))
-    const seqs = await store.run(operations.messages.insert, rows)
+    const seqs = await store.run(messages.insert, rows)
     const service = await start({ deliveryConcurrency: 4 })
     await waitFor(() => dead.every((one) => one.received.length > 0), { what: 'the deliveries without an answer' })
     const before = sink.received.length
@@ -242,7 +245,7 @@ describeOnEveryStore('the delivery engine', (openStore) => {
     )
     const after = sink.received.slice(before).findIndex(({ target }) => target === '/mine')
     expect(after).toBeLessThan(500)
-    await store.run(operations.messagesCancel.cancel, { seqs, at: clock.now() })
+    await store.run(messagesCancel.cancel, { seqs, at: clock.now() })
     service.queue.drop({ seqs })
     await Promise.all(dead.map((one) => one.close()))
   })

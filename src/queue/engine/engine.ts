@@ -1,8 +1,10 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
 import { isError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PendingRow } from '../../store/operations/messages.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
+import * as flowKeys from '../transactions/flow-keys.js'
+import type { PendingRow } from '../transactions/messages.js'
+import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
 import { Backlog, type BacklogLimits } from './backlog.js'
 import type { Load } from './coverage.js'
@@ -129,7 +131,7 @@ export class Engine implements Service {
   }
 
   async start(): Promise<void> {
-    for (const key of await this.#deps.store.run(operations.flowKeys.everything, {})) this.flow.set(key)
+    for (const key of await this.#deps.store.run(flowKeys.everything, {})) this.flow.set(key)
     this.#phase = 'running'
     this.#planPump()
   }
@@ -319,7 +321,7 @@ export class Engine implements Service {
   /** The message with its body; `undefined` when it is gone. */
   async #whole(entry: Entry): Promise<PendingMessage | undefined> {
     if (!entry.bodyInStore) return entry.message
-    const row = await this.#deps.store.run(operations.messages.body, { seq: entry.seq })
+    const row = await this.#deps.store.run(messages.body, { seq: entry.seq })
     return row && { ...entry.message, body: row.body ?? undefined }
   }
 

@@ -1,5 +1,5 @@
-import type { PendingRow } from '../../store/operations/messages.js'
-import { laneOf } from '../../store/operations/messages-due.js'
+import type { PendingRow } from '../transactions/messages.js'
+import { laneOf } from '../transactions/messages-due.js'
 import type { HeaderMap, MessageConfig, PendingMessage } from '../types.js'
 
 /** Bodies above this size are read from the store when they are sent, so that what waits in memory stays small. */

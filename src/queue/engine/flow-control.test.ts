@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
-import type { PendingRow } from '../../store/operations/messages.js'
+import type { FlowKeyRow } from '../transactions/flow-keys.js'
+import type { PendingRow } from '../transactions/messages.js'
 import { Backlog } from './backlog.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'

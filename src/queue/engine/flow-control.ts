@@ -1,5 +1,5 @@
-import type { FlowKeyRow } from '../../store/operations/flow-keys.js'
-import type { PendingRow } from '../../store/operations/messages.js'
+import type { FlowKeyRow } from '../transactions/flow-keys.js'
+import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import type { Entry, FlowPlace } from './entry.js'
 import { Fifo } from './fifo.js'

@@ -1,6 +1,7 @@
 import { isError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
-import { type DuePage, partOf } from '../../store/operations/messages-due.js'
+import type { Store } from '../../store/index.js'
+import * as messagesDue from '../transactions/messages-due.js'
+import { type DuePage, partOf } from '../transactions/messages-due.js'
 import type { Load } from './coverage.js'
 import { LARGEST_HELD_BODY, type Place } from './entry.js'
 
@@ -50,7 +51,7 @@ export class DueReader {
   }
 
   async #placeAhead({ after, until }: Load, span: number): Promise<Place> {
-    return (await this.#store.run(operations.messagesDue.placeOf, { after, until, ahead: span - 1 })) ?? until
+    return (await this.#store.run(messagesDue.placeOf, { after, until, ahead: span - 1 })) ?? until
   }
 
   /** `undefined` when something damaged is in the way. */
@@ -68,7 +69,7 @@ export class DueReader {
 
 /** Reads what a load asks for, a page of it; larger bodies are left out. */
 export function readDue(store: Store, load: Load, largestBody = LARGEST_HELD_BODY): Promise<DuePage> {
-  const { ofAccount, ofAll, ofFlow, ofHost } = operations.messagesDue
+  const { ofAccount, ofAll, ofFlow, ofHost } = messagesDue
   const { after, until, limit } = load
   const range = { after, until, limit, largestBody }
   switch (load.kind) {

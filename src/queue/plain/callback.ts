@@ -1,6 +1,6 @@
-import type { NewMessage } from '../../store/operations/messages.js'
 import { draftMessage } from '../publish/draft.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
+import type { NewMessage } from '../transactions/messages.js'
 import type { AttemptOutcome, CallbackConfig, PendingMessage, Redaction } from '../types.js'
 
 /** What a callback tells about. */

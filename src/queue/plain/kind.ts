@@ -1,8 +1,10 @@
 import type { Clock } from '../../base/index.js'
-import { operations, type Store } from '../../store/index.js'
-import { type NewMessage, toPendingRows } from '../../store/operations/messages.js'
-import type { MessageEnd, SettleArgs } from '../../store/operations/messages-settle.js'
+import type { Store } from '../../store/index.js'
 import { decideNext } from '../engine/decide.js'
+import { type NewMessage, toPendingRows } from '../transactions/messages.js'
+import * as messagesDeliver from '../transactions/messages-deliver.js'
+import type { MessageEnd, SettleArgs } from '../transactions/messages-settle.js'
+import * as messagesSettle from '../transactions/messages-settle.js'
 import type {
   AttemptOutcome,
   CallbackConfig,
@@ -76,11 +78,11 @@ export class PlainKind implements MessageKind {
     const facts = { seq, retried, at, attempt: attemptRecord(outcome) }
     const { store } = this.#deps
     if (decision.kind === 'delivered' && follow.length === 0 && turn === undefined) {
-      await store.run(operations.messagesDeliver.deliver, facts)
+      await store.run(messagesDeliver.deliver, facts)
       return NOTHING_FOLLOWS
     }
     const args: SettleArgs = { ...facts, end: endOf(decision, dlqId), follow, ...(turn !== undefined && { turn }) }
-    const result = await store.run(operations.messagesSettle.settle, args)
+    const result = await store.run(messagesSettle.settle, args)
     if (result.kind === 'gone') return NOTHING_FOLLOWS
     const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
     return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }

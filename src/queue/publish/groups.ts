@@ -1,7 +1,8 @@
 import { HomeportError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PublishEntry } from '../../store/operations/messages-publish.js'
-import type { GroupEndpoint } from '../../store/operations/url-groups.js'
+import type { Store } from '../../store/index.js'
+import type { PublishEntry } from '../transactions/messages-publish.js'
+import type { GroupEndpoint } from '../transactions/url-groups.js'
+import * as urlGroups from '../transactions/url-groups.js'
 import type { PublishItem } from '../types.js'
 import { groupNameOf, parseDestination } from './destination.js'
 import { type Drafting, draftMessage } from './draft.js'
@@ -37,7 +38,7 @@ export function readGroups(
 async function readNamed(store: Store, accountId: string, names: ReadonlySet<string>): Promise<UrlGroups> {
   const groups = new Map<string, UrlGroup>()
   for (const name of names) {
-    const row = await store.run(operations.urlGroups.get, { accountId, name })
+    const row = await store.run(urlGroups.get, { accountId, name })
     // Both columns are written by this program only.
     if (row) groups.set(name, { endpoints: JSON.parse(row.endpoints), headers: JSON.parse(row.headers) })
   }

@@ -1,9 +1,10 @@
 import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PendingRow } from '../../store/operations/messages.js'
-import { freshOf, type PublishEntry, type Published } from '../../store/operations/messages-publish.js'
-import { offersOf } from '../../store/operations/queue-turns.js'
+import type { Store } from '../../store/index.js'
+import type { PendingRow } from '../transactions/messages.js'
+import * as messagesPublish from '../transactions/messages-publish.js'
+import { freshOf, type PublishEntry, type Published } from '../transactions/messages-publish.js'
+import { offersOf } from '../transactions/queue-turns.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
 import type { Drafting } from './draft.js'
 import { refuseForbiddenItem } from './forbidden.js'
@@ -165,7 +166,7 @@ export class Publishing {
 
   #store(entries: readonly PublishEntry[], now: number): Promise<Published> | Published {
     if (entries.length === 0) return NOTHING_PUBLISHED
-    return this.#deps.store.run(operations.messagesPublish.publish, { entries, now })
+    return this.#deps.store.run(messagesPublish.publish, { entries, now })
   }
 }
 

@@ -1,11 +1,11 @@
 import type { TargetPolicy } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import type { NewSchedule, ScheduleRow } from '../../store/operations/schedules.js'
 import { groupNameOf, parseDestination } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
 import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'
 import { forwardedHeaders } from '../publish/forward.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits } from '../publish/settings.js'
+import type { NewSchedule, ScheduleRow } from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
 import { type CronTimes, parseCron } from './cron.js'
 

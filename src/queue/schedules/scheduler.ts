@@ -1,12 +1,13 @@
 import { type Clock, othersFirst, type Service, type Timer } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PendingRow } from '../../store/operations/messages.js'
-import type { PublishEntry } from '../../store/operations/messages-publish.js'
-import type { ScheduleRow } from '../../store/operations/schedules.js'
+import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { draftItem, readGroups } from '../publish/groups.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
+import type { PendingRow } from '../transactions/messages.js'
+import type { PublishEntry } from '../transactions/messages-publish.js'
+import type { ScheduleRow } from '../transactions/schedules.js'
+import * as schedules from '../transactions/schedules.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** The clock is looked at this often at least: it may have been set while a timer ran. */
@@ -96,12 +97,12 @@ export class Scheduler implements Service {
     try {
       if (this.#check === 'due') await this.#pullBack()
       const now = clock.now()
-      const { rows } = await store.run(operations.schedules.due, { now, limit: FIRES_PER_READ })
+      const { rows } = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
       // Beside each other, because many are due at the same minute: together they need one commit.
       const fires = await Promise.allSettled(rows.map((row) => this.#fire(row)))
       const failed = fires.find((fire) => fire.status === 'rejected')
       if (failed) throw failed.reason
-      const { nextAt } = await store.run(operations.schedules.due, { now, limit: 0 })
+      const { nextAt } = await store.run(schedules.due, { now, limit: 0 })
       return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
     } catch (error) {
       if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
@@ -118,10 +119,10 @@ export class Scheduler implements Service {
   /** Where a damaged schedule keeps the others from being read together, each is read by itself. */
   async #fireOneByOne(): Promise<void> {
     const { store, clock, logger } = this.#deps
-    for (const key of await store.run(operations.schedules.keys, {})) {
+    for (const key of await store.run(schedules.keys, {})) {
       if (this.#phase !== 'running') return
       try {
-        const row = await store.run(operations.schedules.ifDue, { ...key, now: clock.now() })
+        const row = await store.run(schedules.ifDue, { ...key, now: clock.now() })
         if (row) await this.#fire(row)
       } catch (error) {
         if (!isError(error, 'store_damaged')) throw error
@@ -139,7 +140,7 @@ export class Scheduler implements Service {
     this.#check = 'done'
     let after: { accountId: string; scheduleId: string } | undefined = { accountId: '', scheduleId: '' }
     while (after && this.#phase === 'running') {
-      const rows: readonly operations.schedules.AheadRow[] = await store.run(operations.schedules.ahead, {
+      const rows: readonly schedules.AheadRow[] = await store.run(schedules.ahead, {
         ...after,
         now: clock.now(),
         limit: CHECKS_PER_READ,
@@ -148,7 +149,7 @@ export class Scheduler implements Service {
         const { account_id: accountId, schedule_id: scheduleId, next_at: from } = row
         const to = nextFire(row, lastMoment(row.last_at, clock.now()))
         if (to === null || to >= from) continue
-        await store.run(operations.schedules.pullBack, { accountId, scheduleId, from, to })
+        await store.run(schedules.pullBack, { accountId, scheduleId, from, to })
         logger.info({ scheduleId, from, to }, 'a schedule goes back to its next fire: the clock had been ahead')
       }
       const last = rows.at(-1)
@@ -167,7 +168,7 @@ export class Scheduler implements Service {
     const now = clock.now()
     const drafted = await this.#draft(row, now)
     const nextAt = nextFire(row, Math.max(now, dueAt))
-    offer(await store.run(operations.schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
+    offer(await store.run(schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
   }
 
   /** The messages of a fire, or why there are none. */

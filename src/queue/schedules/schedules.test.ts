@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { operations } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { JumpingClock } from '../testing/jumping-clock.js'
 import { setQueueScenes } from '../testing/scene.js'
+import * as schedules from '../transactions/schedules.js'
 
 const MINUTE = 60_000
 /** Of what is only to be counted. */
@@ -178,8 +178,8 @@ describeOnEveryStore('schedules', (openStore) => {
     const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
     const { accountId } = scene.service
     const fire = { accountId, scheduleId, dueAt: T + 30_000, nextAt: T + 90_000, now: T, entries: [], error: 'none' }
-    await scene.store.run(operations.schedules.fire, fire)
-    await scene.store.run(operations.schedules.fire, { ...fire, error: 'twice' })
+    await scene.store.run(schedules.fire, fire)
+    await scene.store.run(schedules.fire, { ...fire, error: 'twice' })
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
   })
 
@@ -187,7 +187,7 @@ describeOnEveryStore('schedules', (openStore) => {
     const { accountId } = scene.service
     const [cron, destination, at] = ['* * * * *', scene.sink.url, T + 29_000]
     const spoilt = { queue: null, caller_ip: null, body: null, created_at: T, next_at: at, headers: 'no JSON' }
-    await scene.store.run(operations.schedules.put, {
+    await scene.store.run(schedules.put, {
       ...{ account_id: accountId, schedule_id: 'spoilt', cron, destination },
       ...spoilt,
     })
@@ -196,7 +196,7 @@ describeOnEveryStore('schedules', (openStore) => {
       clock.advance(30_000)
       await scene.arrived(3)
     } finally {
-      await scene.store.run(operations.schedules.remove, { accountId, scheduleId: 'spoilt' })
+      await scene.store.run(schedules.remove, { accountId, scheduleId: 'spoilt' })
     }
   })
 
@@ -228,7 +228,7 @@ describeOnEveryStore('schedules', (openStore) => {
   it('stays at its fire when it is resumed without having been paused, however old what somebody knows of it is', async () => {
     const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
     const stale = { accountId: scene.service.accountId, scheduleId, paused: 0 as const, nextAt: T - 30_000 }
-    await scene.store.run(operations.schedules.setPaused, stale)
+    await scene.store.run(schedules.setPaused, stale)
     await scene.client.schedules.resume({ schedule: scheduleId })
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
   })

@@ -1,13 +1,15 @@
 import type { Clock } from '../../base/index.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PendingRow } from '../../store/operations/messages.js'
-import type { DuePage } from '../../store/operations/messages-due.js'
+import type { Store } from '../../store/index.js'
 import { Backlog, type BacklogLimits } from '../engine/backlog.js'
 import type { Load } from '../engine/coverage.js'
 import type { Entry } from '../engine/entry.js'
 import { FlowControl } from '../engine/flow-control.js'
 import { readDue } from '../engine/read-due.js'
 import { PlainKind } from '../plain/kind.js'
+import * as flowKeys from '../transactions/flow-keys.js'
+import type { PendingRow } from '../transactions/messages.js'
+import * as messages from '../transactions/messages.js'
+import type { DuePage } from '../transactions/messages-due.js'
 import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Settled } from '../types.js'
 
 /**
@@ -79,7 +81,7 @@ export class SimulatedEngine {
 
   /** Reads the keys of flow control. */
   async start(): Promise<void> {
-    for (const key of await this.#deps.store.run(operations.flowKeys.everything, {})) this.flow.set(key)
+    for (const key of await this.#deps.store.run(flowKeys.everything, {})) this.flow.set(key)
   }
 
   get flights(): readonly Flight[] {
@@ -172,7 +174,7 @@ export class SimulatedEngine {
   }
 
   async #whole({ message, seq }: Entry): Promise<PendingMessage | undefined> {
-    const row = await this.#deps.store.run(operations.messages.body, { seq })
+    const row = await this.#deps.store.run(messages.body, { seq })
     return row && { ...message, body: row.body ?? undefined }
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { accounts, bulkRead } from '../operations/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import * as bulkRead from '../../bulk/transactions/bulk-read.js'
 import { describeOnEveryStore, STORE_KINDS, type StoreKind } from '../testing/index.js'
 import { type Column, leaveBehind, raw } from '../testing/inspect.js'
 import { MIGRATIONS, type Migration } from './index.js'

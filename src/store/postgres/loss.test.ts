@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { afterAll, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { accounts } from '../operations/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
 import { type CuttableProxy, cuttableProxy } from '../testing/cuttable-proxy.js'
 import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'

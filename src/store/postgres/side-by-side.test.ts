@@ -1,8 +1,10 @@
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { operations } from '../index.js'
-import type { NewMessage } from '../operations/messages.js'
+import type { NewMessage } from '../../queue/transactions/messages.js'
+import * as messagesPublish from '../../queue/transactions/messages-publish.js'
+import * as messagesSettle from '../../queue/transactions/messages-settle.js'
+import * as queues from '../../queue/transactions/queues.js'
 import { describeOnStore } from '../testing/index.js'
 import type { Store } from '../types.js'
 
@@ -15,7 +17,7 @@ const message = (message_id: string): NewMessage => ({
 })
 const publish = (store: Store, ...messages: NewMessage[]) => {
   const entries = messages.map((each) => ({ message: each, dedup: null }))
-  return store.run(operations.messagesPublish.publish, { entries, now: T })
+  return store.run(messagesPublish.publish, { entries, now: T })
 }
 const delivered = (seq: number) => ({
   ...{ seq, retried: 0, at: T, attempt: { startedAt: T, status: 200, headers: '{}', body: null, error: null } },
@@ -56,7 +58,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     const [first = 0, second = 0, third = 0] = seqs
     await other.query('BEGIN')
     await other.query(`UPDATE messages SET state = 'canceled', finished_at = ${T} WHERE seq = ${second}`)
-    const settling = store.run(operations.messagesSettle.settle, delivered(first))
+    const settling = store.run(messagesSettle.settle, delivered(first))
     await waiting(1)
     await other.query('COMMIT')
     expect(await settling).toMatchObject({ kind: 'settled', next: [{ seq: third }] })
@@ -66,28 +68,28 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
   it('make a queue again that is deleted while a message is published to it', async () => {
     const { store, other, waiting } = await beside()
     for (const name of ['a', 'q']) {
-      await store.run(operations.queues.upsert, { accountId: 'acc', name, parallelism: 2, paused: 0, now: T })
+      await store.run(queues.upsert, { accountId: 'acc', name, parallelism: 2, paused: 0, now: T })
     }
     await other.query('BEGIN')
     await other.query("SELECT 1 FROM queues WHERE name = 'a' FOR UPDATE")
     const publishing = publish(store, { ...message('msg_1'), queue: 'a' }, message('msg_2'))
     await waiting(1)
     // What is published is not committed yet, so the queue looks empty.
-    expect(await store.run(operations.queues.removeEmpty, QUEUE)).toBe(true)
+    expect(await store.run(queues.removeEmpty, QUEUE)).toBe(true)
     await other.query('COMMIT')
     const { seqs, turns } = await publishing
     expect(turns.map(({ seq }) => seq)).toEqual(seqs)
-    expect(await store.run(operations.queues.get, QUEUE)).toMatchObject({ parallelism: 1 })
+    expect(await store.run(queues.get, QUEUE)).toMatchObject({ parallelism: 1 })
   })
 
   it('keep a queue that a message has just been published to', async () => {
     const { store, other, waiting } = await beside()
-    await store.run(operations.queues.upsert, { ...QUEUE, parallelism: 2, paused: 0, now: T })
+    await store.run(queues.upsert, { ...QUEUE, parallelism: 2, paused: 0, now: T })
     await other.query('BEGIN')
     await other.query('SELECT 1 FROM queues FOR UPDATE')
     const publishing = publish(store, message('msg_1'))
     await waiting(1)
-    const removing = store.run(operations.queues.removeEmpty, QUEUE)
+    const removing = store.run(queues.removeEmpty, QUEUE)
     await waiting(2)
     await other.query('COMMIT')
     const { seqs } = await publishing

@@ -1,8 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import type { NewMessage } from '../../queue/transactions/messages.js'
+import * as messages from '../../queue/transactions/messages.js'
+import * as messagesDue from '../../queue/transactions/messages-due.js'
+import * as messagesRetention from '../../queue/transactions/messages-retention.js'
 import { openStore } from '../open.js'
-import { accounts, messages, messagesDue, messagesRetention } from '../operations/index.js'
-import type { NewMessage } from '../operations/messages.js'
 import { damagePage } from '../testing/damage.js'
 import type { Store } from '../types.js'
 

@@ -2,14 +2,15 @@ import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
-import { openStore, operations, type Store } from '../index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { openStore, type Store } from '../index.js'
 
 const FILES = ['homeport.sqlite', 'homeport.sqlite-wal', 'homeport.sqlite-shm']
 
 async function withStore<Result>(dataDir: string, work: (store: Store) => Result): Promise<Result> {
   const store = await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })
   try {
-    await store.run(operations.accounts.load, {})
+    await store.run(accounts.load, {})
     return work(store)
   } finally {
     await store.close()

@@ -3,9 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { type TransferListItem, Worker } from 'node:worker_threads'
 import type { ThreadSettings } from './protocol.js'
 
+/** This program stands above the store, because it loads the transactions of every module. */
+const THREAD = import.meta.url.endsWith('.ts') ? '../../store-thread.ts' : './store-thread.js'
+
 /** Starts a store thread. */
 export function startThread(settings: ThreadSettings): Worker {
-  const url = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const url = new URL(THREAD, import.meta.url)
   return startScript(url, settings.modules, settings)
 }
 

@@ -1,6 +1,5 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { unreachable } from '../../base/index.js'
-import '../operations/index.js'
 import { isBackground, operationNamed } from '../operation.js'
 import { readBatch, type Turn, writeBatch, writeShared } from './batch.js'
 import { SqliteEngine } from './engine.js'

@@ -7,6 +7,7 @@
  *   await service.ended(workflowRunId)
  *   await app.close(); await service.stop()
  */
+
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client as QueueClient, Receiver } from '@upstash/qstash'
@@ -14,10 +15,11 @@ import { Client, serve, type WorkflowContext, type WorkflowServeOptions } from '
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
-import { operations, type Store } from '../../store/index.js'
-import type { PendingStep } from '../../store/operations/runs.js'
+import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createWorkflow } from '../index.js'
+import type { PendingStep } from '../transactions/runs-logs.js'
+import * as runsLogs from '../transactions/runs-logs.js'
 
 /** A run's log, as loosely as a test reads it. */
 export interface SeenRun {
@@ -98,7 +100,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
 /** The messages of a run that are still to be delivered. */
 export async function pendingOf(store: Store, runId: string, accountId = 'acc_test'): Promise<readonly PendingStep[]> {
   const args = { accountId, filter: { runIds: [runId] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }
-  return (await store.run(operations.runs.logPage, args)).pending
+  return (await store.run(runsLogs.logPage, args)).pending
 }
 
 /** A workflow of a test. */

@@ -1,9 +1,15 @@
 import { newId } from '../../../base/index.js'
-import { operations } from '../../../store/index.js'
-import { outcomeOf, unpackSeqs } from '../../../store/operations/bulk-pack.js'
-import type { Revival, RunRow } from '../../../store/operations/runs.js'
+import * as bulkAction from '../../../bulk/transactions/bulk-action.js'
+import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
+import * as bulkKinds from '../../../bulk/transactions/bulk-kinds.js'
+import { outcomeOf, unpackSeqs } from '../../../bulk/transactions/bulk-pack.js'
+import type * as bulkPart from '../../../bulk/transactions/bulk-part.js'
+import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
+import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../revival.js'
+import type { Revival } from '../../transactions/runs-revive.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
 import { plainMessages, readActions, runsOf } from '../model/census.js'
 import type { CrowdDeps } from './deps.js'
 
@@ -66,12 +72,12 @@ export class CrowdBulk {
     const kind = random.pick([...OF_RUNS, ...OF_MESSAGES]) ?? 'cancelRuns'
     const set = (await this.#candidates(kind)).filter(() => random.chance(kind.startsWith('cancel') ? 0.3 : 0.9))
     set.sort((a, b) => a - b)
-    const chunks = operations.bulkSelect.packChunks(set, CHUNK_ITEMS)
+    const chunks = bulkSelect.packChunks(set, CHUNK_ITEMS)
     const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
     const who = { actor: 'crowd@example.com', source: 'QUEUE_TOKEN', ip: '::1', selector: '{}' }
     const actionId = newId('bulk_', now())
     const args = { actionId, accountId, kind, chunks, at: now(), ...none, ...who }
-    const { seq } = await store.run(operations.bulk.createAction, args)
+    const { seq } = await store.run(bulkAction.createAction, args)
     this.#actions.push({ seq, actionId, kind, items: set, chunks: chunks.map((_, index) => index), done: new Set() })
   }
 
@@ -107,23 +113,23 @@ export class CrowdBulk {
     return row.state
   }
 
-  #doIt(action: Action, part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+  #doIt(action: Action, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
     const { store } = this.#deps
     switch (action.kind) {
       case 'cancelRuns':
-        return store.run(operations.bulk.cancelRunsPart, part)
+        return store.run(bulkKinds.cancelRunsPart, part)
       case 'deleteDeadRuns':
-        return store.run(operations.bulk.deleteDeadRunsPart, part)
+        return store.run(bulkKinds.deleteDeadRunsPart, part)
       case 'retryFailureCallbacks':
-        return store.run(operations.bulk.retryCallbacksPart, part)
+        return store.run(bulkKinds.retryCallbacksPart, part)
       case 'resumeRuns':
         return this.#revive('resume', part)
       case 'restartRuns':
         return this.#revive('restart', part)
       case 'cancelMessages':
-        return store.run(operations.bulk.cancelMessagesPart, part)
+        return store.run(bulkKinds.cancelMessagesPart, part)
       case 'deleteDeadLetters':
-        return store.run(operations.bulk.deleteDeadLettersPart, part)
+        return store.run(bulkKinds.deleteDeadLettersPart, part)
       case 'retryDeadLetters':
         return this.#retry(part)
     }
@@ -142,12 +148,12 @@ export class CrowdBulk {
     listeners[kind]?.(seqs)
   }
 
-  async #revive(kind: RevivalKind, part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+  async #revive(kind: RevivalKind, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
     const { store, accountId, revived } = this.#deps
-    const dead = await store.run(operations.bulk.revivablePart, { ...part, accountId })
+    const dead = await store.run(bulkKinds.revivablePart, { ...part, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: part.at }
     const revivals = dead.map((run) => revivalOf(kind, run, overrides, part.at))
-    const decided = await store.run(operations.bulk.reviveRunsPart, { ...part, revivals, dueAt: part.at })
+    const decided = await store.run(bulkKinds.reviveRunsPart, { ...part, revivals, dueAt: part.at })
     const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
     for (const revival of revivals) {
       const before = dead.find(({ seq }) => seq === revival.seq)
@@ -158,21 +164,21 @@ export class CrowdBulk {
     return decided
   }
 
-  #retry(part: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+  #retry(part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
     const ids = Array.from({ length: part.to }, () => newId('msg_', part.at))
     const revision = { nextAt: part.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
-    return this.#deps.store.run(operations.bulk.retryDeadLettersPart, { ...part, ids, revision })
+    return this.#deps.store.run(bulkKinds.retryDeadLettersPart, { ...part, ids, revision })
   }
 
   /** The server has come up again: it goes on with what is running, chunk by chunk. */
   async restart(): Promise<void> {
     const { store, accountId } = this.#deps
-    const running = await store.run(operations.bulkRead.running, {})
+    const running = await store.run(bulkRead.running, {})
     for (const { seq, account_id } of running) {
       const action = this.#actions.find((one) => one.seq === seq)
       if (!action && account_id === accountId) throw new Error(`the action ${seq} runs, and nobody has started it`)
       if (!action) continue
-      const chunks = await store.run(operations.bulkRead.openChunks, { actionSeq: seq, from: 0, limit: 1_000 })
+      const chunks = await store.run(bulkRead.openChunks, { actionSeq: seq, from: 0, limit: 1_000 })
       action.chunks = chunks.map(({ chunk }) => chunk)
     }
   }
@@ -181,12 +187,7 @@ export class CrowdBulk {
     const { random, store, accountId, now } = this.#deps
     const action = random.pick(this.#actions)
     if (!action) return
-    const what = random.pick([
-      operations.bulk.pause,
-      operations.bulk.resume,
-      operations.bulk.resume,
-      operations.bulk.abort,
-    ])
+    const what = random.pick([bulkControl.pause, bulkControl.resume, bulkControl.resume, bulkControl.abort])
     const by = { actor: 'crowd@example.com', source: 'QUEUE_TOKEN', ip: '::1', logId: newId('log_', now()) }
     if (what) await store.run(what, { accountId, actionId: action.actionId, by, reason: null, at: now() })
   }
@@ -196,7 +197,7 @@ export class CrowdBulk {
     const { store, accountId, now } = this.#deps
     for (const { actionId } of this.#actions) {
       const by = { actor: 'crowd@example.com', source: 'QUEUE_TOKEN', ip: '::1', logId: newId('log_', now()) }
-      await store.run(operations.bulk.resume, { accountId, actionId, by, reason: null, at: now() })
+      await store.run(bulkControl.resume, { accountId, actionId, by, reason: null, at: now() })
     }
     while (this.#actions.some(({ chunks }) => chunks.length > 0)) await this.#work()
   }

@@ -1,6 +1,6 @@
 import type { DropSelector } from '../../../queue/index.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
 import type { EndpointDeps } from '../model/endpoint.js'
 import type { Knowledge } from '../model/knowledge.js'
 import type { Random } from '../model/random.js'

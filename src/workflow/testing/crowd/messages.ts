@@ -1,9 +1,14 @@
 import { newId } from '../../../base/index.js'
 import { draftMessage, type PendingMessage } from '../../../queue/index.js'
-import { operations } from '../../../store/index.js'
-import { ANY_MESSAGE } from '../../../store/operations/messages-filter.js'
-import type { PublishEntry } from '../../../store/operations/messages-publish.js'
-import { offersOf } from '../../../store/operations/queue-turns.js'
+import * as flowKeys from '../../../queue/transactions/flow-keys.js'
+import * as messagesCancel from '../../../queue/transactions/messages-cancel.js'
+import * as messagesDead from '../../../queue/transactions/messages-dead.js'
+import { ANY_MESSAGE } from '../../../queue/transactions/messages-filter.js'
+import type { PublishEntry } from '../../../queue/transactions/messages-publish.js'
+import * as messagesPublish from '../../../queue/transactions/messages-publish.js'
+import { offersOf } from '../../../queue/transactions/queue-turns.js'
+import * as queuesTransactions from '../../../queue/transactions/queues.js'
+import * as schedules from '../../../queue/transactions/schedules.js'
 import { mostCopies, readQueues } from '../model/census.js'
 import { someFlow } from '../model/flow-watch.js'
 import { json } from '../model/items.js'
@@ -75,7 +80,7 @@ export class CrowdMessages {
 
   async #store(entries: readonly PublishEntry[]) {
     const { store, now, offer } = this.#deps
-    const published = await store.run(operations.messagesPublish.publish, { entries, now: now() })
+    const published = await store.run(messagesPublish.publish, { entries, now: now() })
     const fresh = entries.filter((_, index) => published.duplicateOf[index] === undefined)
     offer(
       offersOf(
@@ -95,7 +100,7 @@ export class CrowdMessages {
     const { store, random, accountId, now, offer } = this.#deps
     const { messages } = await store.run(readQueues, { accountId })
     const chosen = messages.filter(({ kind }) => kind === 'http' && random.chance(0.3)).map(({ seq }) => seq)
-    const { seqs, offers } = await store.run(operations.messagesCancel.cancel, { seqs: chosen, at: now() })
+    const { seqs, offers } = await store.run(messagesCancel.cancel, { seqs: chosen, at: now() })
     this.canceled(seqs)
     offer(offers)
   }
@@ -123,20 +128,20 @@ export class CrowdMessages {
     const paused = random.chance(0.3) ? 1 : 0
     const parallelism = 1 + random.below(MOST_TURNS)
     if (random.chance(0.5)) {
-      offer(await store.run(operations.queues.upsert, { accountId, name, parallelism, paused, now: now() }))
-    } else offer((await store.run(operations.queues.setPaused, { accountId, name, paused, now: now() })) ?? [])
+      offer(await store.run(queuesTransactions.upsert, { accountId, name, parallelism, paused, now: now() }))
+    } else offer((await store.run(queuesTransactions.setPaused, { accountId, name, paused, now: now() })) ?? [])
   }
 
   async #removeQueue(): Promise<void> {
     const { store, random, accountId } = this.#deps
-    await store.run(operations.queues.removeEmpty, { accountId, name: random.pick(QUEUES) ?? 'first' })
+    await store.run(queuesTransactions.removeEmpty, { accountId, name: random.pick(QUEUES) ?? 'first' })
   }
 
   /** Lets every queue go on. */
   async resumeAll(): Promise<void> {
     const { store, accountId, now, offer } = this.#deps
     for (const name of QUEUES) {
-      offer((await store.run(operations.queues.setPaused, { accountId, name, paused: 0, now: now() })) ?? [])
+      offer((await store.run(queuesTransactions.setPaused, { accountId, name, paused: 0, now: now() })) ?? [])
     }
   }
 
@@ -144,8 +149,8 @@ export class CrowdMessages {
     const { store, random, accountId, now } = this.#deps
     const change = random.chance(0.5) ? { pinned_rate: 0 as const } : { rate: 2, pinned_rate: 0 as const }
     const args = { accountId, key: random.pick(['narrow', 'slow']) ?? 'slow', change, create: true, at: now() }
-    await store.run(operations.flowKeys.modify, args)
-    await store.run(operations.flowKeys.sweep, { before: now() - 600_000 })
+    await store.run(flowKeys.modify, args)
+    await store.run(flowKeys.sweep, { before: now() - 600_000 })
   }
 
   /** Two take the same dead letters up again: each is sent again once. */
@@ -167,7 +172,7 @@ export class CrowdMessages {
     }
     const ids = Array.from({ length: 3 }, () => newId('msg_', now()))
     const revision = { nextAt: now(), maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
-    offer((await store.run(operations.messagesDead.retryDeadLetters, { selector, ids, at: now(), revision })).offers)
+    offer((await store.run(messagesDead.retryDeadLetters, { selector, ids, at: now(), revision })).offers)
   }
 
   async #schedule(): Promise<void> {
@@ -175,7 +180,7 @@ export class CrowdMessages {
     const [at, scheduleId] = [now(), newId('scd_', now())]
     const how = { cron: '* * * * *', destination: 'http://plain.test/', headers: '{}', body: null, queue: 'first' }
     const row = { account_id: accountId, schedule_id: scheduleId, ...how, caller_ip: null, created_at: at }
-    await store.run(operations.schedules.put, { ...row, next_at: at + FIRE_EVERY_MS })
+    await store.run(schedules.put, { ...row, next_at: at + FIRE_EVERY_MS })
     this.#schedules.push({ scheduleId, dueAt: at + FIRE_EVERY_MS, left: FIRES })
   }
 
@@ -201,7 +206,7 @@ export class CrowdMessages {
     const { store, accountId, now, offer } = this.#deps
     const entries = [this.#draft({ destination: 'http://plain.test/', headers: {}, body: undefined })]
     const fire = { accountId, scheduleId, dueAt, nextAt, now: now(), entries, error: null }
-    const offers = await store.run(operations.schedules.fire, fire)
+    const offers = await store.run(schedules.fire, fire)
     offer(offers)
     return offers.length > 0
   }

@@ -1,8 +1,13 @@
 import { newId } from '../../../base/index.js'
 import type { PendingMessage } from '../../../queue/index.js'
-import { operations } from '../../../store/index.js'
-import type { RunRow } from '../../../store/operations/runs.js'
+import * as messagesRetention from '../../../queue/transactions/messages-retention.js'
 import { revivalOf } from '../../revival.js'
+import * as runsCancel from '../../transactions/runs-cancel.js'
+import * as runsLogs from '../../transactions/runs-logs.js'
+import * as runsNotify from '../../transactions/runs-notify.js'
+import * as runsRetention from '../../transactions/runs-retention.js'
+import * as runsRevive from '../../transactions/runs-revive.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
 import { runsOf } from '../model/census.js'
 import { checkRun } from '../model/checks.js'
 import { someFlow } from '../model/flow-watch.js'
@@ -83,7 +88,7 @@ export class CrowdRuns {
 
   async #cancelAll(seqs: readonly number[]): Promise<void> {
     const { store, now, offer } = this.#deps
-    const { canceled, offers } = await store.run(operations.runs.cancelRuns, { seqs, at: now() })
+    const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs, at: now() })
     this.canceled(canceled)
     offer(offers)
   }
@@ -93,7 +98,7 @@ export class CrowdRuns {
     const data = new TextEncoder().encode('event')
     const [runId] = random.chance(0.5) ? [random.pick(known.runIds)] : []
     const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(runId && { runId }) }
-    const { released, ...notified } = await store.run(operations.runs.notify, args)
+    const { released, ...notified } = await store.run(runsNotify.notify, args)
     for (const { wait, runId: waiting } of released) {
       const name = `${waiting} ${wait.message_id}`
       if (this.#released.has(name)) throw new Error(`a wait of ${waiting} was ended by two events`)
@@ -107,12 +112,12 @@ export class CrowdRuns {
   async #revive(): Promise<void> {
     const { random, store, accountId, now, offer } = this.#deps
     const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 2 }
-    const dead = random.pick((await store.run(operations.runs.revivable, selector)).runs)
+    const dead = random.pick((await store.run(runsRevive.revivable, selector)).runs)
     if (!dead) return
     const overrides = { revision: { config: {}, headers: {} }, dueAt: now() }
     const revival = revivalOf(random.chance(0.7) ? 'resume' : 'restart', dead, overrides, now())
     const args = { accountId, revivals: [revival], dueAt: now(), at: now() }
-    const { revived, offers } = await store.run(operations.runs.revive, args)
+    const { revived, offers } = await store.run(runsRevive.revive, args)
     if (revived.length > 0) this.revived(dead, revival)
     offer(offers)
   }
@@ -137,8 +142,8 @@ export class CrowdRuns {
   async #sweep(): Promise<void> {
     const { store, now } = this.#deps
     const args = { after: 0, finishedBefore: now() - 600_000, now: now(), limit: 50 }
-    await store.run(operations.runs.sweepRuns, args)
-    await store.run(operations.messagesRetention.sweep, args)
+    await store.run(runsRetention.sweepRuns, args)
+    await store.run(messagesRetention.sweep, args)
   }
 
   #rows(): Promise<readonly RunRow[]> {
@@ -169,7 +174,7 @@ export class CrowdRuns {
   async checkEnds(): Promise<void> {
     const { store, accountId, known } = this.#deps
     const range = { before: Number.MAX_SAFE_INTEGER, limit: 10_000 }
-    const { runs, elements } = await store.run(operations.runs.logPage, { accountId, filter: {}, ...range })
+    const { runs, elements } = await store.run(runsLogs.logPage, { accountId, filter: {}, ...range })
     for (const run of runs) {
       const own = elements.filter(({ run_seq }) => run_seq === run.seq)
       if (run.state === 'RUN_STARTED') throw new Error(`${run.run_id} has never ended`)

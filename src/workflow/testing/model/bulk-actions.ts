@@ -1,9 +1,16 @@
 import { newId } from '../../../base/index.js'
-import { operations, type Store } from '../../../store/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
-import type { Revival, RunRow } from '../../../store/operations/runs.js'
+import * as bulkAction from '../../../bulk/transactions/bulk-action.js'
+import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
+import * as bulkKinds from '../../../bulk/transactions/bulk-kinds.js'
+import type * as bulkPart from '../../../bulk/transactions/bulk-part.js'
+import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
+import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
+import type { Store } from '../../../store/index.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../revival.js'
+import type { Revival } from '../../transactions/runs-revive.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
 import type { Random } from './random.js'
 
 const CHUNK_ITEMS = 8
@@ -74,11 +81,11 @@ export class BulkActions {
     set.sort((a, b) => a - b)
     const kind = this.#someKind(chosen)
     const at = this.#world.now()
-    const chunks = operations.bulkSelect.packChunks(set, CHUNK_ITEMS)
+    const chunks = bulkSelect.packChunks(set, CHUNK_ITEMS)
     const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
     const who = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', selector: '{}' }
     const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
-    const { seq } = await store.run(operations.bulk.createAction, args)
+    const { seq } = await store.run(bulkAction.createAction, args)
     const parts = chunks.flatMap(({ items }, chunk) => halves(chunk, items))
     const progress = { isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
     this.#going.push({ seq, actionId: args.actionId, kind, set, parts, ...progress })
@@ -108,7 +115,7 @@ export class BulkActions {
     const { random, store, accountId } = this.#world
     const action = random.pick(this.#going)
     if (!action || action.parts.length === 0) return
-    await store.run(operations.bulk.abort, { accountId, ...this.#controlling(action) })
+    await store.run(bulkControl.abort, { accountId, ...this.#controlling(action) })
     await this.#expectNothing(action, 'aborted')
     await this.#check(action, 'aborted')
   }
@@ -119,21 +126,21 @@ export class BulkActions {
     const action = random.pick(this.#going)
     if (!action || action.parts.length === 0) return
     if (action.isPaused) return this.#resume(action)
-    await store.run(operations.bulk.pause, { accountId, ...this.#controlling(action) })
+    await store.run(bulkControl.pause, { accountId, ...this.#controlling(action) })
     action.isPaused = true
     await this.#expectNothing(action, 'paused')
   }
 
   async #resume(action: Action): Promise<void> {
     const { store, accountId } = this.#world
-    await store.run(operations.bulk.resume, { accountId, ...this.#controlling(action) })
+    await store.run(bulkControl.resume, { accountId, ...this.#controlling(action) })
     action.isPaused = false
   }
 
   /** A new life of the server goes on with what runs, and with nothing else. */
   async restart(): Promise<void> {
     const { store, accountId } = this.#world
-    const rows = (await store.run(operations.bulkRead.running, {})).filter((row) => row.account_id === accountId)
+    const rows = (await store.run(bulkRead.running, {})).filter((row) => row.account_id === accountId)
     const expected = this.#going.filter(({ isPaused, parts }) => !isPaused && parts.length > 0)
     const isSame = rows.length === expected.length && rows.every(({ seq }) => expected.some((one) => one.seq === seq))
     if (!isSame) {
@@ -141,7 +148,7 @@ export class BulkActions {
       throw new Error(`a restart goes on with the actions ${names(rows)} instead of ${names(expected)}`)
     }
     for (const action of expected) {
-      const chunks = await store.run(operations.bulkRead.openChunks, { actionSeq: action.seq, from: 0, limit: 1_000 })
+      const chunks = await store.run(bulkRead.openChunks, { actionSeq: action.seq, from: 0, limit: 1_000 })
       action.parts = chunks.flatMap(({ chunk, items }) => halves(chunk, items))
     }
   }
@@ -177,7 +184,7 @@ export class BulkActions {
   }
 
   /** What a fence refuses is counted as failed, once, and stays where it is. */
-  #checkFenced(action: Action, row: operations.bulk.DecidedPart['action'], expected: number): void {
+  #checkFenced(action: Action, row: bulkPart.DecidedPart['action'], expected: number): void {
     const refused = row.failed - action.fenced
     if (refused !== expected) {
       throw new Error(`a part of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
@@ -194,16 +201,16 @@ export class BulkActions {
     }
   }
 
-  #run(action: Action, part: Part): Promise<operations.bulk.DecidedPart> {
+  #run(action: Action, part: Part): Promise<bulkPart.DecidedPart> {
     const { store } = this.#world
     const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
     switch (action.kind) {
       case 'cancelRuns':
-        return store.run(operations.bulk.cancelRunsPart, args)
+        return store.run(bulkKinds.cancelRunsPart, args)
       case 'deleteDeadRuns':
-        return store.run(operations.bulk.deleteDeadRunsPart, args)
+        return store.run(bulkKinds.deleteDeadRunsPart, args)
       case 'retryFailureCallbacks':
-        return store.run(operations.bulk.retryCallbacksPart, args)
+        return store.run(bulkKinds.retryCallbacksPart, args)
       case 'resumeRuns':
         return this.#revive('resume', args)
       case 'restartRuns':
@@ -211,13 +218,13 @@ export class BulkActions {
     }
   }
 
-  async #revive(kind: RevivalKind, args: operations.bulk.ChunkPart): Promise<operations.bulk.DecidedPart> {
+  async #revive(kind: RevivalKind, args: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
     const { store, accountId } = this.#world
-    const dead = await store.run(operations.bulk.revivablePart, { ...args, accountId })
+    const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
     const fenced = dead.filter(isBehindFence).map(({ seq }) => seq)
-    const decided = await store.run(operations.bulk.reviveRunsPart, { ...args, revivals, fenced, dueAt: args.at })
+    const decided = await store.run(bulkKinds.reviveRunsPart, { ...args, revivals, fenced, dueAt: args.at })
     const done = new Set(decided.succeeded)
     for (const revival of revivals.filter(({ seq }) => done.has(seq))) {
       const before = dead.find(({ seq }) => seq === revival.seq)
@@ -230,9 +237,9 @@ export class BulkActions {
   async #check(action: Action, state: 'finished' | 'aborted'): Promise<void> {
     this.#going = this.#going.filter((going) => going !== action)
     const { store, accountId } = this.#world
-    const row = await store.run(operations.bulkRead.action, { accountId, actionId: action.actionId })
+    const row = await store.run(bulkRead.action, { accountId, actionId: action.actionId })
     if (row?.state !== state) throw new Error(`${action.actionId} is ${row?.state} instead of ${state}`)
-    const decided = operations.bulk.decidedItems(row)
+    const decided = bulkAction.decidedItems(row)
     if (decided !== action.set.length) {
       throw new Error(`${action.actionId} has ${decided} outcomes for ${action.set.length} runs`)
     }

@@ -1,9 +1,15 @@
-import { operations, type Store } from '../../../store/index.js'
+import type * as bulkAction from '../../../bulk/transactions/bulk-action.js'
+import * as bulkRetention from '../../../bulk/transactions/bulk-retention.js'
+import * as flowKeys from '../../../queue/transactions/flow-keys.js'
+import * as messagesRetention from '../../../queue/transactions/messages-retention.js'
+import type { Store } from '../../../store/index.js'
 import { all, change, only, read, type Transaction, write } from '../../../store/operation.js'
-import type { RunRow } from '../../../store/operations/runs.js'
 import { query } from '../../../store/query.js'
 import type { Tables } from '../../../store/schema/index.js'
 import type { MessageState } from '../../../store/schema/messages.js'
+import * as runsRetention from '../../transactions/runs-retention.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
+import * as runsTrim from '../../transactions/runs-trim.js'
 
 /** What there is in the tables of runs and messages, and what retention leaves of it. */
 
@@ -184,7 +190,7 @@ interface ChunkState {
   readonly outcomes: Uint8Array | null
 }
 
-const actionsOf = query<OfAccount, operations.bulk.BulkActionRow>(({ db, p }) =>
+const actionsOf = query<OfAccount, bulkAction.BulkActionRow>(({ db, p }) =>
   db.selectFrom('bulk_actions').selectAll().where('account_id', '=', p.accountId),
 )
 const everyChunk = query<object, ChunkState>(({ db }) =>
@@ -193,7 +199,7 @@ const everyChunk = query<object, ChunkState>(({ db }) =>
 
 /** The bulk actions of an account with their chunks. */
 export const readActions = read('model.actions', function* (args: OfAccount): Transaction<
-  { action: operations.bulk.BulkActionRow; chunks: ChunkState[] }[]
+  { action: bulkAction.BulkActionRow; chunks: ChunkState[] }[]
 > {
   const chunks = yield* all(everyChunk, {})
   const actions = yield* all(actionsOf, args)
@@ -204,12 +210,8 @@ const LIMIT = 50
 /** Deletes what ended before a time, as the three retentions do. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
   const args = { finishedBefore, now, limit: LIMIT }
-  await store.run(operations.flowKeys.sweep, { before: finishedBefore })
-  for (const operation of [
-    operations.messagesRetention.sweep,
-    operations.runs.sweepRuns,
-    operations.bulk.sweepActions,
-  ]) {
+  await store.run(flowKeys.sweep, { before: finishedBefore })
+  for (const operation of [messagesRetention.sweep, runsRetention.sweepRuns, bulkRetention.sweepActions]) {
     let after: number | undefined = 0
     while (after !== undefined) after = await store.run(operation, { ...args, after })
   }
@@ -222,7 +224,7 @@ export type Old = { readonly upTo: number } | { readonly endedBefore: number }
 export async function retain(store: Store, accountId: string, old: Old, now: number): Promise<void> {
   const since = 'upTo' in old ? Number.MAX_SAFE_INTEGER : old.endedBefore
   const before = await store.run(kept, { accountId, since })
-  if ('upTo' in old) await store.run(operations.runs.trimRuns, { after: 0, upTo: old.upTo, limit: 1_000 })
+  if ('upTo' in old) await store.run(runsTrim.trimRuns, { after: 0, upTo: old.upTo, limit: 1_000 })
   else await sweep(store, since, now)
   const after = new Set(await store.run(kept, { accountId, since }))
   const lost = before.filter((id) => !after.has(id))

@@ -1,5 +1,6 @@
-import type { ElementRow, PastAttempt, RunRow } from '../../../store/operations/runs.js'
 import type { RunState } from '../../../store/schema/runs.js'
+import type { PastAttempt } from '../../transactions/runs-logs.js'
+import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
 import { firstResults, type ListedStep } from './program.js'
 
 /** What must be true of a run that has ended, by what the model knows of it. */

@@ -1,9 +1,12 @@
 import { newId } from '../../../base/index.js'
 import { HomeportError } from '../../../contract/errors.js'
 import type { Outbound, PendingMessage, Publisher, PublishItem } from '../../../queue/index.js'
-import { operations, type Store } from '../../../store/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
+import type { Store } from '../../../store/index.js'
 import type { RunIntake } from '../../intake.js'
+import * as runsFinish from '../../transactions/runs-finish.js'
+import * as runsRead from '../../transactions/runs-read.js'
+import * as runsWait from '../../transactions/runs-wait.js'
 import {
   callItem,
   invokeItem,
@@ -96,7 +99,7 @@ async function answerList(deps: EndpointDeps, runId: string, message: PendingMes
 /** What was too large to be sent along; of an ended run there is nothing to fetch. */
 async function fetchList(deps: EndpointDeps, runId: string, upTo: string): Promise<RawElement[] | undefined> {
   const { accountId } = deps.publisher.caller
-  const found = await deps.store.run(operations.runs.withElements, { accountId, runId })
+  const found = await deps.store.run(runsRead.withElements, { accountId, runId })
   if (found?.run.state !== 'RUN_STARTED') return undefined
   const steps = found.elements.filter(({ kind }) => kind === 'step')
   const end = steps.findIndex(({ message_id }) => message_id === upTo)
@@ -179,7 +182,7 @@ async function waitFor(deps: EndpointDeps, runId: string, step: ListedStep): Pro
   const until = since + WAIT_MS
   const record = { step: { ...step }, url: PROGRAM_URL, timeoutUrl: PROGRAM_URL, headers: {} }
   const args = { accountId, runId, eventId, messageId, record, deadline: until, at: since }
-  const result = await deps.store.run(operations.runs.wait, args)
+  const result = await deps.store.run(runsWait.wait, args)
   if (result.kind !== 'waiting' && result.kind !== 'noticed') return
   deps.witness.waiting(runId, { messageId, eventId, since, until })
   deps.offer(result.offers)
@@ -187,7 +190,7 @@ async function waitFor(deps: EndpointDeps, runId: string, step: ListedStep): Pro
 
 async function finish(deps: EndpointDeps, runId: string, response: string): Promise<void> {
   const { accountId } = deps.publisher.caller
-  const result = await deps.store.run(operations.runs.finishRun, { accountId, runId, response, at: deps.now() })
+  const result = await deps.store.run(runsFinish.finishRun, { accountId, runId, response, at: deps.now() })
   if (result.kind !== 'finished') return
   deps.witness.finished(runId, result.runSeq, response)
   deps.offer(result.offers)

@@ -1,7 +1,8 @@
 import type { PendingMessage } from '../../../queue/index.js'
 import type { SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
-import { operations, type Store } from '../../../store/index.js'
-import type { FlowKeyChange } from '../../../store/operations/flow-keys.js'
+import type { FlowKeyChange } from '../../../queue/transactions/flow-keys.js'
+import * as flowKeys from '../../../queue/transactions/flow-keys.js'
+import type { Store } from '../../../store/index.js'
 import type { Random } from './random.js'
 
 /** The settings of a trigger that names a key of flow control. */
@@ -140,7 +141,7 @@ export class FlowWatch {
 
   async #modify(key: Key, change: FlowKeyChange): Promise<boolean> {
     const { store, accountId, engine, now } = this.#deps
-    const row = await store.run(operations.flowKeys.modify, { accountId, key, change, create: false, at: now() })
+    const row = await store.run(flowKeys.modify, { accountId, key, change, create: false, at: now() })
     if (row) engine().flow.set(row)
     return row !== undefined
   }

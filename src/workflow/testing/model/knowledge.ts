@@ -1,6 +1,7 @@
 import type { PendingMessage } from '../../../queue/index.js'
-import type { Revival, RunRow } from '../../../store/operations/runs.js'
 import type { RunState } from '../../../store/schema/runs.js'
+import type { Revival } from '../../transactions/runs-revive.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
 import type { KnownRun } from './checks.js'
 
 /** What a program waits for. */

@@ -1,11 +1,15 @@
 import { newId } from '../../../base/index.js'
 import { draftMessage, type PendingMessage, type Settled } from '../../../queue/index.js'
-import { operations, type Store } from '../../../store/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
-import { FIRST_DUE } from '../../../store/operations/messages-cancel.js'
-import { ANY_MESSAGE } from '../../../store/operations/messages-filter.js'
-import type { PublishEntry } from '../../../store/operations/messages-publish.js'
-import { offersOf } from '../../../store/operations/queue-turns.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
+import * as messagesCancel from '../../../queue/transactions/messages-cancel.js'
+import { FIRST_DUE } from '../../../queue/transactions/messages-cancel.js'
+import { ANY_MESSAGE } from '../../../queue/transactions/messages-filter.js'
+import type { PublishEntry } from '../../../queue/transactions/messages-publish.js'
+import * as messagesPublish from '../../../queue/transactions/messages-publish.js'
+import { offersOf } from '../../../queue/transactions/queue-turns.js'
+import * as queues from '../../../queue/transactions/queues.js'
+import * as schedules from '../../../queue/transactions/schedules.js'
+import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
 import { json, type Payload, PROGRAM_URL } from './items.js'
 import { randomProgram } from './program.js'
@@ -81,7 +85,7 @@ export class PlainTraffic {
     const paused = this.#paused.has(name) ? 1 : 0
     // Turns that have begun go on; only their number never grows above the largest limit of the world.
     this.#limits.set(name, Math.max(parallelism, this.#limits.get(name) ?? 1))
-    this.#deps.offer(await store.run(operations.queues.upsert, { accountId, name, parallelism, paused, now: now() }))
+    this.#deps.offer(await store.run(queues.upsert, { accountId, name, parallelism, paused, now: now() }))
   }
 
   /** Lets every queue go on. */
@@ -91,7 +95,7 @@ export class PlainTraffic {
 
   async #setPaused(name: string, paused: 0 | 1): Promise<void> {
     const { store, accountId, now } = this.#deps
-    const rows = await store.run(operations.queues.setPaused, { accountId, name, paused, now: now() })
+    const rows = await store.run(queues.setPaused, { accountId, name, paused, now: now() })
     if (!rows) return
     if (paused === 1) this.#paused.add(name)
     else this.#paused.delete(name)
@@ -105,7 +109,7 @@ export class PlainTraffic {
     const payload: Payload = { program: randomProgram(random, DEEP), depth: DEEP }
     const how = { cron: '* * * * *', destination: PROGRAM_URL, headers: '{}', body: json(payload), queue: null }
     const row = { account_id: accountId, schedule_id: scheduleId, ...how, caller_ip: null, created_at: at }
-    await store.run(operations.schedules.put, { ...row, next_at: at + FIRE_EVERY_MS })
+    await store.run(schedules.put, { ...row, next_at: at + FIRE_EVERY_MS })
     this.#made.push(scheduleId)
     this.#schedules.push({ scheduleId, dueAt: at + FIRE_EVERY_MS, left: FIRES })
   }
@@ -126,11 +130,11 @@ export class PlainTraffic {
 
   async #fireOnce(scheduleId: string, dueAt: number, nextAt: number | null, expected: number): Promise<void> {
     const { store, accountId, now } = this.#deps
-    const row = await store.run(operations.schedules.get, { accountId, scheduleId })
+    const row = await store.run(schedules.get, { accountId, scheduleId })
     const item = { destination: PROGRAM_URL, headers: {}, body: row?.schedule.body ?? undefined }
     const entries = [this.#draft(item, scheduleId)]
     const fire = { accountId, scheduleId, dueAt, nextAt, now: now(), entries, error: null }
-    const offers = await store.run(operations.schedules.fire, fire)
+    const offers = await store.run(schedules.fire, fire)
     if (offers.length !== expected) throw new Error(`${scheduleId} fired ${offers.length} times instead of ${expected}`)
     this.#deps.offer(offers)
   }
@@ -143,10 +147,9 @@ export class PlainTraffic {
   /** Deletes the queues, in which nothing is left, and the schedules, which have fired for the last time. */
   async removeAll(): Promise<void> {
     const { store, accountId } = this.#deps
-    for (const scheduleId of this.#made) await store.run(operations.schedules.remove, { accountId, scheduleId })
+    for (const scheduleId of this.#made) await store.run(schedules.remove, { accountId, scheduleId })
     for (const name of QUEUES) {
-      if (!(await store.run(operations.queues.removeEmpty, { accountId, name })))
-        throw new Error(`${name} is not empty`)
+      if (!(await store.run(queues.removeEmpty, { accountId, name }))) throw new Error(`${name} is not empty`)
     }
   }
 
@@ -154,7 +157,7 @@ export class PlainTraffic {
   async cancel(): Promise<void> {
     const { store, random, now } = this.#deps
     const waiting = (await this.#waiting()).filter(() => random.chance(0.2))
-    const { seqs, offers } = await store.run(operations.messagesCancel.cancel, { seqs: waiting, at: now() })
+    const { seqs, offers } = await store.run(messagesCancel.cancel, { seqs: waiting, at: now() })
     if (seqs.length !== waiting.length) throw new Error(`canceled ${seqs} instead of ${waiting}`)
     for (const seq of seqs) {
       this.#canceled.add(seq)
@@ -170,7 +173,7 @@ export class PlainTraffic {
     for (const state of ['held', 'pending'] as const) {
       const selector = { accountId, kind: 'http', state, filter: ANY_MESSAGE, createdUpTo: Number.MAX_SAFE_INTEGER }
       const page = { after: FIRST_DUE, limit: 1_000 }
-      const { places } = await store.run(operations.messagesCancel.selectPending, { ...selector, ...page })
+      const { places } = await store.run(messagesCancel.selectPending, { ...selector, ...page })
       found.push(...places.map(({ seq }) => seq))
     }
     return found
@@ -183,7 +186,7 @@ export class PlainTraffic {
   }
 
   async #publish(entries: readonly PublishEntry[]): Promise<void> {
-    const published = await this.#deps.store.run(operations.messagesPublish.publish, { entries, now: this.#deps.now() })
+    const published = await this.#deps.store.run(messagesPublish.publish, { entries, now: this.#deps.now() })
     const messages = entries.map(({ message }) => message)
     this.#deps.offer(offersOf(messages, published))
   }

@@ -1,11 +1,16 @@
 import { newId } from '../../../base/index.js'
 import type { DropSelector, Queue } from '../../../queue/index.js'
-import { operations, type Store } from '../../../store/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
-import type { RunRow } from '../../../store/operations/runs.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
+import type { Store } from '../../../store/index.js'
 import type { Because } from '../../because.js'
 import { runLogs } from '../../log-runs.js'
 import { revivalOf } from '../../revival.js'
+import * as runsCallbacks from '../../transactions/runs-callbacks.js'
+import * as runsCancel from '../../transactions/runs-cancel.js'
+import * as runsLogs from '../../transactions/runs-logs.js'
+import * as runsNotify from '../../transactions/runs-notify.js'
+import * as runsRevive from '../../transactions/runs-revive.js'
+import type { RunRow } from '../../transactions/runs-rows.js'
 import { BulkActions } from './bulk-actions.js'
 import { runsOf } from './census.js'
 import { checkAttempts, checkRun } from './checks.js'
@@ -84,7 +89,7 @@ export class RunMoves {
     const chosen = (await this.#rows()).filter(() => random.chance(0.1))
     const expected = chosen.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
     const args = { seqs: chosen.map(({ seq }) => seq), at: now() }
-    const { canceled, offers } = await store.run(operations.runs.cancelRuns, args)
+    const { canceled, offers } = await store.run(runsCancel.cancelRuns, args)
     const same = canceled.length === expected.length && expected.every((seq) => canceled.includes(seq))
     if (!same) throw new Error(`canceled ${[...canceled]} instead of ${expected}`)
     this.#canceled(chosen.filter(({ seq }) => expected.includes(seq)))
@@ -105,7 +110,7 @@ export class RunMoves {
     const { store, now, offer } = this.#deps
     const [run] = (await this.#rows()).filter(({ run_id }) => run_id === runId)
     if (!run) return this.checkGone(runId)
-    const { canceled, offers } = await store.run(operations.runs.cancelRuns, { seqs: [run.seq], at: now() })
+    const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: now() })
     if (canceled.length > 0) this.#canceled([run])
     offer(offers)
   }
@@ -118,7 +123,7 @@ export class RunMoves {
     const args = { accountId, dlqId: dead.dlq_id ?? '', at: now() }
     const { callback } = JSON.parse(dead.failure ?? '{}') as { callback?: { messageId: string } }
     const isCalled = dead.failure_state === 'CALLBACK_INPROGRESS'
-    const operation = isCalled ? operations.runs.cancelCallback : operations.runs.retryCallback
+    const operation = isCalled ? runsCallbacks.cancelCallback : runsCallbacks.retryCallback
     const result = await store.run(operation, args)
     const isPossible = isCalled || dead.failure_state === 'CALLBACK_FAIL'
     if ((result.kind === 'changed') !== isPossible) throw new Error(`the callback of ${dead.run_id} is ${result.kind}`)
@@ -135,7 +140,7 @@ export class RunMoves {
     const data = new TextEncoder().encode('event')
     const [named] = random.chance(0.5) ? [random.pick(known.runIds)] : []
     const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(named && { runId: named }) }
-    const notified = await store.run(operations.runs.notify, args)
+    const notified = await store.run(runsNotify.notify, args)
     for (const { wait } of notified.released) known.released.add(wait.message_id)
     drop({ seqs: notified.drop, comesBack: true })
     offer(notified.offers)
@@ -145,12 +150,12 @@ export class RunMoves {
   async #revive(): Promise<void> {
     const { random, store, accountId, now, known, offer } = this.#deps
     const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 1 }
-    const [dead] = (await store.run(operations.runs.revivable, selector)).runs
+    const [dead] = (await store.run(runsRevive.revivable, selector)).runs
     if (!dead) return
     const at = now()
     const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
     const revival = revivalOf(random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
-    const result = await store.run(operations.runs.revive, { accountId, revivals: [revival], dueAt: at, at })
+    const result = await store.run(runsRevive.revive, { accountId, revivals: [revival], dueAt: at, at })
     known.takenUp(dead, revival)
     offer(result.offers)
   }
@@ -189,7 +194,7 @@ export class RunMoves {
   async #page(filter: object = {}) {
     const { store, accountId } = this.#deps
     const range = { before: Number.MAX_SAFE_INTEGER, limit: 10_000 }
-    return store.run(operations.runs.logPage, { accountId, filter, ...range })
+    return store.run(runsLogs.logPage, { accountId, filter, ...range })
   }
 
   #rows(): Promise<readonly RunRow[]> {

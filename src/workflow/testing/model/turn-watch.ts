@@ -1,5 +1,5 @@
 import type { PendingMessage } from '../../../queue/index.js'
-import type { PendingRow } from '../../../store/operations/messages.js'
+import type { PendingRow } from '../../../queue/transactions/messages.js'
 
 /** A turn that has begun: its queue, and which of its message and the callbacks of that have not ended, by number. */
 interface Turn {

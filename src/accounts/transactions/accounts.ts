@@ -1,0 +1,149 @@
+import type { Insertable, Selectable } from 'kysely'
+import { AUDIT_KEPT_SECONDS } from '../../contract/audit.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
+
+/** An account as it is stored. */
+export type AccountRow = Selectable<AccountsTable>
+/** An API key as it is stored: its hash, never the key. */
+export type ApiKeyRow = Selectable<ApiKeysTable>
+/** An entry of the audit log. */
+export type AuditRow = Selectable<AuditLogTable>
+/** An entry of the audit log before it has a place in it. */
+export type NewAuditRow = Insertable<AuditLogTable>
+
+const installation = query<object, { installation_id: string }>(({ db }) =>
+  db.selectFrom('installation').select('installation_id'),
+)
+
+/** The identity of this store. A store that has none yet takes the given one. */
+export const identify = write(
+  'accounts.identify',
+  function* (args: { freshId: string; at: number }): Transaction<string> {
+    const row = yield* first(installation, {})
+    if (row) return row.installation_id
+    yield* insertAll('installation', [{ place: 1, installation_id: args.freshId, created_at: args.at }])
+    return args.freshId
+  },
+)
+
+/** How far the numbers of a store have come: they only ever grow. */
+export interface StoreNumbers {
+  readonly messages: number
+  readonly runs: number
+  /** Entries of the audit log. */
+  readonly acts: number
+}
+
+const lastNumbers = query<object, StoreNumbers>(({ db, d }) =>
+  db
+    .selectFrom('installation')
+    .select([
+      d.lastNumber('messages').as('messages'),
+      d.lastNumber('runs').as('runs'),
+      d.lastNumber('audit_log').as('acts'),
+    ]),
+)
+
+/** The highest numbers that were given so far. */
+export const numbers = read('accounts.numbers', function* (_: object): Transaction<StoreNumbers | undefined> {
+  return yield* first(lastNumbers, {})
+})
+
+const allAccounts = query<object, AccountRow>(({ db }) => db.selectFrom('accounts').selectAll().orderBy('created_at'))
+const allKeys = query<object, ApiKeyRow>(({ db }) => db.selectFrom('api_keys').selectAll().orderBy('created_at'))
+
+const allMembers = query<object, Selectable<TeamMembersTable>>(({ db }) => db.selectFrom('team_members').selectAll())
+
+/** All accounts, keys and members of teams; they are few and held in memory. */
+export const load = read('accounts.load', function* (_: object): Transaction<{
+  accounts: AccountRow[]
+  keys: ApiKeyRow[]
+  members: Selectable<TeamMembersTable>[]
+}> {
+  return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}), members: yield* all(allMembers, {}) }
+})
+
+/** Makes an account with its first key. Refused by the store when the e-mail is taken. */
+export const create = write(
+  'accounts.create',
+  function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<void> {
+    yield* insertAll('accounts', [args.account])
+    yield* insertAll('api_keys', [args.key])
+  },
+)
+
+const setSigningKeys = query<{ accountId: string; current: string; next: string }>(({ db, p }) =>
+  db
+    .updateTable('accounts')
+    .set({ signing_current: p.current, signing_next: p.next })
+    .where('account_id', '=', p.accountId),
+)
+const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('signing_next').where('account_id', '=', p.accountId)),
+)
+
+/** The next signing key becomes the current one and `fresh` the next. Answers the new pair; `undefined` for no account. */
+export const rotateSigningKeys = write(
+  'accounts.rotateSigningKeys',
+  function* (args: {
+    accountId: string
+    fresh: string
+    audit: NewAuditRow | undefined
+  }): Transaction<{ current: string; next: string } | undefined> {
+    const row = yield* first(signingKeys, { accountId: args.accountId })
+    if (!row) return undefined
+    yield* change(setSigningKeys, { accountId: args.accountId, current: row.signing_next, next: args.fresh })
+    if (args.audit) yield* recordAudit(args.audit)
+    return { current: row.signing_next, next: args.fresh }
+  },
+)
+
+/** Comes after every entry of the audit log. */
+const NEWEST = Number.MAX_SAFE_INTEGER
+
+/** Each entry makes room for itself: it takes away this many at most whose time is over, so that nobody has to sweep. */
+const FORGOTTEN_AT_ONCE = 10
+const forgetOldest = query<{ madeBefore: number }>(({ db, p }) => {
+  const oldest = db.selectFrom('audit_log').select(['seq', 'at']).orderBy('seq').limit(FORGOTTEN_AT_ONCE).as('oldest')
+  return db
+    .deleteFrom('audit_log')
+    .where('seq', 'in', db.selectFrom(oldest).select('seq').where('at', '<', p.madeBefore))
+})
+
+/** Writes an entry of the audit log; other rooms' transactions call it so that act and entry stand or fall together. */
+export function* recordAudit(entry: NewAuditRow): Transaction<void> {
+  yield* change(forgetOldest, { madeBefore: entry.at - AUDIT_KEPT_SECONDS * 1000 })
+  yield* insertAll('audit_log', [entry])
+}
+
+/** Writes an entry of the audit log on its own. */
+export const audit = write('accounts.audit', recordAudit)
+
+const auditEntries = query<{ accountId: string; limit: number; before: number }, AuditRow>(({ db, p }) =>
+  db
+    .selectFrom('audit_log')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+const auditPlace = query<{ accountId: string; logId: string }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('audit_log').select('seq').where('account_id', '=', p.accountId).where('log_id', '=', p.logId),
+)
+
+/**
+ * The latest entries of an account, newest first.
+ * @param args.before `log_id`: only entries older than this one; none when the account has no such entry.
+ */
+export const auditLog = read(
+  'accounts.auditLog',
+  function* (args: { accountId: string; limit: number; before?: string | undefined }): Transaction<AuditRow[]> {
+    const { accountId, limit } = args
+    if (args.before === undefined) return yield* all(auditEntries, { accountId, limit, before: NEWEST })
+    const place = yield* first(auditPlace, { accountId, logId: args.before })
+    return place ? yield* all(auditEntries, { accountId, limit, before: place.seq }) : []
+  },
+)

@@ -1,0 +1,113 @@
+/** API keys: made with a name that is theirs alone in their account, and ended for good. Only hashes are kept. */
+import type { Insertable } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { ApiKeysTable } from '../../store/schema/accounts.js'
+import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
+import type { TeamRole } from './teams.js'
+
+const keysOf = query<{ accountId: string }, ApiKeyRow>(({ db, p }) =>
+  db.selectFrom('api_keys').selectAll().where('account_id', '=', p.accountId).orderBy('created_at').orderBy('key_id'),
+)
+const accountToChange = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
+)
+const roleOf = query<{ accountId: string; emailKey: string }, { role: TeamRole }>(({ db, p }) =>
+  db.selectFrom('team_members').select('role').where('team_id', '=', p.accountId).where('email_key', '=', p.emailKey),
+)
+
+/** The keys of an account or team, oldest first. */
+export const list = read('apiKeys.list', function* (args: { accountId: string }): Transaction<ApiKeyRow[]> {
+  return yield* all(keysOf, args)
+})
+
+/** What a new key asks for. */
+export interface CreateKeyArgs {
+  readonly key: Insertable<ApiKeysTable>
+  /** E-mail of the caller in lower case; decides what may be done for a team. */
+  readonly emailKey: string
+  /** How many keys an account may have. */
+  readonly limit: number
+  readonly audit: NewAuditRow
+}
+
+/** How a new key was taken. */
+export type CreateKeyOutcome =
+  | { readonly kind: 'created' }
+  | { readonly kind: 'limit_reached' }
+  | { readonly kind: 'name_taken' }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'no_such_member' }
+  | { readonly kind: 'forbidden'; readonly role: TeamRole }
+
+/** Makes a key. In a team, members make keys for themselves; owner and admins also for others but the owner. */
+export const create = write('apiKeys.create', function* (args: CreateKeyArgs): Transaction<CreateKeyOutcome> {
+  const { key } = args
+  if (!(yield* first(accountToChange, { accountId: key.account_id }))) return { kind: 'not_found' }
+  const refusal = key.holder ? yield* judgeHolder(key.account_id, key.holder, args.emailKey) : undefined
+  if (refusal) return refusal
+  const present = yield* all(keysOf, { accountId: key.account_id })
+  if (present.some(({ name }) => name === key.name)) return { kind: 'name_taken' }
+  if (present.length >= args.limit) return { kind: 'limit_reached' }
+  yield* insertAll('api_keys', [key])
+  yield* recordAudit(args.audit)
+  return { kind: 'created' }
+})
+
+function* judgeHolder(teamId: string, holder: string, emailKey: string): Transaction<CreateKeyOutcome | undefined> {
+  const caller = yield* first(roleOf, { accountId: teamId, emailKey })
+  if (!caller) return { kind: 'not_found' }
+  if (holder === emailKey) return undefined
+  if (caller.role !== 'owner' && caller.role !== 'admin') return { kind: 'forbidden', role: caller.role }
+  const other = yield* first(roleOf, { accountId: teamId, emailKey: holder })
+  if (!other) return { kind: 'no_such_member' }
+  return other.role === 'owner' ? { kind: 'forbidden', role: caller.role } : undefined
+}
+
+const dropKey = query<{ keyId: string }>(({ db, p }) => db.deleteFrom('api_keys').where('key_id', '=', p.keyId))
+
+/** How the wish to end a key was taken. */
+export type DeleteKeyOutcome =
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'last_key' }
+  | { readonly kind: 'forbidden'; readonly role: TeamRole }
+
+/**
+ * Ends a key of the account. The last key that may write stays: without it nobody could make another. The keys of a
+ * team that belong to others are ended by its owner and admins only; the team's owner can always make new ones.
+ */
+export const remove = write(
+  'apiKeys.remove',
+  function* (args: {
+    accountId: string
+    keyId: string
+    emailKey: string
+    audit: NewAuditRow
+  }): Transaction<DeleteKeyOutcome> {
+    yield* first(accountToChange, { accountId: args.accountId })
+    const keys = yield* all(keysOf, { accountId: args.accountId })
+    const key = keys.find((one) => one.key_id === args.keyId)
+    if (!key) return { kind: 'not_found' }
+    const refusal = yield* judgeEnd(key, keys, args.emailKey)
+    if (refusal) return refusal
+    yield* change(dropKey, { keyId: args.keyId })
+    yield* recordAudit(args.audit)
+    return { kind: 'deleted' }
+  },
+)
+
+function* judgeEnd(
+  key: ApiKeyRow,
+  keys: readonly ApiKeyRow[],
+  emailKey: string,
+): Transaction<DeleteKeyOutcome | undefined> {
+  if (key.holder === null) {
+    const others = keys.filter((one) => one.key_id !== key.key_id && one.read_only === 0)
+    return key.read_only === 0 && others.length === 0 ? { kind: 'last_key' } : undefined
+  }
+  if (key.holder === emailKey) return undefined
+  const caller = yield* first(roleOf, { accountId: key.account_id, emailKey })
+  if (!caller) return { kind: 'not_found' }
+  return caller.role === 'owner' || caller.role === 'admin' ? undefined : { kind: 'forbidden', role: caller.role }
+}

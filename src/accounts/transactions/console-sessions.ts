@@ -1,0 +1,49 @@
+import type { Selectable } from 'kysely'
+import { change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { ConsoleSessionsTable } from '../../store/schema/console.js'
+
+/** A session of the console as it is stored. */
+export type ConsoleSessionRow = Selectable<ConsoleSessionsTable>
+
+const deleteExpired = query<{ at: number }>(({ db, p }) =>
+  db.deleteFrom('console_sessions').where('expires_at', '<=', p.at),
+)
+
+/** Keeps a new session, and sweeps those whose time is over. */
+export const create = write('consoleSessions.create', function* (session: ConsoleSessionRow): Transaction<void> {
+  yield* change(deleteExpired, { at: session.created_at })
+  yield* insertAll('console_sessions', [session])
+})
+
+const bySecret = query<{ secretHash: string; at: number }, ConsoleSessionRow>(({ db, p }) =>
+  db.selectFrom('console_sessions').selectAll().where('secret_hash', '=', p.secretHash).where('expires_at', '>', p.at),
+)
+
+/** The session with this secret, unless its time is over. */
+export const find = read('consoleSessions.find', function* (args: { secretHash: string; at: number }): Transaction<
+  ConsoleSessionRow | undefined
+> {
+  return yield* first(bySecret, args)
+})
+
+const setExpiry = query<{ secretHash: string; expiresAt: number }>(({ db, p }) =>
+  db.updateTable('console_sessions').set({ expires_at: p.expiresAt }).where('secret_hash', '=', p.secretHash),
+)
+
+/** Lets a session last longer; one that has ended meanwhile stays ended. */
+export const extend = write(
+  'consoleSessions.extend',
+  function* (args: { secretHash: string; expiresAt: number }): Transaction<void> {
+    yield* change(setExpiry, args)
+  },
+)
+
+const deleteSession = query<{ secretHash: string }>(({ db, p }) =>
+  db.deleteFrom('console_sessions').where('secret_hash', '=', p.secretHash),
+)
+
+/** Ends a session. */
+export const end = write('consoleSessions.end', function* (args: { secretHash: string }): Transaction<void> {
+  yield* change(deleteSession, args)
+})

@@ -1,0 +1,196 @@
+/**
+ * Teams and their members. Everybody who is not a member is told that there is no such team; what a member may do is
+ * decided by the role that the store holds at that moment.
+ */
+import type { Insertable, Selectable } from 'kysely'
+import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AccountsTable, TeamMembersTable, TeamsTable } from '../../store/schema/accounts.js'
+import { type NewAuditRow, recordAudit } from './accounts.js'
+
+/** A member of a team as it is stored. */
+export type MemberRow = Selectable<TeamMembersTable>
+/** What a member is to the team. */
+export type TeamRole = MemberRow['role']
+/** A team as it is stored. */
+export type TeamRow = Selectable<TeamsTable>
+
+/** A team and the member who asks, by e-mail in lower case. */
+export interface TeamOfMember {
+  readonly teamId: string
+  readonly emailKey: string
+}
+
+const oneAtATime = query<object, { place: number }>(({ db, d }) =>
+  d.forUpdate(db.selectFrom('installation').select('place')),
+)
+const memberOf = query<TeamOfMember, MemberRow>(({ db, p }) =>
+  db.selectFrom('team_members').selectAll().where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
+)
+const teamToChange = query<{ teamId: string }, TeamRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('teams').selectAll().where('team_id', '=', p.teamId)),
+)
+const teamsOf = query<{ emailKey: string }, TeamRow>(({ db, p }) =>
+  db
+    .selectFrom('teams')
+    .innerJoin('team_members', 'team_members.team_id', 'teams.team_id')
+    .selectAll('teams')
+    .where('team_members.email_key', '=', p.emailKey)
+    .orderBy('teams.created_at')
+    .orderBy('teams.team_id'),
+)
+const ownedBy = query<{ emailKey: string }, { owned: number }>(({ db, p }) =>
+  db
+    .selectFrom('team_members')
+    .select(({ fn }) => fn.countAll<number>().as('owned'))
+    .where('email_key', '=', p.emailKey)
+    .where('role', '=', 'owner'),
+)
+const membersOf = query<{ teamId: string }, MemberRow>(({ db, p }) =>
+  db.selectFrom('team_members').selectAll().where('team_id', '=', p.teamId).orderBy('created_at').orderBy('email_key'),
+)
+
+/** The teams that somebody is a member of, oldest first. */
+export const list = read('teams.list', function* (args: { emailKey: string }): Transaction<TeamRow[]> {
+  return yield* all(teamsOf, args)
+})
+
+/** The members of a team, its owner first; `undefined` for anybody who is not one of them. */
+export const members = read('teams.members', function* (args: TeamOfMember): Transaction<
+  { team: TeamRow; members: MemberRow[] } | undefined
+> {
+  const teams = yield* all(teamsOf, { emailKey: args.emailKey })
+  const team = teams.find((one) => one.team_id === args.teamId)
+  return team && { team, members: yield* all(membersOf, { teamId: args.teamId }) }
+})
+
+/** How a team was made. */
+export type CreateTeamOutcome = 'created' | 'limit_reached'
+
+/** Makes a team: an account of its own, with its maker as owner. */
+export const create = write(
+  'teams.create',
+  function* (args: {
+    account: Insertable<AccountsTable>
+    team: TeamRow
+    owner: MemberRow
+    /** How many teams one person may own. */
+    mostOwned: number
+    audit: NewAuditRow
+  }): Transaction<CreateTeamOutcome> {
+    yield* all(oneAtATime, {})
+    const { owned } = yield* only(ownedBy, { emailKey: args.owner.email_key })
+    if (owned >= args.mostOwned) return 'limit_reached'
+    yield* insertAll('accounts', [args.account])
+    yield* insertAll('teams', [args.team])
+    yield* insertAll('team_members', [args.owner])
+    yield* recordAudit(args.audit)
+    return 'created'
+  },
+)
+
+const databasesOf = query<{ teamId: string }, { held: number }>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select(({ fn }) => fn.countAll<number>().as('held'))
+    .where('account_id', '=', p.teamId),
+)
+const dropKeys = query<{ teamId: string }>(({ db, p }) => db.deleteFrom('api_keys').where('account_id', '=', p.teamId))
+const dropMembers = query<{ teamId: string }>(({ db, p }) =>
+  db.deleteFrom('team_members').where('team_id', '=', p.teamId),
+)
+const dropTeam = query<{ teamId: string }>(({ db, p }) => db.deleteFrom('teams').where('team_id', '=', p.teamId))
+const dropAccount = query<{ teamId: string }>(({ db, p }) =>
+  db.deleteFrom('accounts').where('account_id', '=', p.teamId),
+)
+
+/** How the wish to change a team was taken. `forbidden` names the role that is not enough. */
+export type TeamRefusal = { readonly kind: 'not_found' } | { readonly kind: 'forbidden'; readonly role: TeamRole }
+
+function* roleOf(args: TeamOfMember, allowed: readonly TeamRole[]): Transaction<TeamRefusal | undefined> {
+  const team = yield* first(teamToChange, { teamId: args.teamId })
+  const member = team && (yield* first(memberOf, args))
+  if (!member) return { kind: 'not_found' }
+  return allowed.includes(member.role) ? undefined : { kind: 'forbidden', role: member.role }
+}
+
+/** How the wish to delete a team was taken. */
+export type DeleteTeamOutcome =
+  | TeamRefusal
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'not_empty'; readonly databases: number }
+
+/**
+ * Deletes a team without databases, with its members and keys. Only its owner may. Databases are made one at a time.
+ */
+export const remove = write(
+  'teams.remove',
+  function* (args: TeamOfMember & { audit: NewAuditRow }): Transaction<DeleteTeamOutcome> {
+    yield* all(oneAtATime, {})
+    const refusal = yield* roleOf(args, ['owner'])
+    if (refusal) return refusal
+    const { teamId } = args
+    const { held } = yield* only(databasesOf, { teamId })
+    if (held > 0) return { kind: 'not_empty', databases: held }
+    for (const drop of [dropKeys, dropMembers, dropTeam, dropAccount]) yield* change(drop, { teamId })
+    yield* recordAudit(args.audit)
+    return { kind: 'deleted' }
+  },
+)
+
+/** The roles that may add and remove members. */
+const MANAGERS: readonly TeamRole[] = ['owner', 'admin']
+
+/** How a new member was taken. */
+export type AddMemberOutcome =
+  | TeamRefusal
+  | { readonly kind: 'added'; readonly team: TeamRow }
+  | { readonly kind: 'already'; readonly role: TeamRole }
+
+/** Adds a member. A role is changed by removing the member and adding them again. */
+export const addMember = write(
+  'teams.addMember',
+  function* (args: TeamOfMember & { member: MemberRow; audit: NewAuditRow }): Transaction<AddMemberOutcome> {
+    const refusal = yield* roleOf(args, MANAGERS)
+    if (refusal) return refusal
+    const present = yield* first(memberOf, { teamId: args.teamId, emailKey: args.member.email_key })
+    if (present) return { kind: 'already', role: present.role }
+    yield* insertAll('team_members', [args.member])
+    yield* recordAudit(args.audit)
+    return { kind: 'added', team: yield* only(teamToChange, { teamId: args.teamId }) }
+  },
+)
+
+const dropMember = query<TeamOfMember>(({ db, p }) =>
+  db.deleteFrom('team_members').where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
+)
+const dropKeysOf = query<TeamOfMember>(({ db, p }) =>
+  db.deleteFrom('api_keys').where('account_id', '=', p.teamId).where('holder', '=', p.emailKey),
+)
+
+/** How the removal of a member was taken. */
+export type RemoveMemberOutcome =
+  | TeamRefusal
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'no_such_member' }
+  | { readonly kind: 'is_owner' }
+
+/**
+ * Removes a member and the keys of the team that they hold. Members may also remove themselves, the owner nobody may.
+ */
+export const removeMember = write(
+  'teams.removeMember',
+  function* (args: TeamOfMember & { memberKey: string; audit: NewAuditRow }): Transaction<RemoveMemberOutcome> {
+    const isSelf = args.memberKey === args.emailKey
+    const refusal = yield* roleOf(args, isSelf ? ['owner', 'admin', 'dev', 'finance'] : MANAGERS)
+    if (refusal) return refusal
+    const member = { teamId: args.teamId, emailKey: args.memberKey }
+    const present = yield* first(memberOf, member)
+    if (!present) return { kind: 'no_such_member' }
+    if (present.role === 'owner') return { kind: 'is_owner' }
+    yield* change(dropKeysOf, member)
+    yield* change(dropMember, member)
+    yield* recordAudit(args.audit)
+    return { kind: 'removed' }
+  },
+)

@@ -1,0 +1,247 @@
+import { type Selectable, sql } from 'kysely'
+import { recordAudit } from '../../accounts/transactions/accounts.js'
+import type { AuditAction } from '../../contract/audit.js'
+import { first, insertAll, only, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { BulkActionsTable, BulkKindName } from '../../store/schema/bulk.js'
+import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
+import type { PackedSeqs } from './bulk-select.js'
+
+/** A bulk action as it is stored, without what its fence means: that may be long, and is needed at a start only. */
+export type BulkActionRow = Omit<Selectable<BulkActionsTable>, 'fence'>
+
+/** The columns of a `BulkActionRow`. */
+export const ACTION_COLUMNS = [
+  ...(['seq', 'action_id', 'account_id', 'kind', 'state', 'selector', 'settings', 'reason'] as const),
+  ...(['rate_per_second', 'fence_until', 'actor', 'source', 'ip'] as const),
+  ...(['matched', 'succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed', 'skipped'] as const),
+  ...(['created_at', 'finished_at', 'paused_at'] as const),
+] as const satisfies readonly (keyof BulkActionRow)[]
+
+/** Ids that name nothing, as many as go into a chunk. */
+export interface AbsentIds {
+  readonly items: number
+  /** A JSON list. They may be hundreds of thousands: as single texts they would take long to cross to the store. */
+  readonly ids: string
+}
+
+/** Chunks of a fixed set: of items to decide, and of ids that name nothing. */
+export interface SetChunks {
+  readonly chunks: readonly PackedSeqs[]
+  readonly absent: readonly AbsentIds[]
+}
+
+/** A new action without its set. */
+export interface ActionArgs {
+  readonly actionId: string
+  readonly accountId: string
+  readonly kind: BulkKindName
+  /** JSON. */
+  readonly selector: string
+  /** JSON of what the kind needs besides the items. */
+  readonly settings: string | null
+  readonly reason: string | null
+  readonly ratePerSecond: number | null
+  /** JSON of the target that new triggers must not match, and until when, Unix milliseconds. */
+  readonly fence: { readonly target: string; readonly until: number } | null
+  readonly actor: string
+  readonly source: string
+  readonly ip: string
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** A new action with the whole of its fixed set. */
+export interface CreateActionArgs extends ActionArgs, SetChunks {}
+
+type InsertedAction = Omit<
+  Selectable<BulkActionsTable>,
+  'seq' | 'succeeded' | 'already_finished' | 'already_cancelled' | 'failed' | 'skipped' | 'finished_at' | 'paused_at'
+>
+
+const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
+  db
+    .insertInto('bulk_actions')
+    .values({
+      action_id: p.action_id,
+      account_id: p.account_id,
+      kind: p.kind,
+      state: p.state,
+      selector: p.selector,
+      settings: p.settings,
+      reason: p.reason,
+      rate_per_second: p.rate_per_second,
+      fence: p.fence,
+      fence_until: p.fence_until,
+      actor: p.actor,
+      source: p.source,
+      ip: p.ip,
+      matched: p.matched,
+      succeeded: 0,
+      already_finished: 0,
+      already_cancelled: 0,
+      not_found: p.not_found,
+      failed: 0,
+      skipped: 0,
+      created_at: p.created_at,
+    })
+    .returning('seq'),
+)
+
+function total(parts: readonly number[]): number {
+  return parts.reduce((sum, part) => sum + part, 0)
+}
+
+/** Stores chunks of an action, those with items to decide first; `from` is the number of the first. */
+export function* insertChunks(action_seq: number, set: SetChunks, from = 0): Transaction<void> {
+  const toDo = set.chunks.map(({ items, seqs }, index) => {
+    return { action_seq, chunk: from + index, items, pending: items, seqs }
+  })
+  yield* insertAll('bulk_chunks', toDo)
+  const decided = set.absent.map(({ items, ids: absent }, index) => ({
+    action_seq,
+    chunk: from + toDo.length + index,
+    items,
+    pending: 0,
+    absent,
+    outcomes: new Uint8Array(items).fill(outcomeByte('notFound')),
+  }))
+  yield* insertAll('bulk_chunks', decided)
+}
+
+/** How many items a set has, and how many of them name nothing. */
+interface Totals {
+  readonly matched: number
+  readonly notFound: number
+}
+
+/** Stores an action without its set, and answers its number. */
+export function* insertActionOf(
+  args: ActionArgs,
+  { matched, notFound }: Totals,
+  state: 'running' | 'paused' = 'running',
+): Transaction<number> {
+  const { seq } = yield* only(insertAction, {
+    state,
+    action_id: args.actionId,
+    account_id: args.accountId,
+    kind: args.kind,
+    selector: args.selector,
+    settings: args.settings,
+    reason: args.reason,
+    rate_per_second: args.ratePerSecond,
+    fence: args.fence?.target ?? null,
+    fence_until: args.fence?.until ?? null,
+    actor: args.actor,
+    source: args.source,
+    ip: args.ip,
+    matched,
+    not_found: notFound,
+    created_at: args.at,
+  })
+  return seq
+}
+
+/** Stores an action with its set; one that has nothing to decide is finished at once. */
+export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
+  const notFound = total(args.absent.map(({ items }) => items))
+  const matched = notFound + total(args.chunks.map(({ items }) => items))
+  const seq = yield* insertActionOf(args, { matched, notFound })
+  yield* insertChunks(seq, args)
+  return yield* finishIfDecided(yield* lockAction(seq), args.at)
+})
+
+const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('seq', '=', p.seq)),
+)
+
+/** An action, held until the commit: whatever decides items and whatever controls it come one after the other. */
+export function* lockAction(seq: number): Transaction<BulkActionRow> {
+  return yield* only(actionBySeq, { seq })
+}
+
+/** How many items had which outcome. Those that a fence kept from starting are among the failed. */
+export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced'>, number>
+
+const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set((eb) => ({
+      succeeded: eb('succeeded', '+', p.succeeded),
+      already_finished: eb('already_finished', '+', p.alreadyFinished),
+      already_cancelled: eb('already_cancelled', '+', p.alreadyCancelled),
+      not_found: eb('not_found', '+', p.notFound),
+      failed: eb('failed', '+', p.failed),
+    }))
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+
+/** Adds outcomes to a running action, and ends it with the last one. */
+export function* count(seq: number, counters: Counters, at: number): Transaction<BulkActionRow> {
+  return yield* finishIfDecided(yield* only(addCounters, { ...counters, seq }), at)
+}
+
+const setFinished = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'finished', finished_at: p.at })
+    .where('seq', '=', p.seq)
+    .where('state', '=', sql.lit('running'))
+    .returning(ACTION_COLUMNS),
+)
+
+/** How many items of an action have their outcome. */
+export function decidedItems(row: BulkActionRow): number {
+  return row.succeeded + row.already_finished + row.already_cancelled + row.not_found + row.failed + row.skipped
+}
+
+/** How many items exist and did not come to what the action is for, whoever else brought them there. */
+export function missedItems(row: BulkActionRow): number {
+  return row.already_finished + row.failed
+}
+
+/** Ends an action of which every item has its outcome. */
+export function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActionRow> {
+  if (decidedItems(row) < row.matched) return row
+  const finished = yield* first(setFinished, { seq: row.seq, at })
+  if (!finished) return row
+  yield* recordAudit(endEntry(finished, at))
+  return finished
+}
+
+const ACTS: Readonly<Record<BulkKindName, AuditAction>> = {
+  cancelRuns: 'Cancel Workflow Runs',
+  cancelMessages: 'Cancel Messages',
+  resumeRuns: 'Resume Workflow Runs',
+  restartRuns: 'Restart Workflow Runs',
+  retryFailureCallbacks: 'Retry Failure Callbacks',
+  deleteDeadRuns: 'Delete Dead Workflow Runs',
+  deleteDeadLetters: 'Delete Dead Letters',
+  retryDeadLetters: 'Retry Dead Letters',
+}
+
+/** What the audit log says of an action that has ended. */
+export function endEntry(row: BulkActionRow, at: number): Parameters<typeof recordAudit>[0] {
+  const { matched, succeeded, skipped, reason } = row
+  const done = row.kind.startsWith('cancel') ? { cancelled: succeeded } : { succeeded }
+  const details = {
+    selector: JSON.parse(row.selector),
+    matched,
+    ...done,
+    failed: missedItems(row),
+    ...(skipped > 0 && { skipped }),
+    ...(reason !== null && { reason }),
+  }
+  return {
+    log_id: row.action_id.replace(/^.*_/, 'log_'),
+    account_id: row.account_id,
+    actor: row.actor,
+    source: row.source,
+    action: ACTS[row.kind],
+    entity: row.action_id,
+    details: JSON.stringify(details),
+    ip: row.ip,
+    at,
+  }
+}

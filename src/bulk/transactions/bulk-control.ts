@@ -1,0 +1,160 @@
+import { recordAudit } from '../../accounts/transactions/accounts.js'
+import type { AuditAction } from '../../contract/audit.js'
+import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { BulkActionState } from '../../store/schema/bulk.js'
+import { ACTION_COLUMNS, type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
+
+/** Who does what to an action. */
+export interface ControlArgs {
+  readonly accountId: string
+  readonly actionId: string
+  /** For the audit entry; `logId` is the id of that. */
+  readonly by: { readonly actor: string; readonly source: string; readonly ip: string; readonly logId: string }
+  /** Why, in the caller's words. */
+  readonly reason: string | null
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** `refused`: the action is not in a state that this can be done in. */
+export type Controlled =
+  | { readonly kind: 'changed' | 'refused'; readonly action: BulkActionRow }
+  | { readonly kind: 'missing' }
+
+const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('bulk_actions')
+      .select(ACTION_COLUMNS)
+      .where('account_id', '=', p.accountId)
+      .where('action_id', '=', p.actionId),
+  ),
+)
+
+/** Finds the action, locks it, changes it if its state allows that, and writes the audit entry. */
+function* control(
+  args: ControlArgs,
+  name: AuditAction,
+  from: readonly BulkActionState[],
+  act: (action: BulkActionRow) => Transaction<BulkActionRow>,
+  details: object = {},
+): Transaction<Controlled> {
+  const action = yield* first(actionForUpdate, args)
+  if (!action) return { kind: 'missing' }
+  if (!from.includes(action.state)) return { kind: 'refused', action }
+  yield* recordAudit({
+    log_id: args.by.logId,
+    account_id: args.accountId,
+    actor: args.by.actor,
+    source: args.by.source,
+    action: name,
+    entity: args.actionId,
+    details: JSON.stringify({ ...details, ...(args.reason !== null && { reason: args.reason }) }),
+    ip: args.by.ip,
+    at: args.at,
+  })
+  return { kind: 'changed', action: yield* act(action) }
+}
+
+const setPaused = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'paused', paused_at: p.at })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ state: 'running', paused_at: null })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+
+/** Stops a running action between two parts, until it is resumed; a restart of the server does not. */
+export const pause = write('bulk.pause', (args: ControlArgs) =>
+  control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
+)
+
+/** Lets a paused action go on. */
+export const resume = write('bulk.resume', (args: ControlArgs) =>
+  control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setRunning, { seq })),
+)
+
+const setRateOf = query<{ seq: number; rate: number | null }, BulkActionRow>(({ db, p }) =>
+  db.updateTable('bulk_actions').set({ rate_per_second: p.rate }).where('seq', '=', p.seq).returning(ACTION_COLUMNS),
+)
+
+/** Changes how fast an action may go. */
+export const setRate = write('bulk.setRate', (args: ControlArgs & { ratePerSecond: number | null }) => {
+  const { ratePerSecond: rate } = args
+  const details = { ratePerSecond: rate }
+  const act = ({ seq }: BulkActionRow) => only(setRateOf, { seq, rate })
+  return control(args, 'Change Bulk Action', ['running', 'paused'], act, details)
+})
+
+const closeChunks = query<{ seq: number }>(({ db, p }) =>
+  db.updateTable('bulk_chunks').set({ pending: 0 }).where('action_seq', '=', p.seq).where('pending', '>', 0),
+)
+const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({
+      state: 'aborted',
+      skipped: p.skipped,
+      finished_at: p.at,
+      paused_at: null,
+      fence: null,
+      fence_until: null,
+    })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+
+/** Ends an action for ever: items without an outcome are skipped, and its fence is lifted. */
+export const abort = write('bulk.abort', (args: ControlArgs) =>
+  control(args, 'Abort Bulk Action', ['running', 'paused'], function* (action): Transaction<BulkActionRow> {
+    const { seq, matched } = action
+    yield* change(closeChunks, { seq })
+    const aborted = yield* only(setAborted, { seq, skipped: matched - decidedItems(action), at: args.at })
+    yield* recordAudit(endEntry(aborted, args.at))
+    return aborted
+  }),
+)
+
+const removeFence = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set({ fence: null, fence_until: null })
+    .where('seq', '=', p.seq)
+    .returning(ACTION_COLUMNS),
+)
+
+/** Lifts the fence of an action before its time; one that has none is left as it is. */
+export const liftFence = write('bulk.liftFence', (args: ControlArgs) => {
+  const act = ({ seq }: BulkActionRow) => only(removeFence, { seq })
+  return control(args, 'Lift Fence', ['running', 'paused', 'finished', 'aborted'], act)
+})
+
+/** A fence that has not run out. */
+export interface FenceRow {
+  readonly seq: number
+  readonly action_id: string
+  readonly account_id: string
+  readonly fence: string | null
+  readonly fence_until: number | null
+  readonly reason: string | null
+}
+
+const fencesAfter = query<{ now: number }, FenceRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select(['seq', 'action_id', 'account_id', 'fence', 'fence_until', 'reason'])
+    .where('fence_until', '>', p.now),
+)
+
+/** Every fence that has not run out. */
+export const fences = read('bulk.fences', function* (args: { now: number }): Transaction<FenceRow[]> {
+  return yield* all(fencesAfter, args)
+})

@@ -1,0 +1,160 @@
+import { cancel as cancelMessages } from '../../queue/transactions/messages-cancel.js'
+import { deleteLetters, type Revision, retryLetters } from '../../queue/transactions/messages-dead.js'
+import { all, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { MessageState } from '../../store/schema/messages.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
+import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
+import { buryRuns, deadAmong } from '../../workflow/transactions/runs-dead.js'
+import { dropRemains } from '../../workflow/transactions/runs-remains.js'
+import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
+import { type ChunkPart, type Decided, type Done, decides } from './bulk-part.js'
+import { partSeqs } from './bulk-read.js'
+
+/** What each kind of bulk action does to the items of a part. The rooms whose items these are say how. */
+
+interface Seqs {
+  readonly seqs: readonly number[]
+}
+
+const runStates = query<Seqs, { seq: number; state: RunState }>(({ db, p, d }) =>
+  db.selectFrom('runs').select(['seq', 'state']).where(d.inNumbers('seq', p.seqs)),
+)
+const messageStates = query<Seqs, { seq: number; state: MessageState }>(({ db, p, d }) =>
+  db.selectFrom('messages').select(['seq', 'state']).where(d.inNumbers('seq', p.seqs)),
+)
+
+/** Looks up what became of the items that nothing was done to; for most parts these are none. */
+function* otherwise<State extends RunState | MessageState>(
+  items: readonly number[],
+  succeeded: readonly number[],
+  states: (seqs: readonly number[]) => Transaction<{ seq: number; state: State }[]>,
+  meaning: (state: State) => Decided,
+): Transaction<Done['otherwise']> {
+  if (succeeded.length === items.length) return () => 'notFound'
+  const done = new Set(succeeded)
+  const found = yield* states(items.filter((seq) => !done.has(seq)))
+  const outcomes = new Map(found.map(({ seq, state }) => [seq, meaning(state)]))
+  return (seq) => outcomes.get(seq) ?? 'notFound'
+}
+
+function afterRun(state: RunState): Decided {
+  switch (state) {
+    case 'RUN_CANCELED':
+      return 'alreadyCancelled'
+    case 'RUN_SUCCESS':
+    case 'RUN_FAILED':
+      return 'alreadyFinished'
+    case 'RUN_STARTED':
+      return 'failed'
+  }
+}
+
+function afterMessage(state: MessageState): Decided {
+  switch (state) {
+    case 'canceled':
+      return 'alreadyCancelled'
+    case 'delivered':
+    case 'failed':
+      return 'alreadyFinished'
+    case 'held':
+    case 'pending':
+      return 'failed'
+  }
+}
+
+const readRunStates = (seqs: readonly number[]) => all(runStates, { seqs })
+const readMessageStates = (seqs: readonly number[]) => all(messageStates, { seqs })
+/** Whatever its state: it has left the dead letters. */
+const gone = (): Decided => 'alreadyFinished'
+
+/**
+ * Cancels the runs of a part. A run that has ended in the meantime is told from one that this very transaction
+ * canceled, so of two actions that hold the same run only one counts it.
+ */
+export const cancelRunsPart = decides('bulk.cancelPart', function* (seqs, action, part: ChunkPart): Transaction<Done> {
+  const { canceled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })
+  return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
+})
+
+/** Cancels the messages of a part. */
+export const cancelMessagesPart = decides(
+  'bulk.cancelMessagesPart',
+  function* (seqs, _, part: ChunkPart): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* cancelMessages.body({ seqs, at: part.at })
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, afterMessage) }
+  },
+)
+
+/** Deletes the dead runs of a part; they stay in the logs as failed. */
+export const deleteDeadRunsPart = decides('bulk.deleteDeadRunsPart', function* (seqs, action): Transaction<Done> {
+  const succeeded = yield* deadAmong(seqs, action.account_id)
+  yield* buryRuns(succeeded)
+  yield* dropRemains(succeeded)
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+})
+
+/** Calls the failure functions of the dead runs of a part again, as far as they have failed. */
+export const retryCallbacksPart = decides(
+  'bulk.retryCallbacksPart',
+  function* (seqs, action, part: ChunkPart): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: part.at })
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+  },
+)
+
+/** Deletes the dead letters of a part; the messages stay in the logs as failed. */
+export const deleteDeadLettersPart = decides('bulk.deleteDeadLettersPart', function* (seqs): Transaction<Done> {
+  const succeeded = yield* deleteLetters(seqs)
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
+})
+
+/** A part of dead letters to send again. */
+export interface RetryPart extends ChunkPart {
+  /** A fresh message id for each item of the part. */
+  readonly ids: readonly string[]
+  readonly revision: Revision
+}
+
+/** Sends the dead letters of a part again, as new messages. */
+export const retryDeadLettersPart = decides(
+  'bulk.retryDeadLettersPart',
+  function* (seqs, _, part: RetryPart): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* retryLetters(seqs, part)
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
+  },
+)
+
+/** The runs of a part that are dead letters, with what planning their new lives takes. */
+export const revivablePart = read(
+  'bulk.revivablePart',
+  function* (part: ChunkPart & { accountId: string }): Transaction<DeadRun[]> {
+    return yield* revivableAmong(yield* partSeqs(part), part.accountId)
+  },
+)
+
+/** A part of dead runs to take up again. */
+export interface RevivePart extends ChunkPart {
+  /** A new life for each run of `revivablePart`. */
+  readonly revivals: readonly Revival[]
+  /** Those that a fence keeps from starting. Absent: none. */
+  readonly fenced?: readonly number[]
+  /** The first deliveries are not due before then, Unix milliseconds. */
+  readonly dueAt: number
+}
+
+/** Takes the dead runs of a part up again, as new runs. */
+export const reviveRunsPart = decides(
+  'bulk.reviveRunsPart',
+  function* (seqs, action, part: RevivePart): Transaction<Done> {
+    const open = new Set(seqs)
+    const revivals = part.revivals.filter((revival) => open.has(revival.seq))
+    const { dueAt, at } = part
+    const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
+    const succeeded = revived.map((run) => run.seq)
+    const fenced = new Set(part.fenced)
+    const others = yield* otherwise(seqs, succeeded, readRunStates, gone)
+    return { succeeded, offers, otherwise: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
+  },
+)

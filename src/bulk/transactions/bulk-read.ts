@@ -1,0 +1,210 @@
+import { all, first, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { BulkActionState, BulkKindName } from '../../store/schema/bulk.js'
+import type { MessageState } from '../../store/schema/messages.js'
+import type { FailureState, RunState } from '../../store/schema/runs.js'
+import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
+import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
+
+/** What is read of bulk actions: their progress, their outcomes page by page, and what a start has to take up again. */
+
+const actionById = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select(ACTION_COLUMNS)
+    .where('account_id', '=', p.accountId)
+    .where('action_id', '=', p.actionId),
+)
+
+/** An action of an account; `undefined` when the account has none of this id. */
+export const action = read('bulk.action', function* (args: { accountId: string; actionId: string }): Transaction<
+  BulkActionRow | undefined
+> {
+  return yield* first(actionById, args)
+})
+
+/** Asks for a page of actions. */
+export interface ActionsArgs {
+  readonly accountId: string
+  /** Only actions with a smaller `bulk_actions.seq`. */
+  readonly before: number
+  readonly limit: number
+  readonly states: readonly BulkActionState[]
+  readonly kinds: readonly BulkKindName[]
+}
+
+const actionsBefore = query<ActionsArgs, BulkActionRow>(({ db, p, d }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select(ACTION_COLUMNS)
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .where(d.inTexts('state', p.states))
+    .where(d.inTexts('kind', p.kinds))
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+
+/** Actions of an account in some states and of some kinds, newest first. */
+export const actions = read('bulk.actions', function* (args: ActionsArgs): Transaction<BulkActionRow[]> {
+  return yield* all(actionsBefore, args)
+})
+
+const runningActions = query<object, BulkActionRow>(({ db }) =>
+  db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('state', '=', 'running').orderBy('seq'),
+)
+
+/** Every action that is not finished, oldest first. */
+export const running = read('bulk.running', function* (_: object): Transaction<BulkActionRow[]> {
+  return yield* all(runningActions, {})
+})
+
+/** A chunk that has items without an outcome. */
+export interface OpenChunkRow {
+  readonly chunk: number
+  readonly items: number
+}
+
+const chunksToDo = query<{ actionSeq: number; from: number; limit: number }, OpenChunkRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_chunks')
+    .select(['chunk', 'items'])
+    .where('action_seq', '=', p.actionSeq)
+    .where('pending', '>', 0)
+    .where('chunk', '>=', p.from)
+    .orderBy('chunk')
+    .limit(p.limit),
+)
+
+/** The next chunks of an action that are still to be worked on. */
+export const openChunks = read(
+  'bulk.openChunks',
+  function* (args: { actionSeq: number; from: number; limit: number }): Transaction<OpenChunkRow[]> {
+    return yield* all(chunksToDo, args)
+  },
+)
+
+const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array | null }>(({ db, p }) =>
+  db.selectFrom('bulk_chunks').select('seqs').where('action_seq', '=', p.actionSeq).where('chunk', '=', p.chunk),
+)
+
+/** The numbers of the items of a part, whatever became of them. */
+export function* partSeqs(part: { actionSeq: number; chunk: number; from: number; to: number }): Transaction<number[]> {
+  const row = yield* first(chunkOf, part)
+  return unpackSeqs(row?.seqs ?? new Uint8Array()).slice(part.from, part.to)
+}
+
+/** What became of one item, and what it is about as far as that is still known. */
+export interface ItemRow {
+  readonly outcome: ItemOutcome
+  /** Of the run or the message; `undefined` once that has been removed from the store. */
+  readonly id: string | undefined
+  readonly state: RunState | MessageState | undefined
+  /** Of what is a dead letter now. */
+  readonly dlqId?: string | undefined
+  /** Of a failed run that has a failure function. */
+  readonly failureState?: FailureState | undefined
+}
+
+/** A place in the items of an action. */
+export interface ItemPlace {
+  readonly chunk: number
+  readonly position: number
+}
+
+/** Items from a place on, and the place after them; `undefined` when they were the last. */
+export interface ItemPage {
+  readonly items: readonly ItemRow[]
+  readonly next: ItemPlace | undefined
+}
+
+interface ChunkRow {
+  readonly chunk: number
+  readonly items: number
+  readonly seqs: Uint8Array | null
+  readonly absent: string | null
+  readonly outcomes: Uint8Array | null
+}
+
+const chunkFrom = query<{ actionSeq: number; chunk: number }, ChunkRow>(({ db, p }) =>
+  db
+    .selectFrom('bulk_chunks')
+    .select(['chunk', 'items', 'seqs', 'absent', 'outcomes'])
+    .where('action_seq', '=', p.actionSeq)
+    .where('chunk', '>=', p.chunk)
+    .orderBy('chunk')
+    .limit(1),
+)
+
+interface Described {
+  readonly seq: number
+  readonly id: string
+  readonly state: RunState | MessageState
+  readonly dlq_id: string | null
+  readonly failure_state?: FailureState | null
+}
+
+const runsOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id as id', 'state', 'dlq_id', 'failure_state'])
+    .where(d.inNumbers('seq', p.seqs)),
+)
+const messagesOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) =>
+  db.selectFrom('messages').select(['seq', 'message_id as id', 'state', 'dlq_id']).where(d.inNumbers('seq', p.seqs)),
+)
+
+/** A position of a chunk that a page shows. */
+interface Shown {
+  readonly position: number
+  readonly outcome: ItemOutcome
+}
+
+function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs['of']): Transaction<ItemRow[]> {
+  if (shown.length === 0) return []
+  if (row.absent !== null) {
+    const ids: string[] = JSON.parse(row.absent)
+    return shown.map(({ position, outcome }) => ({ outcome, id: ids[position], state: undefined }))
+  }
+  const seqs = unpackSeqs(row.seqs ?? new Uint8Array())
+  const wanted = shown.map(({ position }) => seqs[position] ?? 0)
+  const rows = yield* all(of === 'runs' ? runsOf : messagesOf, { seqs: wanted })
+  const found = new Map(rows.map((item) => [item.seq, item]))
+  return shown.map(({ outcome }, index) => {
+    const item = found.get(wanted[index] ?? 0)
+    const dlqId = item?.dlq_id ?? undefined
+    return { outcome, id: item?.id, state: item?.state, dlqId, failureState: item?.failure_state ?? undefined }
+  })
+}
+
+/** Asks for items of an action. */
+export interface ItemPageArgs {
+  readonly actionSeq: number
+  readonly from: ItemPlace
+  readonly limit: number
+  /** Only items with one of these outcomes. */
+  readonly outcomes: readonly ItemOutcome[]
+  /** What the items are. */
+  readonly of: 'runs' | 'messages'
+  /** What an item is called that has no outcome: `skipped` in an action that was aborted. */
+  readonly undecided: 'pending' | 'skipped'
+}
+
+/**
+ * Items in order, from a place on. A page looks at one chunk at most, so it may hold fewer items than `limit`, even
+ * none, although more follow: `next` tells.
+ */
+export const items = read('bulk.items', function* (args: ItemPageArgs): Transaction<ItemPage> {
+  const row = yield* first(chunkFrom, { actionSeq: args.actionSeq, chunk: args.from.chunk })
+  if (!row) return { items: [], next: undefined }
+  const start = row.chunk === args.from.chunk ? args.from.position : 0
+  const shown: Shown[] = []
+  let position = start
+  for (; position < row.items && shown.length < args.limit; position++) {
+    const stored = outcomeOf(row.outcomes?.[position])
+    const outcome = stored === 'pending' ? args.undecided : stored
+    if (args.outcomes.includes(outcome)) shown.push({ position, outcome })
+  }
+  const next = position < row.items ? { chunk: row.chunk, position } : { chunk: row.chunk + 1, position: 0 }
+  return { items: yield* describeItems(row, shown, args.of), next }
+})

@@ -1,0 +1,226 @@
+import type { RawBuilder } from 'kysely'
+import { sql } from 'kysely'
+import type { Dialect } from '../../store/dialect.js'
+import { all, only, read, type Transaction } from '../../store/operation.js'
+import { type Query, query } from '../../store/query.js'
+import type { MessageState } from '../../store/schema/messages.js'
+import { packSeqs } from './bulk-pack.js'
+
+/**
+ * What a bulk action selects from: the unfinished runs of an account, in the order of their creation. The set is
+ * walked in pages that look at a bounded number of runs each, however few of them match, so that no reader of the
+ * store waits long for its turn.
+ */
+
+/** Which runs match: all that is given must hold; of a list, any element. Texts compare case-sensitively. */
+export interface RunFilter {
+  readonly urlPrefix?: readonly string[]
+  readonly url?: readonly string[]
+  readonly label?: readonly string[]
+  readonly host?: readonly string[]
+  readonly path?: readonly string[]
+  readonly callerIp?: readonly string[]
+  readonly flowKey?: readonly string[]
+  /** Created strictly after, Unix milliseconds. */
+  readonly createdAfter?: number
+  /** Created strictly before, Unix milliseconds. */
+  readonly createdBefore?: number
+}
+
+/** A packed part of a set. */
+export interface PackedSeqs {
+  readonly items: number
+  /** See `bulk-pack.ts`. */
+  readonly seqs: Uint8Array
+}
+
+/** A page of the walk. */
+export interface SelectedPage {
+  /** `runs.seq` of those that match, ascending. */
+  readonly seqs: readonly number[]
+  /** Where the next page begins; `undefined` when nothing is left. */
+  readonly next: number | undefined
+}
+
+/** Asks for a page of the walk. */
+export interface SelectPageArgs {
+  readonly accountId: string
+  readonly filter: RunFilter
+  /** The last `runs.seq` of the page before; 0 at first. */
+  readonly after: number
+  /** The newest run that may be selected: `runs.seq`. */
+  readonly bound: number
+  /** At most this many runs are looked at. */
+  readonly scan: number
+  /** At most this many runs match. */
+  readonly most: number
+}
+
+const newestRun = query<object, { seq: number }>(({ db }) =>
+  db.selectFrom('runs').select((eb) => eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('seq')),
+)
+
+/** The newest run of the store, as the upper bound of a set: whatever is triggered later has a larger number. */
+export const newest = read('bulk.newestRun', function* (_: object): Transaction<number> {
+  return (yield* only(newestRun, {})).seq
+})
+
+const window = query<{ accountId: string; after: number; bound: number; scan: number }, { seen: number; last: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom((eb) =>
+        eb
+          .selectFrom('runs')
+          .select('seq')
+          .where('account_id', '=', p.accountId)
+          .where('state', '=', sql.lit('RUN_STARTED'))
+          .where('seq', '>', p.after)
+          .where('seq', '<=', p.bound)
+          .orderBy('seq')
+          .limit(p.scan)
+          .as('candidates'),
+      )
+      .select((eb) => [
+        eb.fn.countAll<number>().as('seen'),
+        eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last'),
+      ]),
+)
+
+/**
+ * Parameters of the matching query. A prefix or a label that stands alone is compared with directly: going through a
+ * list for each run would cost more than the rest of the query.
+ */
+interface MatchParams extends RunFilter {
+  readonly accountId: string
+  readonly after: number
+  readonly last: number
+  readonly most: number
+  readonly onePrefix?: string | undefined
+  readonly oneLabel?: string | undefined
+}
+
+type Condition = (d: Dialect, p: Required<MatchParams>) => RawBuilder<boolean>
+
+const CONDITIONS = {
+  onePrefix: (d, p) => d.startsWith('url', p.onePrefix ?? ''),
+  urlPrefix: (d, p) => d.someText(p.urlPrefix, (item) => d.startsWith('url', item)),
+  url: (d, p) => d.inTexts('url', p.url),
+  oneLabel: (d, p) => d.contains('labels', p.oneLabel ?? ''),
+  label: (d, p) => d.someText(p.label, (item) => d.contains('labels', item)),
+  host: (d, p) => d.inTexts('host', p.host),
+  path: (d, p) => d.inTexts('path', p.path),
+  callerIp: (d, p) => d.inTexts('caller_ip', p.callerIp),
+  flowKey: (d, p) => d.inTexts('flow_key', p.flowKey),
+  createdAfter: (_, p) => sql<boolean>`created_at > ${p.createdAfter}`,
+  createdBefore: (_, p) => sql<boolean>`created_at < ${p.createdBefore}`,
+} satisfies Record<string, Condition>
+
+/** The conditions of a query; its text depends on nothing else. */
+type Shape = readonly (keyof typeof CONDITIONS)[]
+
+/** Numbers of rows, as `Dialect.listOf` gives them. */
+export interface Numbers {
+  readonly seqs: string
+}
+
+/** Asks for all the numbers at once, in an order of ours. */
+export function* numbersOf<Params extends object>(
+  asked: Query<Params, Numbers>,
+  params: Params,
+): Transaction<number[]> {
+  const { seqs } = yield* only(asked, params)
+  return JSON.parse(seqs)
+}
+
+function buildMatching(shape: Shape): Query<MatchParams, Numbers> {
+  return query<MatchParams, Numbers>(({ db, p, d }) => {
+    let matching = db
+      .selectFrom('runs')
+      .select('seq')
+      .where('account_id', '=', p.accountId)
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .where('seq', '>', p.after)
+      .where('seq', '<=', p.last)
+    for (const condition of shape) matching = matching.where(CONDITIONS[condition](d, p))
+    const first = matching.orderBy('seq').limit(p.most).as('first')
+    return db.selectFrom(first).select(d.listOf('seq').as('seqs'))
+  })
+}
+
+const matchingByShape = new Map<string, Query<MatchParams, Numbers>>()
+
+/** The query with these conditions; there are few combinations, and each is built once. */
+function matching(shape: Shape): Query<MatchParams, Numbers> {
+  const key = shape.join()
+  const known = matchingByShape.get(key) ?? buildMatching(shape)
+  matchingByShape.set(key, known)
+  return known
+}
+
+const single = (list: readonly string[] | undefined): string | undefined => (list?.length === 1 ? list[0] : undefined)
+
+function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]> {
+  // Labels lie between bars in their column, so that a whole one is found by searching for it with its bars.
+  const label = args.filter.label?.map((text) => `|${text}|`)
+  const filter = { ...args.filter, label, onePrefix: single(args.filter.urlPrefix), oneLabel: single(label) }
+  const given = {
+    ...filter,
+    urlPrefix: filter.onePrefix === undefined ? filter.urlPrefix : undefined,
+    label: filter.oneLabel === undefined ? label : undefined,
+  }
+  const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
+  const shape = names.filter((name) => given[name] !== undefined)
+  const { accountId, after, most } = args
+  return ascending(yield* numbersOf(matching(shape), { ...given, accountId, after, last, most }))
+}
+
+/** Sorts numbers; most lists are sorted already, and a comparison in JavaScript would take long for the others. */
+export function ascending(seqs: number[]): number[] {
+  const isSorted = seqs.every((seq, index) => index === 0 || seq >= (seqs[index - 1] ?? 0))
+  return isSorted ? seqs : Array.from(Float64Array.from(seqs).sort())
+}
+
+/** Cuts ascending `runs.seq` into packed chunks. */
+export function packChunks(seqs: readonly number[], chunkItems: number): PackedSeqs[] {
+  const chunks: PackedSeqs[] = []
+  for (let start = 0; start < seqs.length; start += chunkItems) {
+    const part = seqs.slice(start, start + chunkItems)
+    chunks.push({ items: part.length, seqs: packSeqs(part) })
+  }
+  return chunks
+}
+
+/** Selects the next page of unfinished runs that match, oldest first, on one snapshot. */
+export const selectPage = read(
+  'bulk.selectPage',
+  function* (args: SelectPageArgs): Transaction<SelectedPage> {
+    const { seen, last } = yield* only(window, args)
+    const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
+    return { seqs, next: seen < args.scan ? undefined : last }
+  },
+  { turn: 'background' },
+)
+
+/** A message that an id names. */
+export interface NamedMessage {
+  readonly seq: number
+  readonly message_id: string
+  readonly state: MessageState
+}
+
+const namedMessages = query<{ accountId: string; kind: string; ids: readonly string[] }, NamedMessage>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'message_id', 'state'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('message_id', p.ids))
+    .where('kind', '=', p.kind),
+)
+
+/** The messages of an account that these ids name, in no order, finished ones too. */
+export const selectNamedMessages = read(
+  'bulk.selectNamedMessages',
+  function* (args: { accountId: string; kind: string; ids: readonly string[] }): Transaction<NamedMessage[]> {
+    return yield* all(namedMessages, args)
+  },
+)

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import type { NewMessage } from '../../queue/transactions/messages.js'
+import * as messages from '../../queue/transactions/messages.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import * as consoleCounts from './console-counts.js'
+
+describeOnEveryStore('what an account has', (openStore) => {
+  const message = (message_id: string, more: Partial<NewMessage> = {}): NewMessage => ({
+    ...{ message_id, account_id: 'acc', kind: 'http', group_key: null, url: 'http://x.test/a', method: 'POST' },
+    ...{ headers: '{}', body: null, config: '{}', max_retries: 3, next_at: 1, created_at: 1, labels: '' },
+    ...{ flow_key: null, caller_ip: null, host: 'x.test', path: '/a' },
+    ...more,
+  })
+
+  it('is counted up to a bound, without what is not its own', async () => {
+    const store = await openStore()
+    const count = (accountId: string, most: number) => store.run(consoleCounts.ofAccount, { accountId, most })
+    const none = { waitingMessages: 0, deadMessages: 0, unfinishedRuns: 0, deadRuns: 0, unfinishedActions: 0 }
+    expect(await count('acc', 10)).toEqual(none)
+    const own = ['1', '2', '3'].map((id) => message(id))
+    // Deliveries of runs are counted as runs.
+    const others = [message('4', { kind: 'workflow' }), message('5', { account_id: 'other' })]
+    await store.run(messages.insert, [...own, ...others])
+    expect(await count('acc', 10)).toEqual({ ...none, waitingMessages: 3 })
+    expect(await count('acc', 2)).toEqual({ ...none, waitingMessages: 2 })
+    expect(await count('other', 10)).toEqual({ ...none, waitingMessages: 1 })
+  })
+})

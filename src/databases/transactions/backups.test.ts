@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, it } from 'vitest'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import type { Store } from '../../store/types.js'
+import * as backups from './backups.js'
+import * as daily from './backups-daily.js'
+import * as databases from './databases.js'
+import * as imports from './imports.js'
+import * as restores from './restores.js'
+
+const DAY_MS = 86_400_000
+const NOW = 1_800_000_000_000
+const AGES = { daily: NOW - DAY_MS, dailyWithPack: NOW - 3 * DAY_MS, onTheWay: NOW - 3 * DAY_MS }
+
+describeOnEveryStore('the backups operations', (openStore) => {
+  let shared: Store | undefined
+  let store: Store
+  let accountId: string
+  let databaseId: string
+  let port = 20_000
+
+  beforeEach(async () => {
+    shared ??= await openStore()
+    store = shared
+    await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
+    accountId = await newAccount()
+    databaseId = await newDatabase()
+  })
+
+  async function newAccount(): Promise<string> {
+    const id = randomUUID()
+    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
+    await store.run(accounts.create, {
+      account: { account_id: id, email: `${id}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
+      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 },
+    })
+    return id
+  }
+
+  async function newDatabase(plan = 'payg'): Promise<string> {
+    const id = randomUUID()
+    const database: databases.NewDatabase = {
+      ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
+      ...{ read_regions: '[]', plan, budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
+      ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: NOW },
+    }
+    const ports = { from: ++port, to: port, avoid: [] }
+    await store.run(databases.create, { database, ports, slugs: [id], limit: 99, forgetBefore: 0 })
+    await store.run(databases.finishCreate, { databaseId: id, audit: auditOf(id) })
+    return id
+  }
+
+  const auditOf = (entity: string): accounts.NewAuditRow => ({
+    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity },
+    ...{ details: '{}', ip: '', at: NOW },
+  })
+  const newBackup = (some: Partial<backups.NewBackup> = {}): backups.NewBackup => ({
+    ...{ backup_id: randomUUID(), database_id: databaseId, name: 'nightly', kind: 'manual', created_at: NOW },
+    ...some,
+  })
+  const completed = { kind: 'completed', sizeBytes: 10, keyCount: 2, dataBytes: 100, sha256: 'abc' } as const
+  const modifyingOf = async (id = databaseId) =>
+    (await store.run(databases.get, { accountId, databaseId: id }))?.modifying_state
+
+  async function made(some: Partial<backups.NewBackup> = {}): Promise<backups.BackupRow> {
+    const backup = newBackup(some)
+    await store.run(backups.begin, { backup, accountId })
+    const row = await store.run(backups.finish, { backupId: backup.backup_id, result: completed, at: NOW })
+    if (!row) throw new Error('not finished')
+    return row
+  }
+
+  describe('a backup', () => {
+    it('makes its database busy from the beginning to the end', async () => {
+      const backup = newBackup()
+      expect(await store.run(backups.begin, { backup, accountId })).toMatchObject({ kind: 'begun' })
+      expect(await modifyingOf()).toBe('backing_up')
+      const second = await store.run(backups.begin, { backup: newBackup(), accountId })
+      expect(second).toEqual({ kind: 'busy', modifyingState: 'backing_up' })
+      expect(await store.run(backups.list, { accountId, databaseId })).toMatchObject([
+        { state: 'pending', size_bytes: 0 },
+      ])
+      await store.run(backups.finish, { backupId: backup.backup_id, result: completed, at: NOW + 1 })
+      expect(await modifyingOf()).toBe('')
+      expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({
+        ...{ state: 'completed', size_bytes: 10, key_count: 2, data_bytes: 100, sha256: 'abc', finished_at: NOW + 1 },
+      })
+    })
+
+    it('that has ended is not ended again', async () => {
+      const { backup_id: backupId } = await made()
+      const failed = { kind: 'failed', failure: 'late' } as const
+      expect(await store.run(backups.finish, { backupId, result: failed, at: NOW })).toMatchObject({
+        state: 'completed',
+      })
+    })
+
+    it('is nobody else’s to see or to delete', async () => {
+      const { backup_id: backupId } = await made()
+      const stranger = await newAccount()
+      expect(await store.run(backups.list, { accountId: stranger, databaseId })).toBeUndefined()
+      expect(await store.run(backups.get, { accountId: stranger, backupId })).toBeUndefined()
+      const foreign = { accountId: stranger, databaseId, backupId, audit: auditOf(databaseId) }
+      expect(await store.run(backups.remove, foreign)).toEqual({ kind: 'not_found' })
+      const own = { ...foreign, accountId }
+      const other = await newDatabase()
+      expect(await store.run(backups.remove, { ...own, databaseId: other })).toEqual({ kind: 'no_backup' })
+      expect(await store.run(backups.remove, own)).toEqual({ kind: 'removed' })
+      expect(await store.run(backups.list, { accountId, databaseId })).toEqual([])
+    })
+  })
+
+  describe('a restore', () => {
+    const begin = (backupId: string, account = accountId) =>
+      store.run(restores.begin, { accountId: account, databaseId, backupId, at: NOW, audit: auditOf(databaseId) })
+
+    it('can be undone until the data is replaced, and only ended after that', async () => {
+      const { backup_id: backupId } = await made()
+      expect(await begin(backupId)).toMatchObject({ kind: 'begun', backup: { backup_id: backupId } })
+      expect(await modifyingOf()).toBe('restoring')
+      await store.run(restores.finish, { databaseId })
+      expect(await modifyingOf()).toBe('restoring')
+      expect(await store.run(restores.undo, { databaseId })).toBe(true)
+      expect(await modifyingOf()).toBe('')
+      await begin(backupId)
+      await store.run(restores.replace, { databaseId })
+      expect(await store.run(restores.undo, { databaseId })).toBe(false)
+      expect(await modifyingOf()).toBe('restoring')
+      await store.run(restores.finish, { databaseId })
+      expect(await modifyingOf()).toBe('')
+    })
+
+    it('takes completed backups of the same account only', async () => {
+      const pending = newBackup()
+      await store.run(backups.begin, { backup: pending, accountId })
+      databaseId = await newDatabase()
+      expect(await begin(pending.backup_id)).toEqual({ kind: 'not_ready', state: 'pending' })
+      expect(await begin(randomUUID())).toEqual({ kind: 'no_backup' })
+      const { backup_id: foreign } = await made()
+      accountId = await newAccount()
+      databaseId = await newDatabase()
+      expect(await begin(foreign)).toEqual({ kind: 'no_backup' })
+      expect(await modifyingOf()).toBe('')
+    })
+  })
+
+  describe('recovery', () => {
+    it('fails what was pending, undoes what was prepared, and answers what has to be carried through', async () => {
+      const { backup_id: backupId } = await made()
+      const [idle, preparing, replacing, backing, importing] = [
+        databaseId,
+        ...(await Promise.all([newDatabase(), newDatabase(), newDatabase(), newDatabase()])),
+      ] as [string, string, string, string, string]
+      for (const id of [preparing, replacing]) {
+        await store.run(restores.begin, { accountId, databaseId: id, backupId, at: NOW, audit: auditOf(id) })
+      }
+      await store.run(restores.replace, { databaseId: replacing })
+      await store.run(backups.begin, { backup: newBackup({ database_id: backing }), accountId })
+      const filled = newBackup({ database_id: importing, kind: 'import' })
+      const args = { accountId, backup: filled, source: 'RDB file', audit: auditOf(importing) }
+      expect(await store.run(imports.begin, args)).toMatchObject({ kind: 'begun' })
+
+      expect(await store.run(restores.recover, { at: NOW })).toMatchObject([
+        { database_id: replacing, backup_id: backupId },
+      ])
+      const states = await Promise.all([idle, preparing, replacing, backing, importing].map(modifyingOf))
+      expect(states).toEqual(['', '', 'restoring', '', ''])
+      const failed = { state: 'failed', failure: backups.INTERRUPTED, finished_at: NOW }
+      expect(await store.run(backups.list, { accountId, databaseId: backing })).toMatchObject([failed])
+      expect(await store.run(backups.list, { accountId, databaseId: importing })).toMatchObject([failed])
+      expect(await store.run(imports.get, { accountId, databaseId: importing })).toMatchObject(failed)
+      const known = await store.run(backups.everyName, {})
+      const stateOf = (id: string) => known.find((one) => one.backup_id === id)?.state
+      expect([stateOf(backupId), stateOf(filled.backup_id)]).toEqual(['completed', 'failed'])
+      await store.run(restores.finish, { databaseId: replacing })
+    })
+  })
+
+  describe('daily backups', () => {
+    const set = (firstAt: number | undefined, id = databaseId) =>
+      store.run(daily.set, { accountId, databaseId: id, firstAt, audit: auditOf(id) })
+
+    it('keep their time when they are switched on again, and are due then', async () => {
+      expect(await set(NOW)).toEqual({ kind: 'set' })
+      expect(await set(NOW + 5)).toEqual({ kind: 'set' })
+      const due = await store.run(daily.due, { now: NOW })
+      expect(due.map((row) => row.database_id)).toEqual([databaseId])
+      expect(await store.run(daily.next, {})).toBe(NOW)
+      await store.run(daily.postpone, { databaseId, nextAt: NOW + DAY_MS })
+      expect(await store.run(daily.due, { now: NOW })).toEqual([])
+      await set(undefined)
+      await store.run(daily.postpone, { databaseId, nextAt: NOW })
+      expect(await store.run(daily.next, {})).toBeUndefined()
+    })
+
+    it('are not for databases of plan free', async () => {
+      expect(await set(NOW, await newDatabase('free'))).toEqual({ kind: 'plan', plan: 'free' })
+    })
+
+    it('go after their time, but the newest stays while they are on', async () => {
+      await set(NOW)
+      const old = { kind: 'daily', created_at: NOW - DAY_MS - 2 } as const
+      const first = await made(old)
+      expect(await store.run(daily.expire, AGES)).toEqual([])
+      const second = await made({ ...old, created_at: NOW - DAY_MS - 1 })
+      const gone = await store.run(daily.expire, AGES)
+      expect(gone.map((backup) => backup.backup_id)).toEqual([first.backup_id])
+      await set(undefined)
+      const rest = await store.run(daily.expire, AGES)
+      expect(rest.map((backup) => backup.backup_id)).toEqual([second.backup_id])
+    })
+
+    it('go after a day, those made on the way after three, those by hand never', async () => {
+      const age = (ms: number, kind: backups.NewBackup['kind']) => made({ kind, created_at: NOW - ms })
+      await age(9 * DAY_MS, 'manual')
+      await age(2 * DAY_MS, 'safety')
+      const expected = [
+        await age(4 * DAY_MS, 'safety'),
+        await age(4 * DAY_MS, 'import'),
+        await age(2 * DAY_MS, 'daily'),
+      ]
+      const gone = await store.run(daily.expire, AGES)
+      expect(gone.map((one) => one.backup_id).sort()).toEqual(expected.map((one) => one.backup_id).sort())
+      expect(await store.run(backups.list, { accountId, databaseId })).toHaveLength(2)
+    })
+  })
+})

@@ -1,0 +1,258 @@
+import type { Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { BackupsTable } from '../../store/schema/backups.js'
+import type { DatabaseRow } from './databases.js'
+
+/** A backup as it is stored. */
+export type BackupRow = Selectable<BackupsTable>
+
+/** A backup that is about to be made. */
+export type NewBackup = Pick<BackupRow, 'backup_id' | 'database_id' | 'name' | 'kind' | 'created_at'>
+
+/** Why a change to a database cannot begin. */
+export type Refusal =
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'busy'; readonly modifyingState: string }
+  | { readonly kind: 'plan'; readonly plan: string }
+
+/** What the next start says of work that a crash has cut short. */
+export const INTERRUPTED = 'the server ended while it was being made'
+
+const databaseToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
+)
+const setModifying = query<{
+  databaseId: string
+  from: DatabaseRow['modifying_state']
+  to: DatabaseRow['modifying_state']
+}>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: p.to })
+    .where('database_id', '=', p.databaseId)
+    .where('modifying_state', '=', p.from),
+)
+const backupOf = query<{ backupId: string }, BackupRow>(({ db, p }) =>
+  db.selectFrom('backups').selectAll().where('backup_id', '=', p.backupId),
+)
+
+/**
+ * The database with this id, locked, if it can be changed now.
+ * @param accountId whose it must be; undefined for changes that the server makes by itself.
+ */
+export function* databaseAtRest(
+  databaseId: string,
+  accountId: string | undefined,
+): Transaction<{ kind: 'free'; database: DatabaseRow } | Refusal> {
+  const database = yield* first(databaseToChange, { databaseId })
+  if (!database || (accountId !== undefined && database.account_id !== accountId)) return { kind: 'not_found' }
+  const { modifying_state: modifyingState } = database
+  return modifyingState === '' ? { kind: 'free', database } : { kind: 'busy', modifyingState }
+}
+
+/** Moves a database from one `modifying_state` to another, if it is in the first. */
+export function* moveModifying(
+  databaseId: string,
+  from: DatabaseRow['modifying_state'],
+  to: DatabaseRow['modifying_state'],
+): Transaction<boolean> {
+  return (yield* change(setModifying, { databaseId, from, to })) > 0
+}
+
+/** Writes down a backup that is `pending`. */
+export function* insertPending(backup: NewBackup): Transaction<void> {
+  const figures = { size_bytes: 0, key_count: 0, data_bytes: 0, sha256: '', finished_at: null, failure: null }
+  yield* insertAll('backups', [{ ...backup, state: 'pending', ...figures }])
+}
+
+/** Writes down a backup that is made along the way of another change. */
+export const add = write('backups.add', function* (args: { backup: NewBackup }): Transaction<void> {
+  yield* insertPending(args.backup)
+})
+
+/** What a backup begins with. */
+export interface BeginArgs {
+  readonly backup: NewBackup
+  /** Whose database it must be; undefined for backups by schedule. */
+  readonly accountId?: string | undefined
+  readonly audit?: NewAuditRow | undefined
+}
+
+/** (empty) becomes `backing_up`, and a pending backup is written down. */
+export const begin = write('backups.begin', function* (args: BeginArgs): Transaction<
+  { kind: 'begun'; database: DatabaseRow } | Refusal
+> {
+  const { backup, accountId, audit } = args
+  const found = yield* databaseAtRest(backup.database_id, accountId)
+  if (found.kind !== 'free') return found
+  yield* moveModifying(backup.database_id, '', 'backing_up')
+  yield* insertPending(backup)
+  if (audit) yield* recordAudit(audit)
+  return { kind: 'begun', database: found.database }
+})
+
+/** What became of a backup. */
+export type BackupResult =
+  | {
+      readonly kind: 'completed'
+      readonly sizeBytes: number
+      readonly keyCount: number
+      readonly dataBytes: number
+      readonly sha256: string
+    }
+  | { readonly kind: 'failed'; readonly failure: string }
+
+type Outcome = Pick<
+  BackupRow,
+  'state' | 'size_bytes' | 'key_count' | 'data_bytes' | 'sha256' | 'failure' | 'finished_at'
+>
+const setOutcome = query<Outcome & { backupId: string }>(({ db, p }) =>
+  db
+    .updateTable('backups')
+    .set({
+      state: p.state,
+      size_bytes: p.size_bytes,
+      key_count: p.key_count,
+      data_bytes: p.data_bytes,
+      sha256: p.sha256,
+      failure: p.failure,
+      finished_at: p.finished_at,
+    })
+    .where('backup_id', '=', p.backupId)
+    .where('state', '=', 'pending'),
+)
+
+function outcomeOf(result: BackupResult, at: number): Outcome {
+  if (result.kind === 'failed') {
+    const { failure } = result
+    return { state: 'failed', size_bytes: 0, key_count: 0, data_bytes: 0, sha256: '', failure, finished_at: at }
+  }
+  const { sizeBytes: size_bytes, keyCount: key_count, dataBytes: data_bytes, sha256 } = result
+  return { state: 'completed', size_bytes, key_count, data_bytes, sha256, failure: null, finished_at: at }
+}
+
+/** A pending backup is completed or has failed. A database that was only being backed up is free again. */
+export const finish = write(
+  'backups.finish',
+  function* (args: { backupId: string; result: BackupResult; at: number }): Transaction<BackupRow | undefined> {
+    yield* change(setOutcome, { backupId: args.backupId, ...outcomeOf(args.result, args.at) })
+    const row = yield* first(backupOf, { backupId: args.backupId })
+    if (row) yield* moveModifying(row.database_id, 'backing_up', '')
+    return row
+  },
+)
+
+/** Takes a file that was set aside as a completed backup. */
+export const adopt = write(
+  'backups.adopt',
+  function* (args: {
+    backup: NewBackup
+    result: Extract<BackupResult, { kind: 'completed' }>
+    at: number
+    audit: NewAuditRow
+  }): Transaction<void> {
+    const { backup, result, at, audit } = args
+    yield* insertAll('backups', [{ ...backup, ...outcomeOf(result, at) }])
+    yield* recordAudit(audit)
+  },
+)
+
+const ofDatabase = query<{ accountId: string; databaseId: string }, BackupRow>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .innerJoin('databases', 'databases.database_id', 'backups.database_id')
+    .selectAll('backups')
+    .where('backups.database_id', '=', p.databaseId)
+    .where('databases.account_id', '=', p.accountId)
+    .orderBy('backups.created_at', 'desc')
+    .orderBy('backups.backup_id', 'desc'),
+)
+const databaseOf = query<{ accountId: string; databaseId: string }, { database_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select('database_id')
+    .where('database_id', '=', p.databaseId)
+    .where('account_id', '=', p.accountId),
+)
+
+/** The backups of a database, newest first; `undefined` when the account has no such database. */
+export const list = read('backups.list', function* (args: { accountId: string; databaseId: string }): Transaction<
+  BackupRow[] | undefined
+> {
+  const database = yield* first(databaseOf, args)
+  return database ? yield* all(ofDatabase, args) : undefined
+})
+
+const ofAccount = query<{ accountId: string; backupId: string }, BackupRow>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .innerJoin('databases', 'databases.database_id', 'backups.database_id')
+    .selectAll('backups')
+    .where('backups.backup_id', '=', p.backupId)
+    .where('databases.account_id', '=', p.accountId),
+)
+
+/** A backup of any database of the account. */
+export function* backupOfAccount(accountId: string, backupId: string): Transaction<BackupRow | undefined> {
+  return yield* first(ofAccount, { accountId, backupId })
+}
+
+/** A backup of any database of the account. */
+export const get = read('backups.get', function* (args: { accountId: string; backupId: string }): Transaction<
+  BackupRow | undefined
+> {
+  return yield* backupOfAccount(args.accountId, args.backupId)
+})
+
+const dropBackup = query<{ backupId: string }>(({ db, p }) =>
+  db.deleteFrom('backups').where('backup_id', '=', p.backupId),
+)
+
+/** How the wish to delete a backup was taken. */
+export type RemoveOutcome = { readonly kind: 'removed' } | { readonly kind: 'no_backup' } | Refusal
+
+/** Forgets a backup of a database that nothing is being done with. */
+export const remove = write(
+  'backups.remove',
+  function* (args: {
+    accountId: string
+    databaseId: string
+    backupId: string
+    audit: NewAuditRow
+  }): Transaction<RemoveOutcome> {
+    const found = yield* databaseAtRest(args.databaseId, args.accountId)
+    if (found.kind !== 'free') return found
+    const backup = yield* first(backupOf, { backupId: args.backupId })
+    if (backup?.database_id !== args.databaseId) return { kind: 'no_backup' }
+    yield* change(dropBackup, { backupId: args.backupId })
+    yield* recordAudit(args.audit)
+    return { kind: 'removed' }
+  },
+)
+
+const dropOfDatabase = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('backups').where('database_id', '=', p.databaseId),
+)
+const dropImportOf = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('imports').where('database_id', '=', p.databaseId),
+)
+
+/** Forgets all backups of a database that is being deleted. */
+export const removeAll = write('backups.removeAll', function* (args: { databaseId: string }): Transaction<void> {
+  yield* change(dropOfDatabase, args)
+  yield* change(dropImportOf, args)
+})
+
+const names = query<object, BackupFile>(({ db }) =>
+  db.selectFrom('backups').select(['database_id', 'backup_id', 'state']),
+)
+
+/** Which file a backup has, if it has one. */
+export type BackupFile = Pick<BackupRow, 'database_id' | 'backup_id' | 'state'>
+
+/** Every backup of every database: one that failed has no file. */
+export const everyName = read('backups.everyName', function* (_: object): Transaction<BackupFile[]> {
+  return yield* all(names, {})
+})

@@ -1,0 +1,53 @@
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { change, first, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { databaseAtRest, moveModifying, type Refusal } from './backups.js'
+import type { DatabaseRow } from './databases.js'
+
+const setProblem = query<{ databaseId: string; problem: string | null }>(({ db, p }) =>
+  db.updateTable('databases').set({ data_problem: p.problem }).where('database_id', '=', p.databaseId),
+)
+
+/** Writes down what is wrong with the data of a database; NULL: nothing. */
+export const note = write(
+  'databasesData.note',
+  function* (args: { databaseId: string; problem: string | null }): Transaction<number> {
+    return yield* change(setProblem, args)
+  },
+)
+
+/** How the wish to accept a loss was taken. */
+export type BeginOutcome =
+  | { readonly kind: 'begun'; readonly database: DatabaseRow }
+  /** There is no loss to accept. */
+  | { readonly kind: 'whole' }
+  | Refusal
+
+/** (empty) becomes `restoring`, because the files of the database are about to change. */
+export const beginAccept = write(
+  'databasesData.beginAccept',
+  function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<BeginOutcome> {
+    const { accountId, databaseId, audit } = args
+    const found = yield* databaseAtRest(databaseId, accountId)
+    if (found.kind !== 'free') return found
+    if (found.database.data_problem === null) return { kind: 'whole' }
+    yield* moveModifying(databaseId, '', 'restoring')
+    yield* recordAudit(audit)
+    return { kind: 'begun', database: found.database }
+  },
+)
+
+const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
+)
+
+/** `restoring` becomes (empty). The problem is over only when the loss was `accepted`. May be repeated. */
+export const endAccept = write(
+  'databasesData.endAccept',
+  function* (args: { databaseId: string; outcome: 'accepted' | 'failed' }): Transaction<DatabaseRow | undefined> {
+    const { databaseId, outcome } = args
+    const moved = yield* moveModifying(databaseId, 'restoring', '')
+    if (moved && outcome === 'accepted') yield* change(setProblem, { databaseId, problem: null })
+    return yield* first(rowOf, { databaseId })
+  },
+)

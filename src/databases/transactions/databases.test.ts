@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, it } from 'vitest'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import type { Store } from '../../store/types.js'
+import * as databases from './databases.js'
+
+const DAY_MS = 86_400_000
+const NOW = 1_800_000_000_000
+
+describeOnEveryStore('the databases operations', (openStore) => {
+  let shared: Store | undefined
+  let store: Store
+  let accountId: string
+
+  beforeEach(async () => {
+    shared ??= await openStore()
+    store = shared
+    await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
+    for (const row of await everyRow()) await drop(row.database_id)
+    accountId = await newAccount(store)
+  })
+
+  async function newAccount(on: Store): Promise<string> {
+    const id = randomUUID()
+    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
+    await on.run(accounts.create, {
+      account: { account_id: id, email: `${id}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
+      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 },
+    })
+    return id
+  }
+
+  function argsOf(some: Partial<databases.CreateArgs> = {}, at = NOW): databases.CreateArgs {
+    const id = randomUUID()
+    const database: databases.NewDatabase = {
+      ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
+      ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
+      ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: at },
+    }
+    const ports = { from: 9000, to: 9002, avoid: [] }
+    return { database, ports, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: at - DAY_MS, ...some }
+  }
+
+  const auditOf = (entity: string): accounts.NewAuditRow => ({
+    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity },
+    ...{ details: '{}', ip: '', at: NOW },
+  })
+
+  async function created(args = argsOf()): Promise<databases.DatabaseRow> {
+    const outcome = await store.run(databases.create, args)
+    if (outcome.kind !== 'created') throw new Error(`not created: ${outcome.kind}`)
+    return outcome.database
+  }
+
+  async function serving(args = argsOf()): Promise<databases.DatabaseRow> {
+    const { database_id: databaseId } = await created(args)
+    const row = await store.run(databases.finishCreate, { databaseId, audit: auditOf(databaseId) })
+    if (!row) throw new Error('not finished')
+    return row
+  }
+
+  const everyRow = (): Promise<databases.DatabaseRow[]> => store.run(databases.load, { after: '', limit: 1_000 })
+
+  async function drop(databaseId: string): Promise<void> {
+    await store.run(databases.undoCreate, { databaseId })
+    const [row] = (await everyRow()).filter((found) => found.database_id === databaseId)
+    if (!row) return
+    const args = { accountId: row.account_id, databaseId, audit: auditOf(databaseId) }
+    await store.run(databases.beginDelete, args)
+    await store.run(databases.finishDelete, { databaseId })
+  }
+
+  describe('create', () => {
+    it('writes a row that is being created, with the lowest free port and the first free slug', async () => {
+      const first = await created()
+      expect(first).toMatchObject({ port: 9000, modifying_state: 'creating', state: 'active' })
+      const second = await created(argsOf({ slugs: [first.slug, 'calm-bay-2'] }))
+      expect(second).toMatchObject({ port: 9001, slug: 'calm-bay-2' })
+      const rows = await store.run(databases.list, { accountId, limit: 10 })
+      expect(rows.map((row) => row.port).sort()).toEqual([9000, 9001])
+    })
+
+    it('gives databases that come at the same time different ports, and says when none is left', async () => {
+      const outcomes = await Promise.all([1, 2, 3, 4].map(() => store.run(databases.create, argsOf())))
+      const ports = outcomes.flatMap((outcome) => (outcome.kind === 'created' ? outcome.database.port : []))
+      expect(ports.sort()).toEqual([9000, 9001, 9002])
+      expect(outcomes.filter((outcome) => outcome.kind === 'no_port')).toHaveLength(1)
+    })
+
+    it('passes over ports to avoid, and uses again the port of a database that is gone', async () => {
+      const avoiding = argsOf({ ports: { from: 9000, to: 9002, avoid: [9000, 9001] } })
+      expect((await created(avoiding)).port).toBe(9002)
+      const { database_id, port } = await created()
+      expect(port).toBe(9000)
+      await drop(database_id)
+      expect((await created()).port).toBe(9000)
+    })
+
+    it('holds an account to its limit, also when requests come at the same time', async () => {
+      const outcomes = await Promise.all([1, 2, 3].map(() => store.run(databases.create, argsOf({ limit: 1 }))))
+      expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual(['created', 'limit_reached', 'limit_reached'])
+    })
+  })
+
+  describe('an idempotency key', () => {
+    const withKey = (key: string, requestHash = 'h', at = NOW) => argsOf({ idempotency: { key, requestHash } }, at)
+
+    it('names one database, however often it comes and however many come at once', async () => {
+      const outcomes = await Promise.all([1, 2, 3].map(() => store.run(databases.create, withKey('k1'))))
+      const made = outcomes.flatMap((outcome) => (outcome.kind === 'created' ? outcome.database.database_id : []))
+      expect(made).toHaveLength(1)
+      expect(outcomes.filter((outcome) => outcome.kind === 'repeated')).toEqual([
+        { kind: 'repeated', databaseId: made[0] },
+        { kind: 'repeated', databaseId: made[0] },
+      ])
+    })
+
+    it('is refused with another request', async () => {
+      await created(withKey('k2'))
+      expect(await store.run(databases.create, withKey('k2', 'other'))).toEqual({ kind: 'key_conflict' })
+    })
+
+    it('belongs to one account', async () => {
+      await created(withKey('k3'))
+      accountId = await newAccount(store)
+      expect((await store.run(databases.create, withKey('k3', 'other'))).kind).toBe('created')
+    })
+
+    it('is forgotten after its time', async () => {
+      await created(withKey('k4'))
+      expect((await store.run(databases.create, withKey('k4', 'other', NOW + DAY_MS))).kind).toBe('key_conflict')
+      expect((await store.run(databases.create, withKey('k4', 'other', NOW + DAY_MS + 1))).kind).toBe('created')
+    })
+
+    it('may be used again after a creation that was undone, but not after a deletion', async () => {
+      const undone = await created(withKey('k5'))
+      await store.run(databases.undoCreate, { databaseId: undone.database_id })
+      const made = await serving(withKey('k5'))
+      await drop(made.database_id)
+      expect(await store.run(databases.create, withKey('k5'))).toEqual({ kind: 'key_gone' })
+    })
+  })
+
+  it('gives a database that is being created another port', async () => {
+    const { database_id: databaseId } = await created()
+    const ports = { from: 9000, to: 9001, avoid: [] }
+    expect(await store.run(databases.movePort, { databaseId, ports })).toBe(9001)
+    expect(await store.run(databases.movePort, { databaseId, ports: { ...ports, from: 9001 } })).toBeUndefined()
+    expect((await store.run(databases.get, { accountId, databaseId }))?.port).toBe(9001)
+  })
+
+  it('takes each arrow only from the state it starts in', async () => {
+    const { database_id: databaseId } = await created()
+    const audit = auditOf(databaseId)
+    expect(await store.run(databases.beginDelete, { accountId, databaseId, audit })).toEqual({
+      kind: 'busy',
+      modifyingState: 'creating',
+    })
+    await store.run(databases.finishDelete, { databaseId })
+    expect(await store.run(databases.finishCreate, { databaseId, audit })).toMatchObject({ modifying_state: '' })
+    expect(await store.run(databases.finishCreate, { databaseId, audit: auditOf(databaseId) })).toBeUndefined()
+    await store.run(databases.undoCreate, { databaseId })
+    await store.run(databases.finishDelete, { databaseId })
+    expect(await store.run(databases.get, { accountId, databaseId })).toMatchObject({ modifying_state: '' })
+  })
+
+  it('deletes in two steps, of which the first may be repeated', async () => {
+    const { database_id: databaseId } = await serving()
+    const begin = () => store.run(databases.beginDelete, { accountId, databaseId, audit: auditOf(databaseId) })
+    expect([await begin(), await begin()]).toEqual([{ kind: 'deleting' }, { kind: 'deleting' }])
+    expect(await store.run(databases.get, { accountId, databaseId })).toMatchObject({ modifying_state: 'deleting' })
+    await store.run(databases.finishDelete, { databaseId })
+    expect(await begin()).toEqual({ kind: 'not_found' })
+  })
+
+  it('shows and deletes a database only for its own account', async () => {
+    const { database_id: databaseId } = await serving()
+    const other = await newAccount(store)
+    expect(await store.run(databases.get, { accountId: other, databaseId })).toBeUndefined()
+    expect(await store.run(databases.list, { accountId: other, limit: 10 })).toEqual([])
+    const args = { accountId: other, databaseId, audit: auditOf(databaseId) }
+    expect(await store.run(databases.beginDelete, args)).toEqual({ kind: 'not_found' })
+  })
+
+  it('lists the databases of an account in pages, oldest first, those of one moment by their ids', async () => {
+    const made = [await created(argsOf({}, NOW + 1)), await created(argsOf()), await created(argsOf())]
+    const expected = made.sort((a, b) => a.created_at - b.created_at || (a.database_id < b.database_id ? -1 : 1))
+    const found: string[] = []
+    for (let after: databases.ListPlace | undefined; found.length < 3; ) {
+      const rows = await store.run(databases.list, { accountId, after, limit: 1 })
+      expect(rows).toHaveLength(1)
+      found.push(...rows.map((row) => row.database_id))
+      after = rows[0]
+    }
+    expect(found).toEqual(expected.map((row) => row.database_id))
+    expect(await store.run(databases.list, { accountId, after: expected[2], limit: 1 })).toEqual([])
+  })
+
+  it('writes one entry of the audit log for each act', async () => {
+    const { database_id: databaseId } = await serving()
+    await drop(databaseId)
+    const entries = await store.run(accounts.auditLog, { accountId, limit: 10 })
+    expect(entries.map((entry) => entry.entity)).toEqual([databaseId, databaseId])
+  })
+})

@@ -1,0 +1,265 @@
+import type { Insertable, Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
+import { forgetUsage } from './usage.js'
+
+/** A database as it is stored. */
+export type DatabaseRow = Selectable<DatabasesTable>
+
+/** A database that is still to get its port and slug. */
+export type NewDatabase = Omit<Insertable<DatabasesTable>, 'port' | 'slug' | 'modifying_state' | 'state'>
+
+/** Where a database's port may come from: both ends included, without those that other programs hold. */
+export interface PortChoice {
+  readonly from: number
+  readonly to: number
+  readonly avoid: readonly number[]
+}
+
+/** What a creation asks for. */
+export interface CreateArgs {
+  readonly database: NewDatabase
+  readonly ports: PortChoice
+  /** Candidates; the first that is free is taken. */
+  readonly slugs: readonly string[]
+  /** How many databases the account may hold. */
+  readonly limit: number
+  readonly idempotency?: { readonly key: string; readonly requestHash: string } | undefined
+  /** Keys made before this time are forgotten, Unix milliseconds. */
+  readonly forgetBefore: number
+  /** Its data is in place already, so that it serves from the first; absent: it is still to be made. */
+  readonly adopted?: { readonly audit: NewAuditRow }
+}
+
+/** How a creation ended. Only `created` has changed anything. */
+export type CreateOutcome =
+  | { readonly kind: 'created'; readonly database: DatabaseRow }
+  | { readonly kind: 'repeated'; readonly databaseId: string }
+  | { readonly kind: 'key_conflict' }
+  | { readonly kind: 'key_gone' }
+  | { readonly kind: 'limit_reached' }
+  | { readonly kind: 'no_port' }
+  | { readonly kind: 'no_slug' }
+
+const oneAtATime = query<object, { place: number }>(({ db, d }) =>
+  d.forUpdate(db.selectFrom('installation').select('place')),
+)
+const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select(({ fn }) => fn.countAll<number>().as('held'))
+    .where('account_id', '=', p.accountId),
+)
+const usedPorts = query<object, { port: number }>(({ db }) => db.selectFrom('databases').select('port'))
+const usedSlugs = query<{ slugs: readonly string[] }, { slug: string }>(({ db, p, d }) =>
+  db.selectFrom('databases').select('slug').where(d.inTexts('slug', p.slugs)),
+)
+const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
+)
+const rowToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
+)
+const keyOf = query<{ accountId: string; key: string }, Selectable<IdempotencyKeysTable>>(({ db, p }) =>
+  db.selectFrom('idempotency_keys').selectAll().where('account_id', '=', p.accountId).where('key', '=', p.key),
+)
+const forgetKeys = query<{ before: number }>(({ db, p }) =>
+  db.deleteFrom('idempotency_keys').where('created_at', '<', p.before),
+)
+const forgetKeyOf = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('idempotency_keys').where('database_id', '=', p.databaseId),
+)
+
+function* freePort(choice: PortChoice): Transaction<number | undefined> {
+  const taken = new Set(choice.avoid)
+  for (const { port } of yield* all(usedPorts, {})) taken.add(port)
+  for (let port = choice.from; port <= choice.to; port++) if (!taken.has(port)) return port
+  return undefined
+}
+
+function* freeSlug(slugs: readonly string[]): Transaction<string | undefined> {
+  const taken = new Set((yield* all(usedSlugs, { slugs })).map((row) => row.slug))
+  return slugs.find((slug) => !taken.has(slug))
+}
+
+function* findRepeat(args: CreateArgs): Transaction<CreateOutcome | undefined> {
+  yield* change(forgetKeys, { before: args.forgetBefore })
+  if (!args.idempotency) return undefined
+  const { key, requestHash } = args.idempotency
+  const known = yield* first(keyOf, { accountId: args.database.account_id, key })
+  if (!known) return undefined
+  if (known.request_hash !== requestHash) return { kind: 'key_conflict' }
+  const row = yield* first(rowOf, { databaseId: known.database_id })
+  return row ? { kind: 'repeated', databaseId: row.database_id } : { kind: 'key_gone' }
+}
+
+function* rememberKey({ database, idempotency }: CreateArgs): Transaction<void> {
+  if (!idempotency) return
+  const { account_id, database_id, created_at } = database
+  const { key, requestHash: request_hash } = idempotency
+  yield* insertAll('idempotency_keys', [{ account_id, key, request_hash, database_id, created_at }])
+}
+
+/**
+ * Writes down a database that should be made, with `modifying_state` `creating`, and gives it a port and a slug.
+ * Creations go one after another, because ports and slugs are unique across accounts.
+ */
+export const create = write('databases.create', function* (args: CreateArgs): Transaction<CreateOutcome> {
+  yield* all(oneAtATime, {})
+  const repeat = yield* findRepeat(args)
+  if (repeat) return repeat
+  const { held } = yield* only(countOfAccount, { accountId: args.database.account_id })
+  if (held >= args.limit) return { kind: 'limit_reached' }
+  const port = yield* freePort(args.ports)
+  if (port === undefined) return { kind: 'no_port' }
+  const slug = yield* freeSlug(args.slugs)
+  if (slug === undefined) return { kind: 'no_slug' }
+  const modifying_state = args.adopted ? ('' as const) : ('creating' as const)
+  const row = { ...args.database, port, slug, state: 'active' as const, modifying_state }
+  yield* insertAll('databases', [row])
+  if (args.adopted) yield* recordAudit(args.adopted.audit)
+  yield* rememberKey(args)
+  return { kind: 'created', database: yield* only(rowOf, { databaseId: row.database_id }) }
+})
+
+const setPort = query<{ databaseId: string; port: number }>(({ db, p }) =>
+  db.updateTable('databases').set({ port: p.port }).where('database_id', '=', p.databaseId),
+)
+
+/** Gives a database that is being made another port. Answers it, or `undefined` when none is free. */
+export const movePort = write(
+  'databases.movePort',
+  function* (args: { databaseId: string; ports: PortChoice }): Transaction<number | undefined> {
+    yield* all(oneAtATime, {})
+    const port = yield* freePort(args.ports)
+    if (port !== undefined) yield* change(setPort, { databaseId: args.databaseId, port })
+    return port
+  },
+)
+
+const finish = query<{ databaseId: string }>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('database_id', '=', p.databaseId)
+    .where('modifying_state', '=', 'creating'),
+)
+
+/** `creating` becomes nothing: the database serves. Answers it, or `undefined` when it was not being made. */
+export const finishCreate = write(
+  'databases.finishCreate',
+  function* (args: { databaseId: string; audit: NewAuditRow }): Transaction<DatabaseRow | undefined> {
+    const changed = yield* change(finish, { databaseId: args.databaseId })
+    if (changed === 0) return undefined
+    yield* recordAudit(args.audit)
+    return yield* first(rowOf, { databaseId: args.databaseId })
+  },
+)
+
+const dropIf = query<{ databaseId: string; modifyingState: DatabaseRow['modifying_state'] }>(({ db, p }) =>
+  db.deleteFrom('databases').where('database_id', '=', p.databaseId).where('modifying_state', '=', p.modifyingState),
+)
+
+/** Forgets a database that could not be made, and its idempotency key, so that the caller may try again. */
+export const undoCreate = write('databases.undoCreate', function* (args: { databaseId: string }): Transaction<void> {
+  const dropped = yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'creating' })
+  if (dropped > 0) yield* change(forgetKeyOf, { databaseId: args.databaseId })
+})
+
+/** How the wish to delete a database was taken. */
+export type DeleteOutcome =
+  | { readonly kind: 'deleting' }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'busy'; readonly modifyingState: string }
+
+const markDeleting = query<{ databaseId: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ modifying_state: 'deleting' }).where('database_id', '=', p.databaseId),
+)
+
+/** Marks a database as going. One that is marked already is going: an earlier attempt was cut short. */
+export const beginDelete = write(
+  'databases.beginDelete',
+  function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<DeleteOutcome> {
+    const row = yield* first(rowToChange, { databaseId: args.databaseId })
+    if (row?.account_id !== args.accountId) return { kind: 'not_found' }
+    if (row.modifying_state === 'deleting') return { kind: 'deleting' }
+    if (row.modifying_state !== '') return { kind: 'busy', modifyingState: row.modifying_state }
+    yield* change(markDeleting, { databaseId: args.databaseId })
+    yield* recordAudit(args.audit)
+    return { kind: 'deleting' }
+  },
+)
+
+/** Forgets a database of which nothing is left. Its idempotency key stays: it must not make another. */
+export const finishDelete = write(
+  'databases.finishDelete',
+  function* (args: { databaseId: string }): Transaction<void> {
+    const dropped = yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'deleting' })
+    if (dropped > 0) yield* forgetUsage(args.databaseId)
+  },
+)
+
+const everyId = query<object, { database_id: string }>(({ db }) => db.selectFrom('databases').select('database_id'))
+
+/** The ids of all databases of all accounts. */
+export const ids = read('databases.ids', function* (_: object): Transaction<string[]> {
+  return (yield* all(everyId, {})).map((row) => row.database_id)
+})
+
+/** The database with this id, if the account has it. */
+export const get = read('databases.get', function* (args: { accountId: string; databaseId: string }): Transaction<
+  DatabaseRow | undefined
+> {
+  const row = yield* first(rowOf, { databaseId: args.databaseId })
+  return row?.account_id === args.accountId ? row : undefined
+})
+
+/** Where a list of databases goes on: after the one with these values. */
+export interface ListPlace {
+  readonly created_at: number
+  readonly database_id: string
+}
+
+interface PageArgs {
+  readonly accountId: string
+  /** Absent: from the oldest. */
+  readonly after?: ListPlace | undefined
+  readonly limit: number
+}
+
+const pageOfAccount = query<{ accountId: string; limit: number } & ListPlace, DatabaseRow>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('created_at', '>=', p.created_at)
+    .where(({ eb, or }) => or([eb('created_at', '>', p.created_at), eb('database_id', '>', p.database_id)]))
+    .orderBy('created_at')
+    .orderBy('database_id')
+    .limit(p.limit),
+)
+
+/** Some databases of an account, oldest first: an account may have so many that reading all keeps others waiting. */
+export const list = read('databases.list', function* ({ accountId, after, limit }: PageArgs): Transaction<
+  DatabaseRow[]
+> {
+  const { created_at, database_id } = after ?? { created_at: 0, database_id: '' }
+  return yield* all(pageOfAccount, { accountId, limit, created_at, database_id })
+})
+
+interface LoadArgs {
+  /** The id of the last one that was read; none is before the empty text. */
+  readonly after: string
+  readonly limit: number
+}
+
+const pageOfAll = query<LoadArgs, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '>', p.after).orderBy('database_id').limit(p.limit),
+)
+
+/** Some databases of every account, by their ids. */
+export const load = read('databases.load', function* (args: LoadArgs): Transaction<DatabaseRow[]> {
+  return yield* all(pageOfAll, args)
+})

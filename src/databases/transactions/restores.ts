@@ -1,0 +1,135 @@
+import type { Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, insertAll, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { RestoresTable } from '../../store/schema/backups.js'
+import { type BackupRow, backupOfAccount, databaseAtRest, INTERRUPTED, moveModifying, type Refusal } from './backups.js'
+import type { DatabaseRow } from './databases.js'
+
+/** A restore under way. */
+export type RestoreRow = Selectable<RestoresTable>
+
+/** How the wish to restore was taken. */
+export type BeginOutcome =
+  | { readonly kind: 'begun'; readonly database: DatabaseRow; readonly backup: BackupRow }
+  | { readonly kind: 'no_backup' }
+  | { readonly kind: 'not_ready'; readonly state: string }
+  | Refusal
+
+/** (empty) becomes `restoring`: part of every change that ends with other data in a database. */
+export function* beginRestore(databaseId: string, backupId: string, at: number): Transaction<void> {
+  yield* moveModifying(databaseId, '', 'restoring')
+  const row = { database_id: databaseId, backup_id: backupId, phase: 'preparing' as const, started_at: at }
+  yield* insertAll('restores', [row])
+}
+
+/** (empty) becomes `restoring`, and the restore is written down. */
+export const begin = write(
+  'restores.begin',
+  function* (args: {
+    accountId: string
+    databaseId: string
+    backupId: string
+    at: number
+    audit: NewAuditRow
+  }): Transaction<BeginOutcome> {
+    const { accountId, databaseId, backupId, at, audit } = args
+    const found = yield* databaseAtRest(databaseId, accountId)
+    if (found.kind !== 'free') return found
+    const backup = yield* backupOfAccount(accountId, backupId)
+    if (!backup) return { kind: 'no_backup' }
+    if (backup.state !== 'completed') return { kind: 'not_ready', state: backup.state }
+    yield* beginRestore(databaseId, backupId, at)
+    yield* recordAudit(audit)
+    return { kind: 'begun', database: found.database, backup }
+  },
+)
+
+const setReplacing = query<{ databaseId: string }>(({ db, p }) =>
+  db
+    .updateTable('restores')
+    .set({ phase: 'replacing' })
+    .where('database_id', '=', p.databaseId)
+    .where('phase', '=', 'preparing'),
+)
+
+/** From now on the old data may go: the restore can only go on, also after a crash. */
+export const replace = write('restores.replace', function* (args: { databaseId: string }): Transaction<void> {
+  const changed = yield* change(setReplacing, args)
+  if (changed === 0) throw new Error('no restore of this database is being prepared')
+})
+
+const drop = query<{ databaseId: string; phase: RestoreRow['phase'] }>(({ db, p }) =>
+  db.deleteFrom('restores').where('database_id', '=', p.databaseId).where('phase', '=', p.phase),
+)
+
+function* end(databaseId: string, phase: RestoreRow['phase']): Transaction<boolean> {
+  const dropped = yield* change(drop, { databaseId, phase })
+  if (dropped > 0) yield* moveModifying(databaseId, 'restoring', '')
+  return dropped > 0
+}
+
+const forgetProblem = query<{ databaseId: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ data_problem: null }).where('database_id', '=', p.databaseId),
+)
+
+/** The new data is in place, so nothing is missing of it. May be repeated. */
+export const finish = write('restores.finish', function* (args: { databaseId: string }): Transaction<void> {
+  if (yield* end(args.databaseId, 'replacing')) yield* change(forgetProblem, args)
+})
+
+/** The restore does not take place; nothing was replaced. False when it is past that point, or not known at all. */
+export const undo = write('restores.undo', function* (args: { databaseId: string }): Transaction<boolean> {
+  return yield* end(args.databaseId, 'preparing')
+})
+
+const pendingFail = query<{ at: number; failure: string }>(({ db, p }) =>
+  db
+    .updateTable('backups')
+    .set({ state: 'failed', failure: p.failure, finished_at: p.at })
+    .where('state', '=', 'pending'),
+)
+const importsFail = query<{ at: number; failure: string }>(({ db, p }) =>
+  db
+    .updateTable('imports')
+    .set({ state: 'failed', failure: p.failure, finished_at: p.at })
+    .where('state', 'not in', ['completed', 'failed']),
+)
+const backingUpFree = query<object>(({ db }) =>
+  db.updateTable('databases').set({ modifying_state: '' }).where('modifying_state', '=', 'backing_up'),
+)
+/** An accepted loss that was cut short changes only files, and can be accepted again. */
+const acceptingFree = query<object>(({ db }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('modifying_state', '=', 'restoring')
+    .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
+)
+const everyRestore = query<object, RestoreRow>(({ db }) => db.selectFrom('restores').selectAll())
+const importOf = query<{ databaseId: string; backupId: string; at: number }>(({ db, p }) =>
+  db
+    .updateTable('imports')
+    .set({ state: 'completed', finished_at: p.at })
+    .where('database_id', '=', p.databaseId)
+    .where('backup_id', '=', p.backupId)
+    .where('state', '=', 'restoring'),
+)
+
+/**
+ * Tells the truth about what a crash has cut short: pending backups have failed, restores that were only prepared do
+ * not take place. Answers the restores that have to be carried through before their databases may start.
+ */
+export const recover = write('restores.recover', function* (args: { at: number }): Transaction<RestoreRow[]> {
+  const restores = yield* all(everyRestore, {})
+  const replacing = restores.filter((restore) => restore.phase === 'replacing')
+  for (const { database_id: databaseId, backup_id: backupId } of replacing) {
+    yield* change(importOf, { databaseId, backupId, at: args.at })
+  }
+  for (const restore of restores) yield* end(restore.database_id, 'preparing')
+  yield* change(pendingFail, { at: args.at, failure: INTERRUPTED })
+  yield* change(importsFail, { at: args.at, failure: INTERRUPTED })
+  yield* change(backingUpFree, {})
+  yield* change(acceptingFree, {})
+  return replacing
+})

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, it } from 'vitest'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import type { Store } from '../../store/types.js'
+import * as databases from './databases.js'
+import * as suspension from './databases-suspension.js'
+import * as usage from './usage.js'
+import * as rollups from './usage-rollups.js'
+import { mergeSamples, NO_LATENCY, type UsageSample } from './usage-sample.js'
+import * as stats from './usage-stats.js'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+/** Midnight, and so the beginning of a stretch of every tier. */
+const T0 = Math.floor(1_800_000_000_000 / DAY) * DAY
+
+const sample = (reads: number, keys = 0): UsageSample => ({
+  counters: {
+    ...{ requests: reads, reads, writes: 0, scripts: 0, others: 0 },
+    ...{ bytesIn: 0, bytesOut: 0, hits: reads, misses: 0 },
+  },
+  gauges: { open: 1, monitors: 0, keys, usedBytes: 10, diskBytes: 20 },
+  connections: reads,
+  readLatency: { count: reads, sumUs: reads * 8, steps: [4, reads] },
+  writeLatency: NO_LATENCY,
+  commands: { GET: reads },
+})
+
+const dayOf = (day: number, requests: number): usage.DayTotals => ({
+  ...{ day, requests, reads: requests, writes: 0, scripts: 0, others: 0, bytes_in: 1, bytes_out: 2 },
+  ...{ cost_nano: 5 * requests, held_kib_s: 7 },
+})
+
+const standingOf = (database_id: string, accounted_at = T0): usage.StandingRow => ({
+  ...{ database_id, accounted_at, plan: 'payg', looked_at: T0, keys: 1, used_bytes: 10, disk_bytes: 20 },
+})
+
+describeOnEveryStore('the books of usage', (openStore) => {
+  let store: Store
+  let accountId: string
+
+  beforeEach(async () => {
+    store ??= await openStore()
+    await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
+    accountId = randomUUID()
+    const secrets = { queue_user_id: accountId, queue_token_hash: accountId, signing_current: 'a', signing_next: 'b' }
+    await store.run(accounts.create, {
+      account: { account_id: accountId, email: `${accountId}@x`, type: 'paid', created_at: 1, ...secrets },
+      key: {
+        ...{ key_id: accountId, account_id: accountId, name: 'd' },
+        key_hash: accountId,
+        read_only: 0,
+        created_at: 1,
+      },
+    })
+  })
+
+  const auditOf = (entity: string) => ({
+    ...{ log_id: randomUUID(), actor: 'a', source: 'SYSTEM', action: 'Act', entity, details: '{}', ip: '', at: T0 },
+  })
+
+  async function database(): Promise<string> {
+    const id = randomUUID()
+    await store.run(databases.create, {
+      database: {
+        ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
+        ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
+        ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: T0 },
+      },
+      ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
+    })
+    await store.run(databases.finishCreate, { databaseId: id, audit: { ...auditOf(id), account_id: accountId } })
+    return id
+  }
+
+  const add = (databaseId: string, start: number, news: Partial<usage.UsageNews>) =>
+    store.run(usage.add, { start, news: [{ standing: standingOf(databaseId), days: [], ...news }] })
+  const reportOf = (databaseId: string, window: Partial<stats.SeriesWindow> = {}) =>
+    store.run(stats.report, {
+      ...{ accountId, databaseId, sinceDay: T0 },
+      window: { from: T0, stepMs: MINUTE, count: 60, tierMs: usage.FIRST_TIER_MS, ...window },
+    })
+  const readsIn = (report: stats.UsageReport | undefined) =>
+    report?.steps.map((step) => step?.counters.reads).filter((reads) => reads !== undefined)
+
+  it('puts what comes in pieces together, for many databases in one write', async () => {
+    const [one, other] = [await database(), await database()]
+    await add(one, T0, { sample: sample(2, 5), days: [dayOf(T0, 2)] })
+    const news = [one, other].map((id) => ({ standing: standingOf(id), sample: sample(3, 6), days: [dayOf(T0, 3)] }))
+    await store.run(usage.add, { start: T0, news })
+    const report = await reportOf(one)
+    expect(report?.steps[0]).toEqual(mergeSamples(sample(2, 5), sample(3, 6)))
+    expect(report?.steps[0]?.readLatency).toEqual({ count: 5, sumUs: 40, steps: [4, 5] })
+    expect(report?.days).toEqual([{ ...dayOf(T0, 5), database_id: one, bytes_in: 2, bytes_out: 4, held_kib_s: 14 }])
+    expect(readsIn(await reportOf(other))).toEqual([3])
+    const { month, standings } = await store.run(usage.load, { monthStart: T0 })
+    expect(month).toContainEqual({ database_id: one, requests: 5, cost_nano: 25, bytes: 6 })
+    expect(standings).toContainEqual(standingOf(one))
+  })
+
+  it('shows a database to its account only, and keeps nothing for one that does not exist', async () => {
+    const id = await database()
+    const args = {
+      databaseId: id,
+      sinceDay: T0,
+      window: { from: T0, stepMs: MINUTE, count: 1, tierMs: MINUTE } as const,
+    }
+    expect(await store.run(stats.report, { ...args, accountId: 'somebody else' })).toBeUndefined()
+    const unknown = randomUUID()
+    await add(unknown, T0, { sample: sample(1), days: [dayOf(T0, 1)] })
+    const { standings } = await store.run(usage.load, { monthStart: T0 })
+    expect(standings.map((row) => row.database_id)).not.toContain(unknown)
+  })
+
+  it('forgets a database with it', async () => {
+    const id = await database()
+    await add(id, T0, { sample: sample(1), days: [dayOf(T0, 1)] })
+    const audit = { ...auditOf(id), account_id: accountId }
+    await store.run(databases.beginDelete, { accountId, databaseId: id, audit })
+    await add(id, T0, { sample: sample(1) })
+    await store.run(databases.finishDelete, { databaseId: id })
+    const { month, standings } = await store.run(usage.load, { monthStart: T0 })
+    expect([...month, ...standings].map((row) => row.database_id)).not.toContain(id)
+  })
+
+  it('tells what held before a window, and nothing of it for a new database', async () => {
+    const id = await database()
+    expect((await reportOf(id))?.before).toBeUndefined()
+    await add(id, T0 - MINUTE, { sample: sample(1, 9) })
+    expect((await reportOf(id))?.before).toEqual({ at: T0 - MINUTE, gauges: sample(1, 9).gauges })
+  })
+
+  describe('suspension', () => {
+    it('is entered and left once, with an entry in the audit log each time', async () => {
+      const id = await database()
+      const args = () => ({ databaseId: id, audit: auditOf(id) })
+      expect(await store.run(suspension.resume, args())).toBeUndefined()
+      expect(await store.run(suspension.suspend, args())).toMatchObject({ database_id: id, state: 'suspended' })
+      expect(await store.run(suspension.suspend, args())).toBeUndefined()
+      expect(await store.run(databases.get, { accountId, databaseId: id })).toMatchObject({ state: 'suspended' })
+      expect(await store.run(suspension.resume, args())).toMatchObject({ state: 'active' })
+      const log = await store.run(accounts.auditLog, { accountId, limit: 9 })
+      expect(log).toHaveLength(3)
+    })
+
+    it('waits until no other change is under way', async () => {
+      const id = await database()
+      await store.run(databases.beginDelete, {
+        ...{ accountId, databaseId: id },
+        audit: { ...auditOf(id), account_id: accountId },
+      })
+      expect(await store.run(suspension.suspend, { databaseId: id, audit: auditOf(id) })).toBeUndefined()
+    })
+  })
+})
+
+describeOnEveryStore('the series of usage', (openStore) => {
+  const TWELVE = 12 * MINUTE
+  const HOUR = 60 * MINUTE
+
+  async function filled(minutes: number, ids: readonly string[]) {
+    const store = await openStore()
+    await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
+    const secrets = { queue_user_id: 'u', queue_token_hash: 'u', signing_current: 'a', signing_next: 'b' }
+    await store.run(accounts.create, {
+      account: { account_id: 'a', email: 'a@x', type: 'paid', created_at: 1, ...secrets },
+      key: { key_id: 'k', account_id: 'a', name: 'd', key_hash: 'k', read_only: 0, created_at: 1 },
+    })
+    for (const id of ids) {
+      await store.run(databases.create, {
+        database: {
+          ...{ database_id: id, account_id: 'a', name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
+          ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
+          ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: T0 },
+        },
+        ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
+      })
+    }
+    for (let minute = 0; minute < minutes; minute++) {
+      const news = ids.map((id) => ({ standing: standingOf(id), days: [], sample: sample(1, minute) }))
+      await store.run(usage.add, { start: T0 + minute * MINUTE, news })
+    }
+    const rollUp = async (tier: 1 | 2, endedBefore: number) => {
+      let steps = 0
+      for (let after = ''; ; steps++) {
+        const outcome = await store.run(rollups.rollUp, { tier, endedBefore, after, limit: 2 })
+        if (outcome.kind === 'done') return steps
+        after = outcome.after
+      }
+    }
+    const reads = async (stepMs: number, tierMs: usage.TierMs) => {
+      const window = { from: T0, stepMs, count: (2 * HOUR) / stepMs, tierMs }
+      const report = await store.run(stats.report, { accountId: 'a', databaseId: 'd2', sinceDay: T0, window })
+      return report?.steps.map((step) => step?.counters.reads ?? 0)
+    }
+    return { store, rollUp, reads }
+  }
+
+  it('are the same from short stretches and from longer ones, and nothing goes that those are still to be made of', async () => {
+    const { store, rollUp, reads } = await filled(90, ['d1', 'd2', 'd3'])
+    const everything = { tiers: [T0 + DAY, T0 + DAY, T0 + DAY], days: T0 } as const
+    for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, everything)
+    const wanted = { twelve: [12, 12, 12, 12, 12, 12, 12, 6, 0, 0], hour: [60, 30] }
+    expect(await reads(TWELVE, MINUTE)).toEqual(wanted.twelve)
+    expect(await rollUp(1, T0 + 90 * MINUTE)).toBe(2 * 7)
+    expect(await rollUp(1, T0 + 90 * MINUTE)).toBe(0)
+    expect(await reads(TWELVE, TWELVE)).toEqual(wanted.twelve)
+    await rollUp(2, T0 + 90 * MINUTE)
+    expect(await reads(HOUR, HOUR)).toEqual(wanted.hour)
+    const expiry = { tiers: [T0 + 80 * MINUTE, T0 + 48 * MINUTE, 0], days: 0 } as const
+    for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, expiry)
+    expect(await reads(HOUR, HOUR)).toEqual(wanted.hour)
+    expect(await reads(MINUTE, MINUTE)).toEqual([...Array(80).fill(0), ...Array(10).fill(1), ...Array(30).fill(0)])
+  })
+})

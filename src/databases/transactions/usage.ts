@@ -1,0 +1,211 @@
+/**
+ * The books of what databases use. One writer keeps them and adds to them now and then, for many databases at once;
+ * nothing is written for a database that did nothing.
+ *
+ * - `usage_buckets`: series, in tiers. New samples go to the shortest tier; `usage-rollups.ts` makes the others of it.
+ * - `usage_days`: totals, which requests are held against and costs are read from.
+ * - `usage_standings`: what holds now.
+ */
+import type { Selectable } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { UsageBucketsTable, UsageDaysTable, UsageStandingsTable } from '../../store/schema/usage.js'
+import type { DatabaseRow } from './databases.js'
+import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
+
+/** Lengths of the tiers, milliseconds, shortest first. Each is a multiple of the one before. */
+export const TIERS_MS = [60_000, 12 * 60_000, 60 * 60_000] as const
+
+/** One of the lengths. */
+export type TierMs = (typeof TIERS_MS)[number]
+
+/** The tier that samples are written to. */
+export const FIRST_TIER_MS: TierMs = TIERS_MS[0]
+
+/** What a database did on one day. */
+export type UsageDayRow = Selectable<UsageDaysTable>
+/** What is added to a day. */
+export type DayTotals = Omit<UsageDayRow, 'database_id'>
+/** What is known of a database now. */
+export type StandingRow = Selectable<UsageStandingsTable>
+type BucketRow = Selectable<UsageBucketsTable>
+
+/** What is new of one database. */
+export interface UsageNews {
+  readonly standing: StandingRow
+  readonly days: readonly DayTotals[]
+  /** What it did; absent when only time has cost something. */
+  readonly sample?: UsageSample | undefined
+}
+
+const existing = query<{ ids: readonly string[] }, { database_id: string }>(({ db, p, d }) =>
+  db
+    .selectFrom('databases')
+    .select('database_id')
+    .where(d.inTexts('database_id', p.ids))
+    .where('modifying_state', '!=', 'deleting'),
+)
+
+interface BucketsAt {
+  readonly ids: readonly string[]
+  readonly tierMs: number
+  readonly start: number
+}
+
+const bucketsAt = query<BucketsAt, BucketRow>(({ db, p, d }) =>
+  db
+    .selectFrom('usage_buckets')
+    .selectAll()
+    .where(d.inTexts('database_id', p.ids))
+    .where('tier_ms', '=', p.tierMs)
+    .where('start', '=', p.start),
+)
+const dropBucketsAt = query<BucketsAt>(({ db, p, d }) =>
+  db
+    .deleteFrom('usage_buckets')
+    .where(d.inTexts('database_id', p.ids))
+    .where('tier_ms', '=', p.tierMs)
+    .where('start', '=', p.start),
+)
+
+/** Puts samples in their place, together with what stands there already. */
+function* writeBuckets(tierMs: TierMs, start: number, samples: ReadonlyMap<string, UsageSample>): Transaction<void> {
+  const at: BucketsAt = { ids: [...samples.keys()], tierMs, start }
+  if (at.ids.length === 0) return
+  const present = new Map((yield* all(bucketsAt, at)).map((row) => [row.database_id, unpackSample(row.sample)]))
+  yield* change(dropBucketsAt, at)
+  yield* insertAll(
+    'usage_buckets',
+    [...samples].map(([database_id, sample]) => {
+      const before = present.get(database_id)
+      return { database_id, tier_ms: tierMs, start, sample: packSample(before ? mergeSamples(before, sample) : sample) }
+    }),
+  )
+}
+
+interface DaysOf {
+  readonly ids: readonly string[]
+  readonly days: readonly number[]
+}
+
+const daysOf = query<DaysOf, UsageDayRow>(({ db, p, d }) =>
+  db.selectFrom('usage_days').selectAll().where(d.inTexts('database_id', p.ids)).where(d.inNumbers('day', p.days)),
+)
+const dropDaysOf = query<DaysOf>(({ db, p, d }) =>
+  db.deleteFrom('usage_days').where(d.inTexts('database_id', p.ids)).where(d.inNumbers('day', p.days)),
+)
+
+/** Adds the totals of two parts of the same day. */
+export function addDays<Totals extends DayTotals>(one: Totals, other: DayTotals): Totals {
+  return {
+    ...one,
+    requests: one.requests + other.requests,
+    reads: one.reads + other.reads,
+    writes: one.writes + other.writes,
+    scripts: one.scripts + other.scripts,
+    others: one.others + other.others,
+    bytes_in: one.bytes_in + other.bytes_in,
+    bytes_out: one.bytes_out + other.bytes_out,
+    cost_nano: one.cost_nano + other.cost_nano,
+    held_kib_s: one.held_kib_s + other.held_kib_s,
+  }
+}
+
+function* writeDays(news: readonly UsageNews[]): Transaction<void> {
+  const added = news.flatMap(({ standing, days }) => days.map((day) => ({ ...day, database_id: standing.database_id })))
+  if (added.length === 0) return
+  const where: DaysOf = {
+    ids: [...new Set(added.map((row) => row.database_id))],
+    days: [...new Set(added.map((row) => row.day))],
+  }
+  const rows = new Map<string, UsageDayRow>()
+  for (const row of [...(yield* all(daysOf, where)), ...added]) {
+    const key = `${row.database_id} ${row.day}`
+    const before = rows.get(key)
+    rows.set(key, before ? addDays(before, row) : row)
+  }
+  yield* change(dropDaysOf, where)
+  yield* insertAll('usage_days', [...rows.values()])
+}
+
+const dropStandings = query<{ ids: readonly string[] }>(({ db, p, d }) =>
+  db.deleteFrom('usage_standings').where(d.inTexts('database_id', p.ids)),
+)
+
+/**
+ * Adds what is new to the books; `start` is the stretch of the first tier that the samples belong to. What belongs to a
+ * database that is gone or going is left out.
+ */
+export const add = write(
+  'usage.add',
+  function* (args: { start: number; news: readonly UsageNews[] }): Transaction<void> {
+    const known = yield* all(existing, { ids: args.news.map(({ standing }) => standing.database_id) })
+    const ids = new Set(known.map((row) => row.database_id))
+    const news = args.news.filter(({ standing }) => ids.has(standing.database_id))
+    const samples = new Map<string, UsageSample>()
+    for (const { standing, sample } of news) if (sample) samples.set(standing.database_id, sample)
+    yield* writeBuckets(FIRST_TIER_MS, args.start, samples)
+    yield* writeDays(news)
+    yield* change(dropStandings, { ids: [...ids] })
+    yield* insertAll(
+      'usage_standings',
+      news.map(({ standing }) => standing),
+    )
+  },
+)
+
+/** What one database has used since a day. */
+export interface UsageSince {
+  readonly database_id: string
+  readonly requests: number
+  readonly cost_nano: number
+  /** In and out. */
+  readonly bytes: number
+}
+
+const sumsSince = query<{ day: number }, UsageSince>(({ db, p }) =>
+  db
+    .selectFrom('usage_days')
+    .select(({ fn, eb }) => [
+      'database_id',
+      fn.sum<number>(eb('bytes_in', '+', eb.ref('bytes_out'))).as('bytes'),
+      fn.sum<number>('requests').as('requests'),
+      fn.sum<number>('cost_nano').as('cost_nano'),
+    ])
+    .where('day', '>=', p.day)
+    .groupBy('database_id'),
+)
+const allStandings = query<object, StandingRow>(({ db }) => db.selectFrom('usage_standings').selectAll())
+
+/** What has to be in memory: the standing of every database and what it has used since the month began. */
+export const load = read('usage.load', function* (args: { monthStart: number }): Transaction<{
+  standings: StandingRow[]
+  month: UsageSince[]
+}> {
+  const month = yield* all(sumsSince, { day: args.monthStart })
+  return { standings: yield* all(allStandings, {}), month }
+})
+
+const dropBuckets = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('usage_buckets').where('database_id', '=', p.databaseId),
+)
+const dropDays = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('usage_days').where('database_id', '=', p.databaseId),
+)
+
+/** Forgets everything about a database; the transaction that deletes it calls this. */
+export function* forgetUsage(databaseId: string): Transaction<void> {
+  yield* change(dropBuckets, { databaseId })
+  yield* change(dropDays, { databaseId })
+  yield* change(dropStandings, { ids: [databaseId] })
+}
+
+const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
+)
+
+/** The database with this id, if the account has it. */
+export function* ownedRow(accountId: string, databaseId: string): Transaction<DatabaseRow | undefined> {
+  const row = yield* first(rowOf, { databaseId })
+  return row?.account_id === accountId ? row : undefined
+}

@@ -1,0 +1,249 @@
+import { type RawBuilder, sql } from 'kysely'
+import { all, crossing, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { DuePlace, PendingRow } from './messages.js'
+import {
+  type FilterParams,
+  type FilterShape,
+  filterParams,
+  type MessageFilter,
+  passesShape,
+  shapeOf,
+} from './messages-filter.js'
+import { endTurns } from './queue-turns.js'
+
+/**
+ * Canceling many messages is selecting them on the reading side, page by page, and ending them by number: a filter
+ * that few messages pass makes the search long, and the search must not keep other writes waiting.
+ */
+
+/** Which pending messages are meant. */
+export interface PendingSelector {
+  readonly accountId: string
+  readonly kind: string
+  /** `held`: those that wait for their turn in a queue. */
+  readonly state: 'pending' | 'held'
+  /** With ids, only those messages; dates hold for the creation. */
+  readonly filter: MessageFilter
+  /** Only messages created up to then, so that the set does not grow while it is worked on. */
+  readonly createdUpTo: number
+  /** The page begins after this place in the order of falling due. */
+  readonly after: DuePlace
+  readonly limit: number
+}
+
+/** The first place in the order of falling due. */
+export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
+
+/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
+const MOST_SCANNED = 4_000
+
+/** The last place in the order of falling due. */
+const LAST_DUE: DuePlace = { nextAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
+
+interface SelectQuery extends FilterParams {
+  accountId: string
+  kind: string
+  state: 'pending' | 'held'
+  createdUpTo: number
+  nextAt: number
+  seq: number
+  limit: number
+  /** Of a walk over the messages of one flow-control key, or of one queue. */
+  flowKey: string | undefined
+  queue: string | undefined
+}
+type BoundedQuery = SelectQuery & { untilAt: number; untilSeq: number }
+
+/**
+ * Which messages are gone through, each an index: those of the account that are pending, those of all accounts that are
+ * held (they are few), or of the account those of one flow-control key, in any state, or those of one queue that are held.
+ */
+type Walk = 'pending' | 'held' | 'flowPending' | 'flowHeld' | 'queueHeld'
+
+type WalkParams = Pick<SelectQuery, 'accountId' | 'flowKey' | 'queue'>
+
+const walkOf = ({ state, filter: { flowKeys, queues } }: PendingSelector): Walk => {
+  if (flowKeys.length === 1) return state === 'pending' ? 'flowPending' : 'flowHeld'
+  return state === 'held' && queues.length === 1 ? 'queueHeld' : state
+}
+
+const ofAccount = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`account_id = ${p.accountId}`
+const ofFlow = (p: WalkParams): RawBuilder<boolean> =>
+  sql<boolean>`${ofAccount(p)} and flow_key = ${p.flowKey} and finished_at is null`
+const ofQueue = (p: WalkParams): RawBuilder<boolean> =>
+  sql<boolean>`${ofAccount(p)} and queue = ${p.queue} and finished_at is null`
+/** Written so that no index on the account is taken: that one would lead through all finished messages. */
+const ofAccountUnindexed = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`(account_id || '') = ${p.accountId}`
+
+/** Where a walk leads; the state stands in the text, because that decides which index fits. */
+const STEPS = {
+  pending: (p) => sql<boolean>`state = 'pending' and ${ofAccount(p)}`,
+  held: () => sql<boolean>`state = 'held'`,
+  flowPending: (p) => sql<boolean>`state = 'pending' and ${ofFlow(p)}`,
+  flowHeld: (p) => sql<boolean>`state = 'held' and ${ofFlow(p)}`,
+  queueHeld: (p) => sql<boolean>`state = 'held' and ${ofQueue(p)}`,
+} as const satisfies Record<Walk, (p: WalkParams) => RawBuilder<boolean>>
+
+/** Messages of a queue stand in its index in the order in which they came, all others in that of falling due. */
+const isInOrderOfArrival = (walk: Walk): boolean => walk === 'queueHeld'
+
+const placeAhead = (walk: Walk) =>
+  query<WalkParams & DuePlace & { ahead: number }, DuePlace>(({ db, p }) => {
+    const steps = db.selectFrom('messages').select(['next_at as nextAt', 'seq']).where(STEPS[walk](p))
+    const ahead = isInOrderOfArrival(walk)
+      ? steps.where('seq', '>', p.seq)
+      : steps.where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`).orderBy('next_at')
+    return ahead.orderBy('seq').offset(p.ahead).limit(1)
+  })
+
+/** Those that wait for their turns are selected apart: their order is not one of falling due, and canceled first. */
+const byFilter = (walk: Walk, shape: FilterShape) =>
+  query<BoundedQuery, DuePlace>(({ db, p, d }) => {
+    const steps = db
+      .selectFrom('messages')
+      .select(['next_at as nextAt', 'seq'])
+      .where(STEPS[walk](p))
+      .$if(walk === 'held', (held) => held.where(ofAccountUnindexed(p)))
+      .where('kind', '=', p.kind)
+      .where('created_at', '<=', p.createdUpTo)
+      .where(passesShape(p, d, 'created_at', shape))
+    const within = isInOrderOfArrival(walk)
+      ? steps.where('seq', '>', p.seq).where('seq', '<=', p.untilSeq)
+      : steps
+          .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+          .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
+          .orderBy('next_at')
+    return within.orderBy('seq').limit(p.limit)
+  })
+
+const AHEAD = {
+  pending: placeAhead('pending'),
+  held: placeAhead('held'),
+  flowPending: placeAhead('flowPending'),
+  flowHeld: placeAhead('flowHeld'),
+  queueHeld: placeAhead('queueHeld'),
+}
+const filtersByShape = new Map<string, ReturnType<typeof byFilter>>()
+
+/** The query of a walk with these conditions: each combination is built once. */
+function filtering(walk: Walk, shape: FilterShape): ReturnType<typeof byFilter> {
+  const key = [walk, shape].join()
+  const known = filtersByShape.get(key) ?? byFilter(walk, shape)
+  filtersByShape.set(key, known)
+  return known
+}
+
+const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['next_at as nextAt', 'seq'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('message_id', p.messageIds))
+    .where('finished_at', 'is', null)
+    .where('state', '=', p.state)
+    .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+    .where('kind', '=', p.kind)
+    .orderBy('next_at')
+    .orderBy('seq')
+    .limit(p.limit),
+)
+
+/** A page of selected messages; there may be more when it is not full. */
+export interface PendingPage {
+  readonly places: readonly DuePlace[]
+  /** Where the next page begins; `undefined` at the end. */
+  readonly next: DuePlace | undefined
+}
+
+interface PackedPage {
+  /** Time and number of each place, in turns. */
+  readonly numbers: Float64Array
+  readonly next: DuePlace | undefined
+}
+
+/** Thousands of places are copied as one piece of memory. */
+function packPage({ places, next }: PendingPage): PackedPage {
+  const numbers = new Float64Array(places.length * 2)
+  for (const [index, { nextAt, seq }] of places.entries()) {
+    numbers[index * 2] = nextAt
+    numbers[index * 2 + 1] = seq
+  }
+  return { numbers, next }
+}
+
+function unpackPage({ numbers, next }: PackedPage): PendingPage {
+  const places = Array.from({ length: numbers.length / 2 }, (_, index) => ({
+    nextAt: numbers[index * 2] ?? 0,
+    seq: numbers[index * 2 + 1] ?? 0,
+  }))
+  return { places, next }
+}
+
+/**
+ * Pending messages of an account, in the order of falling due; of one queue, those that are held, in the order in which
+ * they came. A page goes through a bounded part of what there is.
+ */
+export const selectPending = read(
+  'messages.selectPending',
+  function* (selector: PendingSelector): Transaction<PendingPage> {
+    const { filter, after, ...rest } = selector
+    const [[flowKey], [queue]] = [filter.flowKeys, filter.queues]
+    const params = { ...filterParams(filter), ...after, ...rest, flowKey, queue }
+    if (filter.messageIds.length > 0) return pageOf(yield* all(byIds, params), selector.limit, undefined)
+    const walk = walkOf(selector)
+    const ahead = yield* first(AHEAD[walk], { ...params, ahead: MOST_SCANNED })
+    const { nextAt: untilAt, seq: untilSeq } = ahead ?? LAST_DUE
+    const found = yield* all(filtering(walk, shapeOf(filter)), { ...params, untilAt, untilSeq })
+    return pageOf(found, selector.limit, ahead)
+  },
+  { turn: 'background', crossing: crossing(packPage, unpackPage) },
+)
+
+const pageOf = (places: readonly DuePlace[], limit: number, ahead: DuePlace | undefined): PendingPage => ({
+  places,
+  next: places.length < limit ? ahead : places.at(-1),
+})
+
+interface Ended {
+  readonly seq: number
+  readonly queue: string | null
+  readonly slot_seq: number | null
+}
+
+/**
+ * Where transactions run side by side, the messages are locked by rising number before any is changed: two cancels that
+ * meet then wait for each other one way round only. Elsewhere looking them up twice would be for nothing.
+ */
+const setCanceled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
+  const unfinished = db
+    .selectFrom('messages')
+    .select('seq')
+    .where(d.inNumbers('seq', p.seqs))
+    .where('finished_at', 'is', null)
+  return db
+    .updateTable('messages')
+    .set({ state: 'canceled', finished_at: p.at })
+    .$if(d.name === 'sqlite', (update) => update.where(d.inNumbers('seq', p.seqs)))
+    .$if(d.name === 'postgres', (update) => update.where('seq', 'in', d.forUpdate(unfinished.orderBy('seq'))))
+    .where('finished_at', 'is', null)
+    .returning(['seq', 'queue', 'slot_seq'])
+})
+
+/** What a cancel did. */
+export interface Cancellation {
+  /** Messages that it ended: memory has to drop them. */
+  readonly seqs: readonly number[]
+  /** Messages of queues whose turn has come by it. */
+  readonly offers: readonly PendingRow[]
+}
+
+/** Cancels those of the selected messages that are not finished. */
+export const cancel = write(
+  'messages.cancel',
+  function* (args: { seqs: readonly number[]; at: number }): Transaction<Cancellation> {
+    const ended = yield* all(setCanceled, args)
+    const turns = ended.map((row) => (row.queue === null ? row.slot_seq : row.seq)).filter((seq) => seq !== null)
+    return { seqs: ended.map((row) => row.seq), offers: yield* endTurns(turns) }
+  },
+)

@@ -1,0 +1,291 @@
+import { sql } from 'kysely'
+import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { configUnder } from './flow-keys.js'
+import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
+import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { listedMessages, wholeMessage } from './messages-read.js'
+import { contentBytes, firstFitting, fittingParts, inOrderOf } from './messages-sizes.js'
+import { acceptMessages, offersOf } from './queue-turns.js'
+
+/** Which dead letters of an account are meant: those with these ids, else those that pass the filter. */
+export interface DeadSelector {
+  readonly accountId: string
+  readonly kind: string
+  /** `undefined`: by the filter. */
+  readonly dlqIds: readonly string[] | undefined
+  /** Dates hold for the time of the failure. */
+  readonly filter: MessageFilter
+  readonly order: DeadOrder
+  /** The page begins after this dead letter. */
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+/** A dead letter without its contents, and how large those are. */
+export type DeadPlace = Pick<MessageRow, 'seq' | 'dlq_id'> & { readonly bytes: number }
+
+/** A page of dead letters and the id to go on after, when there are more. */
+export interface DeadPage<Letter = MessageRow> {
+  readonly letters: readonly Letter[]
+  readonly cursor: string | undefined
+}
+
+type DeadQuery = FilterParams & { accountId: string; kind: string; afterAt: number; afterSeq: number; limit: number }
+
+type DeadOrder = 'earliestFirst' | 'latestFirst'
+
+const deadQuery = (order: DeadOrder) =>
+  query<DeadQuery, DeadPlace>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select(['seq', 'dlq_id', contentBytes])
+      .where('dlq_id', 'is not', null)
+      .where('account_id', '=', p.accountId)
+      .where('kind', '=', p.kind)
+      .where(
+        sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`,
+      )
+      .where(passes(p, d, 'finished_at'))
+      .orderBy('finished_at', order === 'earliestFirst' ? 'asc' : 'desc')
+      .orderBy('seq', order === 'earliestFirst' ? 'asc' : 'desc')
+      .limit(p.limit),
+  )
+
+const BY_FILTER = { earliestFirst: deadQuery('earliestFirst'), latestFirst: deadQuery('latestFirst') }
+
+const FIRST_PLACE = { afterAt: 0, afterSeq: 0 }
+
+interface DeadIdsQuery {
+  afterAt: number
+  afterSeq: number
+  accountId: string
+  kind: string
+  seqs: readonly number[]
+  ids: readonly string[]
+}
+
+const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'dlq_id', contentBytes])
+    .where(d.inNumbers('seq', p.seqs))
+    .where(d.inTexts('dlq_id', p.ids))
+    // Written so that the rows are looked up by number: an index on the account leads through all its dead letters.
+    .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
+    .where('kind', '=', p.kind)
+    .where(sql<boolean>`(finished_at, seq) > (${p.afterAt}, ${p.afterSeq})`)
+    .orderBy('finished_at')
+    .orderBy('seq'),
+)
+
+/** The place of a dead letter in time, from its id `<finished_at>-<seq>`. */
+function placeOf(dlqId: string): { afterAt: number; afterSeq: number } {
+  const [at, seq] = dlqId.split('-')
+  return { afterAt: Number(at), afterSeq: Number(seq) }
+}
+
+/** Ids that cannot be one are like ids that name nothing. */
+function* lettersById(
+  { accountId, kind, after }: DeadSelector,
+  dlqIds: readonly string[],
+): Transaction<DeadPage<DeadPlace>> {
+  const seqs = dlqIds.map((dlqId) => placeOf(dlqId).afterSeq).filter((seq) => Number.isSafeInteger(seq))
+  const place = after === undefined ? FIRST_PLACE : placeOf(after)
+  return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds, ...place }), cursor: undefined }
+}
+
+/** Selects one more than a page holds, to know whether there is another page. */
+function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
+  const { accountId, kind, dlqIds, order, after } = selector
+  if (dlqIds) return yield* lettersById(selector, dlqIds)
+  const end = { afterAt: order === 'earliestFirst' ? 0 : Number.MAX_SAFE_INTEGER, afterSeq: 0 }
+  const place = after === undefined ? end : placeOf(after)
+  const params = { ...filterParams(selector.filter), ...place, accountId, kind, limit: selector.limit + 1 }
+  const rows = yield* all(BY_FILTER[order], params)
+  const letters = rows.slice(0, selector.limit)
+  return { letters, cursor: rows.length > letters.length ? (letters.at(-1)?.dlq_id ?? undefined) : undefined }
+}
+
+/** A page of dead letters, without their contents. A cursor must have the form `<number>-<number>`. */
+export const deadLetters = read('messages.deadLetters', page)
+
+const whole = query<{ seqs: readonly number[] }, MessageRow>(({ db, p, d }) =>
+  db.selectFrom('messages').selectAll().where(d.inNumbers('seq', p.seqs)),
+)
+
+function* wholeLetters(places: readonly DeadPlace[]): Transaction<MessageRow[]> {
+  if (places.length === 0) return []
+  return inOrderOf(places, yield* all(whole, { seqs: places.map((place) => place.seq) }))
+}
+
+/** As much of a page as is held in memory at once; a page that was cut short has a cursor. */
+function cutShort({ letters, cursor }: DeadPage<DeadPlace>): DeadPage<DeadPlace> {
+  const fitting = firstFitting(letters)
+  return { letters: fitting, cursor: fitting.length < letters.length ? (fitting.at(-1)?.dlq_id ?? undefined) : cursor }
+}
+
+/** A page of whole dead letters, which may be shorter than was asked for when they are large. */
+export const wholePage = read('messages.wholeDeadLetters', function* (selector: DeadSelector): Transaction<DeadPage> {
+  const { letters, cursor } = cutShort(yield* page(selector))
+  return { letters: yield* listedMessages(yield* wholeLetters(letters)), cursor }
+})
+
+const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db.selectFrom('messages').select('seq').where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+  ),
+)
+
+/** The numbers of a page of dead letters, and the cursor to go on after, when there are more. */
+export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelector): Transaction<{
+  seqs: number[]
+  cursor: string | undefined
+}> {
+  const { letters, cursor } = yield* page(selector)
+  return { seqs: letters.map((letter) => letter.seq), cursor }
+})
+
+/** A page that this transaction alone acts on: what another one has just taken is left to that. */
+function* takePage(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
+  const { letters, cursor } = yield* page(selector)
+  const rows = letters.length > 0 ? yield* all(stillDead, { seqs: letters.map((letter) => letter.seq) }) : []
+  const mine = new Set(rows.map((row) => row.seq))
+  return { letters: letters.filter((letter) => mine.has(letter.seq)), cursor }
+}
+
+const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('messages').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+)
+
+/** How many dead letters were deleted, and where to go on. */
+export interface DeadDeletion {
+  readonly deleted: number
+  readonly cursor: string | undefined
+}
+
+/** Takes a page of messages out of the dead letter queue; they stay in the logs as failed. */
+export const deleteDeadLetters = write(
+  'messages.deleteDeadLetters',
+  function* (selector: DeadSelector): Transaction<DeadDeletion> {
+    const { letters, cursor } = yield* takePage(selector)
+    if (letters.length === 0) return { deleted: 0, cursor }
+    return { deleted: yield* change(bury, { seqs: letters.map((letter) => letter.seq) }), cursor }
+  },
+)
+
+/** Deletes those of some messages that are dead letters, as part of another transaction, and answers which. */
+export function* deleteLetters(among: readonly number[]): Transaction<number[]> {
+  const seqs = (yield* all(stillDead, { seqs: among })).map((row) => row.seq)
+  if (seqs.length > 0) yield* change(bury, { seqs })
+  return seqs
+}
+
+/** What a retry changes of the messages that it sends again. */
+export interface Revision {
+  readonly nextAt: number
+  readonly maxRetries: number | undefined
+  /** JSON of members that replace those of the stored configuration. */
+  readonly config: string
+  readonly flowKey: string | undefined
+  readonly labels: string | undefined
+}
+
+/** Dead letters to send again. */
+export interface RetryArgs {
+  readonly selector: DeadSelector
+  /** A fresh message id for each letter that a page may hold. */
+  readonly ids: readonly string[]
+  readonly at: number
+  readonly revision: Revision
+}
+
+function revisedConfig(letter: MessageRow, revision: Revision): object {
+  const isSameKey = revision.flowKey === undefined || revision.flowKey === letter.flow_key
+  return { ...configUnder(letter.config, isSameKey), ...JSON.parse(revision.config) }
+}
+
+function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {
+  const { account_id, kind, group_key, url, method, headers, body, caller_ip, host, path } = letter
+  const { topic, endpoint, queue, schedule_id } = letter
+  return {
+    message_id: messageId,
+    account_id,
+    kind,
+    group_key,
+    url,
+    method,
+    headers,
+    body,
+    config: JSON.stringify(revisedConfig(letter, revision)),
+    max_retries: revision.maxRetries ?? letter.max_retries,
+    next_at: revision.nextAt,
+    created_at: at,
+    labels: revision.labels ?? letter.labels,
+    flow_key: revision.flowKey ?? letter.flow_key,
+    caller_ip,
+    host,
+    path,
+    topic,
+    endpoint,
+    queue,
+    schedule_id,
+  }
+}
+
+/**
+ * Sends a page of dead letters again, as new messages with the original content; the letters leave the queue. Answers
+ * the ids of the new messages in the order of the letters.
+ */
+export const retryDeadLetters = write('messages.retryDeadLetters', function* (args: RetryArgs): Transaction<{
+  messageIds: string[]
+  offers: PendingRow[]
+  cursor: string | undefined
+}> {
+  const taken = yield* takePage(args.selector)
+  // Letters that were named are sent again all at once: nobody turns pages of them.
+  const { letters, cursor } = args.selector.dlqIds ? taken : cutShort(taken)
+  return { ...(yield* sendAgain(letters, args)), cursor }
+})
+
+type Again = Pick<RetryArgs, 'ids' | 'at' | 'revision'>
+
+function* sendAgain(
+  letters: readonly DeadPlace[],
+  { ids, at, revision }: Again,
+): Transaction<{ messageIds: string[]; offers: PendingRow[] }> {
+  const messageIds = ids.slice(0, letters.length)
+  if (letters.length === 0) return { messageIds, offers: [] }
+  yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
+  const offers: PendingRow[] = []
+  let next = 0
+  for (const part of fittingParts(letters)) {
+    // What is damaged must not get a checksum that fits.
+    const fresh = (yield* wholeLetters(part))
+      .map(wholeMessage)
+      .map((letter) => revive(letter, messageIds[next++] ?? '', at, revision))
+    offers.push(...offersOf(fresh, yield* acceptMessages(fresh, at)).map(withoutLargeBody))
+  }
+  return { messageIds, offers }
+}
+
+const deadBySeq = query<{ seqs: readonly number[] }, DeadPlace>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('messages')
+      .select(['seq', 'dlq_id', contentBytes])
+      .where(d.inNumbers('seq', p.seqs))
+      .where('dlq_id', 'is not', null)
+      .orderBy('seq'),
+  ),
+)
+
+/** Sends those of some messages again that are dead letters, as part of another transaction, and answers which. */
+export function* retryLetters(
+  among: readonly number[],
+  again: Again,
+): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
+  const letters = yield* all(deadBySeq, { seqs: among })
+  const { offers } = yield* sendAgain(letters, again)
+  return { seqs: letters.map((letter) => letter.seq), offers }
+}

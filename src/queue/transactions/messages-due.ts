@@ -1,0 +1,190 @@
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { all, first, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { Tables } from '../../store/schema/index.js'
+import {
+  bodyColumns,
+  type DuePlace,
+  PENDING_COLUMNS,
+  type PendingRow,
+  type StoredPending,
+  withIntactBodies,
+} from './messages.js'
+import { type DuePage, pageCrossing } from './messages-page.js'
+
+export type { DuePage } from './messages-page.js'
+
+/**
+ * What the delivery engine loads: pending messages in the order in which they fall due, from one place in that order to
+ * another, of all accounts or of one, without what is loaded on its own. Each read looks at a bounded number of rows,
+ * however many of them it has to pass over: a backlog of millions must not keep other reads waiting.
+ */
+
+/** So many messages are looked at in one read. */
+const MOST_SCANNED = 10_000
+
+/** Where a load begins and ends, and what it may bring. */
+export interface DueRange {
+  readonly after: DuePlace
+  readonly until: DuePlace
+  readonly limit: number
+  /** Bodies larger than this many bytes are left out; see `messages.body`. */
+  readonly largestBody: number
+}
+
+const HOST = ' host '
+const FLOW = ' flow '
+
+/** The lane of a message: those of an account that share a flow-control key, else a destination host, share a lane. */
+export function laneOf(row: Pick<PendingRow, 'account_id' | 'flow_key' | 'host'>): string {
+  return row.flow_key === null ? row.account_id + HOST + row.host : row.account_id + FLOW + row.flow_key
+}
+
+/** What the messages of a lane share, from its name. */
+export function partOf(lane: string, accountId: string): { readonly host: string } | { readonly flowKey: string } {
+  const shared = lane.slice(accountId.length)
+  return shared.startsWith(HOST) ? { host: shared.slice(HOST.length) } : { flowKey: shared.slice(FLOW.length) }
+}
+
+/** The same for the store. */
+const lane = sql<string>`account_id || case when flow_key is null then ${sql.lit(HOST)} || host else ${sql.lit(FLOW)} || flow_key end`
+
+type Bounds = { nextAt: number; seq: number; untilAt: number; untilSeq: number }
+type Page = Bounds & { limit: number; largestBody: number }
+type Messages<Row> = SelectQueryBuilder<Tables, 'messages', Row>
+
+/** Written with the state as it stands in the conditions of the indexes, so that they are used. */
+const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
+  messages
+    .where(sql<boolean>`state = 'pending'`)
+    .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+    .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
+    .orderBy('next_at')
+    .orderBy('seq')
+
+const wholeRows = (messages: Messages<object>, p: Page) =>
+  between(messages.select(PENDING_COLUMNS).select(bodyColumns(p.largestBody)), p).limit(p.limit)
+
+const without = (excepted: RawBuilder<boolean>): RawBuilder<boolean> => sql<boolean>`not (${excepted})`
+
+const placeAhead = query<Bounds & { ahead: number }, DuePlace>(({ db, p }) =>
+  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p)
+    .offset(p.ahead)
+    .limit(1),
+)
+
+const placeAheadOfAccount = query<Bounds & { ahead: number; accountId: string }, DuePlace>(({ db, p }) =>
+  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p)
+    .where('account_id', '=', p.accountId)
+    .offset(p.ahead)
+    .limit(1),
+)
+
+const rowsOfAll = query<Page & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] }, StoredPending>(
+  ({ db, p, d }) =>
+    wholeRows(db.selectFrom('messages'), p)
+      .where(without(d.inTexts('account_id', p.exceptAccounts)))
+      .where(without(d.inTexts(lane, p.exceptLanes))),
+)
+
+const rowsOfAccount = query<Page & { accountId: string; exceptLanes: readonly string[] }, StoredPending>(
+  ({ db, p, d }) =>
+    wholeRows(db.selectFrom('messages'), p)
+      .where('account_id', '=', p.accountId)
+      .where(without(d.inTexts(lane, p.exceptLanes))),
+)
+
+const rowsOfHost = query<Page & { accountId: string; host: string }, StoredPending>(({ db, p }) =>
+  wholeRows(db.selectFrom('messages'), p)
+    .where('account_id', '=', p.accountId)
+    .where('host', '=', p.host)
+    .where('flow_key', 'is', null),
+)
+
+const rowsOfFlow = query<Page & { accountId: string; flowKey: string }, StoredPending>(({ db, p }) =>
+  wholeRows(db.selectFrom('messages'), p)
+    .where('account_id', '=', p.accountId)
+    .where('flow_key', '=', p.flowKey)
+    .where('finished_at', 'is', null),
+)
+
+const boundsOf = ({ after, until }: DueRange): Bounds => ({
+  nextAt: after.nextAt,
+  seq: after.seq,
+  untilAt: until.nextAt,
+  untilSeq: until.seq,
+})
+
+const pageOf = (range: DueRange, until: DuePlace): Page => ({
+  ...boundsOf({ ...range, until }),
+  limit: range.limit,
+  largestBody: range.largestBody,
+})
+
+/** Up to where rows were read: the last one when there may be more before the bound, else the bound. */
+function paged(rows: readonly StoredPending[], limit: number, bound: DuePlace): DuePage {
+  const last = rows.length < limit ? undefined : rows.at(-1)
+  return { rows: withIntactBodies(rows), upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
+}
+
+/** The place of one of the messages of a range, by its index alone: `ahead` 0 is the first. None behind the last one. */
+export const placeOf = read(
+  'messagesDue.placeOf',
+  function* (args: { after: DuePlace; until: DuePlace; ahead: number }): Transaction<DuePlace | undefined> {
+    const { after, until, ahead } = args
+    const bounds = { nextAt: after.nextAt, seq: after.seq, untilAt: until.nextAt, untilSeq: until.seq }
+    return yield* first(placeAhead, { ...bounds, ahead })
+  },
+)
+
+/** Of all accounts but some, and without some lanes. */
+export const ofAll = read(
+  'messagesDue.ofAll',
+  function* (
+    args: DueRange & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] },
+  ): Transaction<DuePage> {
+    const { exceptAccounts, exceptLanes } = args
+    const bound = (yield* first(placeAhead, { ...boundsOf(args), ahead: MOST_SCANNED })) ?? args.until
+    const rows = yield* all(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes })
+    return paged(rows, args.limit, bound)
+  },
+  { crossing: pageCrossing },
+)
+
+function* boundOfAccount(args: DueRange & { accountId: string }): Transaction<DuePlace> {
+  const { accountId, until } = args
+  return (yield* first(placeAheadOfAccount, { ...boundsOf(args), accountId, ahead: MOST_SCANNED })) ?? until
+}
+
+/** Of one account, without some of its lanes. */
+export const ofAccount = read(
+  'messagesDue.ofAccount',
+  function* (args: DueRange & { accountId: string; exceptLanes: readonly string[] }): Transaction<DuePage> {
+    const { accountId, exceptLanes } = args
+    const bound = yield* boundOfAccount(args)
+    return paged(yield* all(rowsOfAccount, { ...pageOf(args, bound), accountId, exceptLanes }), args.limit, bound)
+  },
+  { crossing: pageCrossing },
+)
+
+/** Of one account, to one destination host, without flow-control key. */
+export const ofHost = read(
+  'messagesDue.ofHost',
+  function* (args: DueRange & { accountId: string; host: string }): Transaction<DuePage> {
+    const { accountId, host } = args
+    const bound = yield* boundOfAccount(args)
+    return paged(yield* all(rowsOfHost, { ...pageOf(args, bound), accountId, host }), args.limit, bound)
+  },
+  { crossing: pageCrossing },
+)
+
+/** Of one account, naming one flow-control key. */
+export const ofFlow = read(
+  'messagesDue.ofFlow',
+  function* (args: DueRange & { accountId: string; flowKey: string }): Transaction<DuePage> {
+    const { accountId, flowKey, until } = args
+    // An index has exactly these rows.
+    return paged(yield* all(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }), args.limit, until)
+  },
+  { crossing: pageCrossing },
+)

@@ -1,0 +1,156 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Dialect } from '../../store/dialect.js'
+
+/** Which messages are meant: any of the values of a member, and all members. Empty lists and NULL mean any message. */
+export interface MessageFilter {
+  readonly messageIds: readonly string[]
+  readonly urls: readonly string[]
+  readonly hosts: readonly string[]
+  readonly paths: readonly string[]
+  readonly labels: readonly string[]
+  readonly flowKeys: readonly string[]
+  readonly callerIps: readonly string[]
+  readonly topics: readonly string[]
+  readonly queues: readonly string[]
+  readonly scheduleIds: readonly string[]
+  /** Statuses of the last answer. */
+  readonly statuses: readonly number[]
+  /** Unix milliseconds, inclusive; which time that is depends on the operation. */
+  readonly fromDate: number | null
+  readonly toDate: number | null
+}
+
+/** A filter that every message passes. */
+export const ANY_MESSAGE: MessageFilter = {
+  messageIds: [],
+  urls: [],
+  hosts: [],
+  paths: [],
+  labels: [],
+  flowKeys: [],
+  callerIps: [],
+  topics: [],
+  queues: [],
+  scheduleIds: [],
+  statuses: [],
+  fromDate: null,
+  toDate: null,
+}
+
+/** A filter as parameters of a query. The text of a query cannot depend on values, so each list has a switch. */
+export interface FilterParams {
+  messageIds: readonly string[]
+  anyMessageId: number
+  urls: readonly string[]
+  anyUrl: number
+  hosts: readonly string[]
+  anyHost: number
+  paths: readonly string[]
+  anyPath: number
+  labels: readonly string[]
+  anyLabel: number
+  flowKeys: readonly string[]
+  anyFlowKey: number
+  callerIps: readonly string[]
+  anyCallerIp: number
+  topics: readonly string[]
+  anyTopic: number
+  queues: readonly string[]
+  anyQueue: number
+  scheduleIds: readonly string[]
+  anyScheduleId: number
+  statuses: readonly number[]
+  anyStatus: number
+  fromDate: number
+  toDate: number
+}
+
+const isAny = (list: readonly unknown[]): number => (list.length === 0 ? 1 : 0)
+
+/** The parameters that stand for a filter. */
+export function filterParams(filter: MessageFilter): FilterParams {
+  return {
+    messageIds: filter.messageIds,
+    anyMessageId: isAny(filter.messageIds),
+    urls: filter.urls,
+    anyUrl: isAny(filter.urls),
+    hosts: filter.hosts,
+    anyHost: isAny(filter.hosts),
+    paths: filter.paths,
+    anyPath: isAny(filter.paths),
+    labels: filter.labels.map((label) => `|${label}|`),
+    anyLabel: isAny(filter.labels),
+    flowKeys: filter.flowKeys,
+    anyFlowKey: isAny(filter.flowKeys),
+    callerIps: filter.callerIps,
+    anyCallerIp: isAny(filter.callerIps),
+    topics: filter.topics,
+    anyTopic: isAny(filter.topics),
+    queues: filter.queues,
+    anyQueue: isAny(filter.queues),
+    scheduleIds: filter.scheduleIds,
+    anyScheduleId: isAny(filter.scheduleIds),
+    statuses: filter.statuses,
+    anyStatus: isAny(filter.statuses),
+    fromDate: filter.fromDate ?? 0,
+    toDate: filter.toDate ?? Number.MAX_SAFE_INTEGER,
+  }
+}
+
+type Condition = (p: FilterParams, d: Dialect) => RawBuilder<unknown>
+
+/** What each list of a filter means, and the switch that turns it off. */
+const LISTS = {
+  messageIds: ['anyMessageId', (p, d) => d.inTexts('message_id', p.messageIds)],
+  urls: ['anyUrl', (p, d) => d.inTexts('url', p.urls)],
+  hosts: ['anyHost', (p, d) => d.inTexts('host', p.hosts)],
+  paths: ['anyPath', (p, d) => d.inTexts('path', p.paths)],
+  labels: ['anyLabel', (p, d) => d.someText(p.labels, (label) => d.contains('labels', label))],
+  flowKeys: ['anyFlowKey', (p, d) => d.inTexts('flow_key', p.flowKeys)],
+  callerIps: ['anyCallerIp', (p, d) => d.inTexts('caller_ip', p.callerIps)],
+  topics: ['anyTopic', (p, d) => d.inTexts('topic', p.topics)],
+  queues: ['anyQueue', (p, d) => d.inTexts('queue', p.queues)],
+  scheduleIds: ['anyScheduleId', (p, d) => d.inTexts('schedule_id', p.scheduleIds)],
+  statuses: ['anyStatus', (p, d) => d.inNumbers('response_status', p.statuses)],
+} as const satisfies Partial<Record<keyof FilterParams, readonly [keyof FilterParams, Condition]>>
+
+type ListName = keyof typeof LISTS
+
+/** The lists of a filter that say something; `any` of them where they are many. */
+export type FilterShape = readonly ListName[] | 'any'
+
+/** Each shape is a query that stays prepared, so there must not be one for every combination that somebody may think of. */
+const MOST_LISTS = 2
+
+/** What of a filter says something: a query that tests nothing else is faster where it goes over very many messages. */
+export function shapeOf(filter: MessageFilter): FilterShape {
+  const said = (Object.keys(LISTS) as ListName[]).filter((name) => filter[name].length > 0)
+  return said.length > MOST_LISTS ? 'any' : said
+}
+
+type TimeColumn = 'created_at' | 'finished_at'
+
+const inTime = (p: FilterParams, timeColumn: TimeColumn): RawBuilder<unknown> => {
+  const time = sql.ref(timeColumn)
+  return sql`(${time} >= ${p.fromDate} and ${time} <= ${p.toDate})`
+}
+
+const every = (conditions: readonly RawBuilder<unknown>[]): RawBuilder<boolean> =>
+  sql<boolean>`(${sql.join(conditions, sql` and `)})`
+
+/** The condition of any filter over the table `messages`; dates hold for the column `timeColumn`. */
+export function passes(p: FilterParams, d: Dialect, timeColumn: TimeColumn): RawBuilder<boolean> {
+  const lists = Object.values(LISTS).map(([isAny, condition]) => sql`(${p[isAny]} = 1 or ${condition(p, d)})`)
+  return every([...lists, inTime(p, timeColumn)])
+}
+
+/** The condition of filters of one shape. */
+export function passesShape(
+  p: FilterParams,
+  d: Dialect,
+  timeColumn: TimeColumn,
+  shape: FilterShape,
+): RawBuilder<boolean> {
+  if (shape === 'any') return passes(p, d, timeColumn)
+  return every([...shape.map((name) => LISTS[name][1](p, d)), inTime(p, timeColumn)])
+}

@@ -1,0 +1,118 @@
+import { all, change, type Transaction, together, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { NewMessage } from './messages.js'
+import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
+import { type Accepted, acceptMessages } from './queue-turns.js'
+
+/** A message to publish. */
+export interface PublishEntry {
+  readonly message: NewMessage
+  /** Two entries of an account with the same key within its window are one message. */
+  readonly dedup: { readonly key: string; readonly expiresAt: number } | null
+}
+
+/** What became of the entries. */
+export interface Published extends Accepted {
+  /** In the order of the entries: the message that a duplicate is one with. `undefined`, or no more, for what was stored. */
+  readonly duplicateOf: readonly (string | undefined)[]
+}
+
+interface KeyClaim {
+  accountId: string
+  key: string
+  messageId: string
+  expiresAt: number
+  now: number
+}
+
+/** Takes a key that is free or has expired; changes nothing otherwise. */
+const claimKey = query<KeyClaim>(({ db, p }) =>
+  db
+    .insertInto('message_keys')
+    .values({ account_id: p.accountId, dedup_key: p.key, message_id: p.messageId, expires_at: p.expiresAt })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['account_id', 'dedup_key'])
+        .doUpdateSet({ message_id: p.messageId, expires_at: p.expiresAt })
+        .where('message_keys.expires_at', '<=', p.now),
+    ),
+)
+
+const keyHolder = query<{ accountId: string; key: string }, { message_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('message_keys')
+    .select('message_id')
+    .where('account_id', '=', p.accountId)
+    .where('dedup_key', '=', p.key),
+)
+
+/** The message that already holds the key of an entry, or `undefined` when the entry has just taken it or has none. */
+function* holderOf(entry: PublishEntry, now: number): Transaction<string | undefined> {
+  if (!entry.dedup) return undefined
+  const { account_id: accountId, message_id: messageId } = entry.message
+  const { key, expiresAt } = entry.dedup
+  if ((yield* change(claimKey, { accountId, key, messageId, expiresAt, now })) === 1) return undefined
+  return (yield* all(keyHolder, { accountId, key }))[0]?.message_id
+}
+
+function* duplicatesOf(entries: readonly PublishEntry[], now: number): Transaction<(string | undefined)[]> {
+  const duplicateOf: (string | undefined)[] = []
+  for (const entry of entries) duplicateOf.push(yield* holderOf(entry, now))
+  return duplicateOf
+}
+
+/** Stores messages, each once for its deduplication key, as part of another transaction. */
+export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
+  const duplicateOf = entries.some((entry) => entry.dedup) ? yield* duplicatesOf(entries, now) : []
+  const fresh = freshOf(entries, duplicateOf)
+  const { seqs, turns } = yield* acceptMessages(fresh, now)
+  return { duplicateOf, seqs, turns }
+}
+
+/** The messages that were stored; `seqs` has their numbers. */
+export function freshOf(
+  entries: readonly PublishEntry[],
+  duplicateOf: readonly (string | undefined)[],
+): readonly NewMessage[] {
+  const fresh = duplicateOf.length === 0 ? entries : entries.filter((_, index) => duplicateOf[index] === undefined)
+  return fresh.map((entry) => entry.message)
+}
+
+interface PublishArgs {
+  readonly entries: readonly PublishEntry[]
+  readonly now: number
+}
+
+const publishPacked = write('messages.publishPacked', function* (packed: PackedEntries): Transaction<Published> {
+  return yield* publishEntries(unpackEntries(packed), packed.now)
+})
+
+/** Stores messages, each once for its deduplication key. */
+export const publish = write(
+  'messages.publish',
+  function* (args: PublishArgs): Transaction<Published> {
+    return yield* publishEntries(args.entries, args.now)
+  },
+  { together: together(publishPacked, { join: joinPublications, split: splitPublished }) },
+)
+
+function joinPublications(all: readonly PublishArgs[]): PackedEntries {
+  const now = all.reduce((latest, args) => Math.max(latest, args.now), 0)
+  return packEntries(
+    all.flatMap((args) => args.entries),
+    now,
+  )
+}
+
+/** What became of each publication. Turns that have come are told once. */
+function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly PublishArgs[]): Published[] {
+  let entry = 0
+  let stored = 0
+  return all.map(({ entries }, index) => {
+    const duplicates = duplicateOf.slice(entry, entry + entries.length)
+    const fresh = freshOf(entries, duplicates).length
+    entry += entries.length
+    stored += fresh
+    return { duplicateOf: duplicates, seqs: seqs.slice(stored - fresh, stored), turns: index === 0 ? turns : [] }
+  })
+}

@@ -1,0 +1,214 @@
+import { type Selectable, sql } from 'kysely'
+import { intact, isIntact, tellChanged } from '../../store/checksum.js'
+import { all, first, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { MessageAttemptsTable } from '../../store/schema/messages.js'
+import { type MessageRow, PENDING_COLUMNS } from './messages.js'
+import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
+import { contentBytes, firstFitting, inOrderOf } from './messages-sizes.js'
+
+/** A failed attempt as it is stored. */
+export type AttemptRow = Selectable<MessageAttemptsTable>
+
+/** A message with its failed attempts, oldest first, but without the last attempt: that stands in the message. */
+export interface MessageHistory {
+  readonly message: MessageRow
+  readonly attempts: readonly AttemptRow[]
+}
+
+/** @throws HomeportError `store_damaged` when what it holds is not what was written. */
+export function wholeMessage(row: MessageRow): MessageRow {
+  intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`)
+  intact(row.response_body, row.response_crc, 'messages', () => `the answer to ${row.message_id}`)
+  return row
+}
+
+/** Messages of a list: one damaged body must not keep the others from being seen, so it is left out, and told. */
+export function* listedMessages(rows: readonly MessageRow[]): Transaction<MessageRow[]> {
+  const listed: MessageRow[] = []
+  for (const row of rows) listed.push(yield* listedMessage(row))
+  return listed
+}
+
+function* listedMessage(row: MessageRow): Transaction<MessageRow> {
+  const { body, body_crc, response_body, response_crc, message_id } = row
+  const hasBody = isIntact(body, body_crc)
+  const hasAnswer = isIntact(response_body, response_crc)
+  if (hasBody && hasAnswer) return row
+  if (!hasBody) yield* tellChanged('messages', `the body of ${message_id}`)
+  if (!hasAnswer) yield* tellChanged('messages', `the answer to ${message_id}`)
+  const error = `${row.error ?? ''} (left out here: what is damaged in the store of the server)`.trimStart()
+  return { ...row, body: hasBody ? body : null, response_body: hasAnswer ? response_body : null, error }
+}
+
+const byId = query<{ accountId: string; kind: string; messageId: string }, MessageRow>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('message_id', '=', p.messageId)
+    .where('kind', '=', p.kind),
+)
+
+/** One message of an account, in whatever state. */
+export const message = read(
+  'messages.message',
+  function* (args: { accountId: string; kind: string; messageId: string }): Transaction<MessageRow | undefined> {
+    const row = yield* first(byId, args)
+    return row && wholeMessage(row)
+  },
+)
+
+type HistoryQuery = FilterParams & { accountId: string; kind: string; after: string; until: string; limit: number }
+
+type HistoryOrder = 'newestFirst' | 'oldestFirst'
+
+/** Whether what was sent and answered is wanted, or only that it was. */
+export type Bodies = 'whole' | 'none'
+
+/** A message without its contents, and how large those are. */
+type MessagePlace = Pick<MessageRow, 'seq' | 'retried'> & { readonly bytes: number; readonly attempt_bytes: number }
+
+/** What the answers to failed attempts take that were followed by another one. */
+const attemptBytes = sql<number>`case when retried > 0
+  then (select coalesce(sum(length(a.body)), 0) from message_attempts as a where a.message_seq = messages.seq)
+  else 0 end`.as('attempt_bytes')
+
+/** With ids a message is looked up, without them the account's messages are walked over: two texts, two plans. */
+const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
+  query<HistoryQuery, MessagePlace>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select(['seq', 'retried', contentBytes, attemptBytes])
+      .where('account_id', '=', p.accountId)
+      .$if(by === 'ids', (builder) => builder.where(d.inTexts('message_id', p.messageIds)))
+      .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
+      .where('message_id', order === 'newestFirst' ? '>=' : '<=', p.until)
+      .where('kind', '=', p.kind)
+      .where(passes(p, d, 'created_at'))
+      .orderBy('message_id', order === 'newestFirst' ? 'desc' : 'asc')
+      .limit(p.limit),
+  )
+
+const HISTORIES = {
+  newestFirst: { ids: historyQuery('newestFirst', 'ids'), filter: historyQuery('newestFirst', 'filter') },
+  oldestFirst: { ids: historyQuery('oldestFirst', 'ids'), filter: historyQuery('oldestFirst', 'filter') },
+}
+
+/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
+const MOST_SCANNED = 2_000
+
+/** The last message that a read looks at; no row when it comes to the end. */
+const idAhead = (order: HistoryOrder) =>
+  query<{ accountId: string; after: string; ahead: number }, { message_id: string }>(({ db, p }) =>
+    db
+      .selectFrom('messages')
+      .select('message_id')
+      .where('account_id', '=', p.accountId)
+      .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
+      .orderBy('message_id', order === 'newestFirst' ? 'desc' : 'asc')
+      .offset(p.ahead)
+      .limit(1),
+  )
+
+const ID_AHEAD = { newestFirst: idAhead('newestFirst'), oldestFirst: idAhead('oldestFirst') }
+
+type OfSeqs = { seqs: readonly number[] }
+
+const noBytes = sql<Uint8Array | null>`null`
+const noSum = sql<number | null>`null`
+
+const rowsOf = {
+  whole: query<OfSeqs, MessageRow>(({ db, p, d }) =>
+    db.selectFrom('messages').selectAll().where(d.inNumbers('seq', p.seqs)),
+  ),
+  none: query<OfSeqs, MessageRow>(({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select([...PENDING_COLUMNS, 'state', 'path', 'finished_at', 'started_at', 'error', 'dlq_id'])
+      .select(['response_status', 'response_headers', noBytes.as('response_body'), noBytes.as('body')])
+      .select([noSum.as('body_crc'), noSum.as('response_crc')])
+      .where(d.inNumbers('seq', p.seqs)),
+  ),
+}
+
+const attemptsQuery = (bodies: Bodies) =>
+  query<OfSeqs, AttemptRow>(({ db, p, d }) =>
+    db
+      .selectFrom('message_attempts')
+      .select(['message_seq', 'retried', 'started_at', 'finished_at', 'status', 'headers', 'error', 'next_at'])
+      .select(bodies === 'whole' ? 'body' : noBytes.as('body'))
+      .where(d.inNumbers('message_seq', p.seqs))
+      .orderBy('message_seq')
+      .orderBy('retried'),
+  )
+
+const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') }
+
+/** Where each order begins: ids consist of ASCII letters, digits and `_`. */
+const BEFORE_ALL = { newestFirst: '~', oldestFirst: '' }
+
+const opposite = (order: HistoryOrder): HistoryOrder => (order === 'newestFirst' ? 'oldestFirst' : 'newestFirst')
+
+/** Which page of an account's messages is wanted. */
+export interface HistoryArgs {
+  readonly accountId: string
+  readonly kind: string
+  readonly filter: MessageFilter
+  readonly order: HistoryOrder
+  /** The page begins after this message id; `undefined` for the first page. */
+  readonly after: string | undefined
+  readonly limit: number
+  readonly bodies: Bodies
+}
+
+/** A page of histories; there may be more when it is not full. */
+export interface HistoryPage {
+  readonly histories: readonly MessageHistory[]
+  /** The message id that the next page begins after; `undefined` at the end. */
+  readonly next: string | undefined
+}
+
+/**
+ * Messages of an account by creation, with their failed attempts. Dates of the filter hold for the creation. Where they
+ * are large the page is shorter than was asked for.
+ */
+export const history = read('messages.history', function* (args: HistoryArgs): Transaction<HistoryPage> {
+  const { limit, bodies } = args
+  const { found, end } = yield* placesOf(args)
+  // A sum is a text in PostgreSQL.
+  const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
+  const places = bodies === 'whole' ? firstFitting(sized) : sized
+  const read = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
+  const rows = bodies === 'whole' ? yield* listedMessages(read) : read
+  const retried = places.filter((place) => place.retried > 0).map((place) => place.seq)
+  const attempts = retried.length > 0 ? yield* all(attemptsOf[bodies], { seqs: retried }) : []
+  const ofMessage = byMessage(attempts)
+  const histories = inOrderOf(places, rows).map((row) => ({ message: row, attempts: ofMessage.get(row.seq) ?? [] }))
+  const isFull = places.length < found.length || found.length === limit
+  return { histories, next: isFull ? histories.at(-1)?.message.message_id : end }
+})
+
+/** Attempts by their messages: a page may hold a hundred of each of a thousand. */
+function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, AttemptRow[]> {
+  const groups = new Map<number, AttemptRow[]>()
+  for (const attempt of attempts) {
+    const group = groups.get(attempt.message_seq)
+    if (group) group.push(attempt)
+    else groups.set(attempt.message_seq, [attempt])
+  }
+  return groups
+}
+
+/** The messages that pass of those that a read looks at, and the last one looked at where others come after it. */
+function* placesOf({ accountId, kind, filter, order, after = BEFORE_ALL[order], limit }: HistoryArgs): Transaction<{
+  found: readonly MessagePlace[]
+  end: string | undefined
+}> {
+  const by = filter.messageIds.length > 0 ? 'ids' : 'filter'
+  const ahead =
+    by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MOST_SCANNED - 1 }) : undefined
+  const until = ahead?.message_id ?? BEFORE_ALL[opposite(order)]
+  const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, after, until, limit })
+  return { found, end: ahead?.message_id }
+}

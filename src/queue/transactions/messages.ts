@@ -1,0 +1,267 @@
+import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
+import { checksumOf, intact, isIntact } from '../../store/checksum.js'
+import { all, change, type InsertRow, insertNumbered, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { MessagesTable } from '../../store/schema/messages.js'
+import { noteFlowKeys } from './flow-keys.js'
+
+/** A message before the store has numbered it. All columns but `seq`; a new message is pending and unanswered. */
+export type NewMessage = Omit<
+  Insertable<MessagesTable>,
+  | 'state'
+  | 'retried'
+  | 'finished_at'
+  | 'started_at'
+  | 'response_status'
+  | 'response_headers'
+  | 'response_body'
+  | 'body_crc'
+  | 'response_crc'
+  | 'error'
+  | 'dlq_id'
+>
+
+/** A message as it is stored. */
+export type MessageRow = Selectable<MessagesTable>
+
+/** What the delivery engine needs of a pending message. */
+export interface PendingRow
+  extends Pick<
+    MessageRow,
+    | 'seq'
+    | 'message_id'
+    | 'account_id'
+    | 'kind'
+    | 'group_key'
+    | 'url'
+    | 'method'
+    | 'headers'
+    | 'config'
+    | 'max_retries'
+    | 'retried'
+    | 'next_at'
+    | 'created_at'
+    | 'labels'
+    | 'flow_key'
+    | 'caller_ip'
+    | 'host'
+    | 'topic'
+    | 'endpoint'
+    | 'queue'
+    | 'slot_seq'
+    | 'schedule_id'
+  > {
+  /** NULL also when the body is too large to be loaded ahead: see `body_bytes`. */
+  readonly body: Uint8Array | null
+  readonly body_bytes: number
+  /** It waits for its turn in a queue, and only tells what it asks of its flow-control key. */
+  readonly held?: true
+}
+
+/** Bodies up to this size go along to the engine; larger ones it reads when it sends them. */
+export const LARGEST_BODY_ALONG = 8 * 1024
+
+/** The engine's view of a message, without its body when that is large. */
+export const withoutLargeBody = (row: PendingRow): PendingRow =>
+  row.body_bytes > LARGEST_BODY_ALONG ? { ...row, body: null } : row
+
+/** A message of a queue waits for its turn; see `acceptMessages`. */
+const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
+
+/** Member by member, because copying an object with a spread costs ten times as much. */
+function toRow(message: NewMessage): InsertRow<'messages'> {
+  return {
+    message_id: message.message_id,
+    account_id: message.account_id,
+    kind: message.kind,
+    group_key: message.group_key ?? null,
+    state: firstState(message),
+    url: message.url,
+    method: message.method,
+    headers: message.headers,
+    body: message.body ?? null,
+    body_crc: checksumOf(message.body),
+    config: message.config,
+    max_retries: message.max_retries,
+    retried: 0,
+    next_at: message.next_at,
+    created_at: message.created_at,
+    labels: message.labels,
+    flow_key: message.flow_key ?? null,
+    caller_ip: message.caller_ip ?? null,
+    host: message.host,
+    path: message.path,
+    topic: message.topic ?? null,
+    endpoint: message.endpoint ?? null,
+    queue: message.queue ?? null,
+    slot_seq: message.slot_seq ?? null,
+    schedule_id: message.schedule_id ?? null,
+  }
+}
+
+/**
+ * Stores new messages as part of another transaction. Answers their numbers, in order. Messages of queues are only put
+ * down: `acceptMessages` lets them have their turns.
+ */
+export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
+  if (messages.length === 0) return []
+  yield* noteFlowKeys(messages)
+  return yield* insertNumbered('messages', messages.map(toRow), 'message_id')
+}
+
+/** The engine's view of a message that was just stored under this number. */
+export function toPendingRow(message: NewMessage, seq: number): PendingRow {
+  const body = message.body ?? null
+  // Member by member, as above.
+  return {
+    seq,
+    message_id: message.message_id,
+    account_id: message.account_id,
+    kind: message.kind,
+    group_key: message.group_key ?? null,
+    url: message.url,
+    method: message.method,
+    headers: message.headers,
+    config: message.config,
+    max_retries: message.max_retries,
+    retried: 0,
+    next_at: message.next_at,
+    created_at: message.created_at,
+    labels: message.labels,
+    flow_key: message.flow_key ?? null,
+    caller_ip: message.caller_ip ?? null,
+    host: message.host,
+    topic: message.topic ?? null,
+    endpoint: message.endpoint ?? null,
+    queue: message.queue ?? null,
+    slot_seq: message.slot_seq ?? null,
+    schedule_id: message.schedule_id ?? null,
+    body,
+    body_bytes: body?.byteLength ?? 0,
+  }
+}
+
+/** The engine's view of messages that were just stored under these numbers. */
+export function toPendingRows(messages: readonly NewMessage[], seqs: readonly number[]): PendingRow[] {
+  return messages.map((message, index) => toPendingRow(message, seqs[index] ?? Number.NaN))
+}
+
+const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
+  db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where('state', '=', sql.lit('pending')),
+)
+
+/** Deletes what is pending of these groups, as part of another transaction. Answers how many messages that were. */
+export function* deletePendingOfGroups(groups: readonly number[]): Transaction<number> {
+  return groups.length > 0 ? yield* change(deleteGroups, { groups }) : 0
+}
+
+/** A place in the order in which messages fall due. */
+export interface DuePlace {
+  readonly nextAt: number
+  readonly seq: number
+}
+
+/** The columns of a `PendingRow`, but for the body. */
+export const PENDING_COLUMNS = [
+  'seq',
+  'message_id',
+  'account_id',
+  'kind',
+  'group_key',
+  'url',
+  'method',
+  'headers',
+  'config',
+  'max_retries',
+  'retried',
+  'next_at',
+  'created_at',
+  'labels',
+  'flow_key',
+  'caller_ip',
+  'host',
+  'topic',
+  'endpoint',
+  'queue',
+  'slot_seq',
+  'schedule_id',
+] as const
+
+/** How long the body is. */
+export const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
+
+/** The body when it has at most `most` bytes; larger ones are left out and only measured. */
+function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
+  return sql<Uint8Array | null>`case when length(body) <= ${most} then body end`.as('body')
+}
+
+/** A row as the store has it: with the checksum of the body. */
+export type StoredPending = PendingRow & Pick<MessageRow, 'body_crc'>
+
+/** Only with the body: it stands behind it in the row, and SQLite goes through all pages of a large body to get there. */
+const sumUpTo = (most: number) => sql<number | null>`case when length(body) <= ${most} then body_crc end`.as('body_crc')
+
+/** What is to be read of the body of a row, with `PENDING_COLUMNS`. */
+export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), sumUpTo(most)] as const
+
+/**
+ * The rows without bodies that are not what was written. These count as too large to go along: whoever reads one where
+ * it is stored is told.
+ */
+export function withIntactBodies(rows: readonly StoredPending[]): PendingRow[] {
+  return rows.map((row) => {
+    const isLeftOut = row.body === null && row.body_bytes > 0
+    if (isLeftOut || isIntact(row.body, row.body_crc)) return row
+    return { ...row, body: null, body_bytes: Math.max(row.body_bytes, 1) }
+  })
+}
+
+const pendingInOrder = query<
+  { nextAt: number; seq: number; until: number; limit: number; largestBody: number },
+  StoredPending
+>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(PENDING_COLUMNS)
+    .select(bodyColumns(p.largestBody))
+    .where(sql<boolean>`state = 'pending'`)
+    .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+    .where('next_at', '<=', p.until)
+    .orderBy('next_at')
+    .orderBy('seq')
+    .limit(p.limit),
+)
+
+/**
+ * Pending messages in the order in which they fall due, after a place in that order and up to a time. Bodies larger than
+ * `largestBody` bytes are left out; see `messages.body`.
+ */
+export const pending = read(
+  'messages.pending',
+  function* (args: { after: DuePlace; until: number; limit: number; largestBody: number }): Transaction<PendingRow[]> {
+    const { after, until, limit, largestBody } = args
+    return withIntactBodies(yield* all(pendingInOrder, { ...after, until, limit, largestBody }))
+  },
+)
+
+const bodyOf = query<{ seq: number }, Pick<MessageRow, 'body' | 'body_crc' | 'message_id'>>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['body', 'body_crc', 'message_id'])
+    .where('seq', '=', p.seq)
+    .where('state', '=', sql.lit('pending')),
+)
+
+/**
+ * The body of a pending message; `undefined` when the message is gone.
+ * @throws HomeportError `store_damaged` when it is not what was written.
+ */
+export const body = read('messages.body', function* (args: { seq: number }): Transaction<
+  { body: Uint8Array | null } | undefined
+> {
+  const row = (yield* all(bodyOf, args))[0]
+  return row && { body: intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`) }
+})
+
+/** Stores messages on their own. Answers their numbers, in order. */
+export const insert = write('messages.insert', insertMessages)

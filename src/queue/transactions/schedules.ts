@@ -1,0 +1,297 @@
+import { type Insertable, type Selectable, sql } from 'kysely'
+import { checksumOf, intact } from '../../store/checksum.js'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { MessageState } from '../../store/schema/messages.js'
+import type { SchedulesTable } from '../../store/schema/queues.js'
+import type { PendingRow } from './messages.js'
+import { freshOf, type PublishEntry, publishEntries } from './messages-publish.js'
+import { offersOf } from './queue-turns.js'
+
+/** A schedule as it is stored. */
+export type ScheduleRow = Selectable<SchedulesTable>
+/** A schedule before its first fire. */
+export type NewSchedule = Omit<
+  Insertable<SchedulesTable>,
+  'body_crc' | 'paused' | 'last_at' | 'last_messages' | 'error'
+>
+
+interface OfSchedule {
+  accountId: string
+  scheduleId: string
+}
+
+interface OfSchedules {
+  accountId: string
+  scheduleIds: readonly string[]
+}
+
+/** How large a schedule is. */
+export interface ScheduleSize {
+  readonly schedule_id: string
+  /** Of its body and its headers. */
+  readonly bytes: number
+}
+
+/** How many messages of the last fires are remembered. */
+const MOST_REMEMBERED = 20
+
+const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
+  const columns = {
+    cron: p.cron,
+    destination: p.destination,
+    headers: p.headers,
+    body: p.body,
+    body_crc: p.crc,
+    queue: p.queue,
+    caller_ip: p.caller_ip,
+    paused: 0,
+    created_at: p.created_at,
+    next_at: p.next_at,
+    error: null,
+  }
+  return db
+    .insertInto('schedules')
+    .values({
+      account_id: p.account_id,
+      schedule_id: p.schedule_id,
+      ...columns,
+      last_at: null,
+      last_messages: '[]',
+    })
+    .onConflict((conflict) => conflict.columns(['account_id', 'schedule_id']).doUpdateSet(columns))
+})
+
+/** Makes a schedule, or replaces every setting of the one with this id; what it has fired stays remembered. */
+export const put = write('schedules.put', function* (args: NewSchedule): Transaction<number> {
+  return yield* change(replace, { ...args, crc: checksumOf(args.body) })
+})
+
+const oneSchedule = query<OfSchedule, ScheduleRow>(({ db, p }) =>
+  db.selectFrom('schedules').selectAll().where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
+)
+const sizes = query<{ accountId: string }, ScheduleSize>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .select(['schedule_id', sql<number>`coalesce(octet_length(body), 0) + octet_length(headers)`.as('bytes')])
+    .where('account_id', '=', p.accountId)
+    .orderBy('created_at')
+    .orderBy('schedule_id'),
+)
+const namedSchedules = query<OfSchedules, ScheduleRow>(({ db, p, d }) =>
+  db
+    .selectFrom('schedules')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('schedule_id', p.scheduleIds)),
+)
+const statesOf = query<{ accountId: string; ids: readonly string[] }, { message_id: string; state: MessageState }>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select(['message_id', 'state'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('message_id', p.ids)),
+)
+
+/** A schedule with the states of the messages of its last fires, as far as they are kept. */
+export interface ScheduleWithStates {
+  readonly schedule: ScheduleRow
+  readonly states: readonly { readonly message_id: string; readonly state: MessageState }[]
+}
+
+/** Written by this file only. */
+const lastMessages = (row: ScheduleRow): string[] => JSON.parse(row.last_messages) as string[]
+
+function* withStates(accountId: string, rows: readonly ScheduleRow[]): Transaction<ScheduleWithStates[]> {
+  const ids = rows.flatMap(lastMessages)
+  const found = ids.length > 0 ? yield* all(statesOf, { accountId, ids }) : []
+  const byId = new Map(found.map((row) => [row.message_id, row]))
+  return rows.map((schedule) => ({
+    schedule,
+    states: lastMessages(schedule)
+      .map((id) => byId.get(id))
+      .filter((row) => row !== undefined),
+  }))
+}
+
+/** One schedule. */
+export const get = read('schedules.get', function* (args: OfSchedule): Transaction<ScheduleWithStates | undefined> {
+  const row = yield* first(oneSchedule, args)
+  return row && (yield* withStates(args.accountId, [wholeSchedule(row)]))[0]
+})
+
+/** Which schedules an account has, oldest first, and how large they are. */
+export const list = read('schedules.list', function* (args: { accountId: string }): Transaction<ScheduleSize[]> {
+  return yield* all(sizes, args)
+})
+
+/** Some schedules in the order of their ids in the list; those that are gone are left out. */
+export const some = read('schedules.some', function* (args: OfSchedules): Transaction<ScheduleWithStates[]> {
+  const rows = new Map((yield* all(namedSchedules, args)).map((row) => [row.schedule_id, row]))
+  const found = args.scheduleIds.map((id) => rows.get(id)).filter((row) => row !== undefined)
+  return yield* withStates(args.accountId, found)
+})
+
+const removeOne = query<OfSchedule>(({ db, p }) =>
+  db.deleteFrom('schedules').where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
+)
+
+/** Deletes a schedule; what it has fired goes on. Answers how many there were. */
+export const remove = write('schedules.remove', function* (args: OfSchedule): Transaction<number> {
+  return yield* change(removeOne, args)
+})
+
+const pauseOne = query<OfSchedule & { paused: number; nextAt: number | null }>(({ db, p }) =>
+  db
+    .updateTable('schedules')
+    .set({ paused: p.paused, next_at: p.nextAt })
+    .where('account_id', '=', p.accountId)
+    .where('schedule_id', '=', p.scheduleId)
+    .where('paused', '<>', p.paused),
+)
+
+/** Pauses a schedule, or lets it go on with this next fire. Answers how many changed: none when it was so already. */
+export const setPaused = write(
+  'schedules.setPaused',
+  function* (args: OfSchedule & { paused: 0 | 1; nextAt: number | null }): Transaction<number> {
+    return yield* change(pauseOne, args)
+  },
+)
+
+const dueSchedules = query<{ now: number; limit: number }, ScheduleRow>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .selectAll()
+    .where('paused', '=', 0)
+    .where('next_at', 'is not', null)
+    .where('next_at', '<=', p.now)
+    .orderBy('next_at')
+    .limit(p.limit),
+)
+const earliest = query<object, { next_at: number | null }>(({ db }) =>
+  db
+    .selectFrom('schedules')
+    .select((q) => q.fn.min('next_at').as('next_at'))
+    .where('paused', '=', 0)
+    .where('next_at', 'is not', null),
+)
+
+/** @throws HomeportError `store_damaged` when its body is not what was written. */
+function wholeSchedule(row: ScheduleRow): ScheduleRow {
+  intact(row.body, row.body_crc, 'schedules', () => `the body of ${row.schedule_id}`)
+  return row
+}
+
+/** Schedules that are due, and when the first one that is not falls due. */
+export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<{
+  rows: ScheduleRow[]
+  nextAt: number | null
+}> {
+  const rows = yield* all(dueSchedules, args)
+  return { rows: rows.map(wholeSchedule), nextAt: (yield* first(earliest, {}))?.next_at ?? null }
+})
+
+const everyKey = query<object, { account_id: string; schedule_id: string }>(({ db }) =>
+  db.selectFrom('schedules').select(['account_id', 'schedule_id']).orderBy('account_id').orderBy('schedule_id'),
+)
+
+/** Which schedules there are, by their key alone: for when the rows of some are damaged. */
+export const keys = read('schedules.keys', function* (_: object): Transaction<OfSchedule[]> {
+  const rows = yield* all(everyKey, {})
+  return rows.map(({ account_id: accountId, schedule_id: scheduleId }) => ({ accountId, scheduleId }))
+})
+
+/** A schedule if it is due. */
+export const ifDue = read('schedules.ifDue', function* (args: OfSchedule & { now: number }): Transaction<
+  ScheduleRow | undefined
+> {
+  const row = yield* first(oneSchedule, args)
+  return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? wholeSchedule(row) : undefined
+})
+
+/** A schedule whose next fire lies in the future. */
+export interface AheadRow extends Pick<ScheduleRow, 'account_id' | 'schedule_id' | 'cron' | 'last_at'> {
+  readonly next_at: number
+}
+
+const aheadSchedules = query<OfSchedule & { now: number; limit: number }, AheadRow>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .select(['account_id', 'schedule_id', 'cron', 'last_at'])
+    .select(sql<number>`next_at`.as('next_at'))
+    .where('paused', '=', 0)
+    .where('next_at', '>', p.now)
+    .where(sql<boolean>`(account_id, schedule_id) > (${p.accountId}, ${p.scheduleId})`)
+    .orderBy('account_id')
+    .orderBy('schedule_id')
+    .limit(p.limit),
+)
+
+/** Some schedules whose next fire lies in the future, of all accounts, after one of them. */
+export const ahead = read('schedules.ahead', function* (args: OfSchedule & { now: number; limit: number }): Transaction<
+  AheadRow[]
+> {
+  return yield* all(aheadSchedules, args)
+})
+
+const moveFire = query<OfSchedule & { from: number; to: number }>(({ db, p }) =>
+  db
+    .updateTable('schedules')
+    .set({ next_at: p.to })
+    .where('account_id', '=', p.accountId)
+    .where('schedule_id', '=', p.scheduleId)
+    .where('paused', '=', 0)
+    .where('next_at', '=', p.from),
+)
+
+/** Moves the next fire of a schedule that is still at it. */
+export const pullBack = write(
+  'schedules.pullBack',
+  function* (args: OfSchedule & { from: number; to: number }): Transaction<number> {
+    return yield* change(moveFire, args)
+  },
+)
+
+/** One fire. */
+export interface Fire extends OfSchedule {
+  /** The fire that is due; when the schedule is not at it any more, nothing happens. */
+  readonly dueAt: number
+  readonly nextAt: number | null
+  readonly now: number
+  readonly entries: readonly PublishEntry[]
+  /** Why there is nothing to publish. */
+  readonly error: string | null
+}
+
+const lockDue = query<OfSchedule & { dueAt: number }, ScheduleRow>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('schedules')
+      .selectAll()
+      .where('account_id', '=', p.accountId)
+      .where('schedule_id', '=', p.scheduleId)
+      .where('paused', '=', 0)
+      .where('next_at', '=', p.dueAt),
+  ),
+)
+const advance = query<OfSchedule & { nextAt: number | null; lastAt: number; messages: string; error: string | null }>(
+  ({ db, p }) =>
+    db
+      .updateTable('schedules')
+      .set({ next_at: p.nextAt, last_at: p.lastAt, last_messages: p.messages, error: p.error })
+      .where('account_id', '=', p.accountId)
+      .where('schedule_id', '=', p.scheduleId),
+)
+
+/** Fires once: moves the schedule on and publishes its messages in one step. Answers what can go out now. */
+export const fire = write('schedules.fire', function* (args: Fire): Transaction<readonly PendingRow[]> {
+  const row = yield* first(lockDue, args)
+  if (!row) return []
+  const published = yield* publishEntries(args.entries, args.now)
+  const { duplicateOf } = published
+  const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
+  const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MOST_REMEMBERED, fresh.length)))
+  yield* change(advance, { ...args, lastAt: args.now, messages })
+  return offersOf(freshOf(args.entries, duplicateOf), published)
+})

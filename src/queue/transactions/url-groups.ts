@@ -1,0 +1,141 @@
+import type { Selectable } from 'kysely'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { UrlGroupsTable } from '../../store/schema/queues.js'
+
+/** A URL group as it is stored. */
+export type UrlGroupRow = Selectable<UrlGroupsTable>
+
+/** A member of a URL group. */
+export interface GroupEndpoint {
+  readonly name?: string
+  readonly url: string
+}
+
+/** Names an endpoint, by its name or its URL. */
+export interface EndpointRef {
+  readonly name?: string | undefined
+  readonly url?: string | undefined
+}
+
+interface OfGroup {
+  accountId: string
+  name: string
+}
+
+const oneGroup = query<OfGroup, UrlGroupRow>(({ db, p }) =>
+  db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).where('name', '=', p.name),
+)
+const lockGroup = query<OfGroup, UrlGroupRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).where('name', '=', p.name)),
+)
+const everyGroup = query<{ accountId: string }, UrlGroupRow>(({ db, p }) =>
+  db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).orderBy('name'),
+)
+const make = query<OfGroup & { now: number }>(({ db, p }) =>
+  db
+    .insertInto('url_groups')
+    .values({
+      account_id: p.accountId,
+      name: p.name,
+      headers: '{}',
+      endpoints: '[]',
+      created_at: p.now,
+      updated_at: p.now,
+    })
+    .onConflict((conflict) => conflict.columns(['account_id', 'name']).doNothing()),
+)
+const setEndpoints = query<OfGroup & { endpoints: string; now: number }>(({ db, p }) =>
+  db
+    .updateTable('url_groups')
+    .set({ endpoints: p.endpoints, updated_at: p.now })
+    .where('account_id', '=', p.accountId)
+    .where('name', '=', p.name),
+)
+const setHeaders = query<OfGroup & { headers: string; now: number }>(({ db, p }) =>
+  db
+    .updateTable('url_groups')
+    .set({ headers: p.headers, updated_at: p.now })
+    .where('account_id', '=', p.accountId)
+    .where('name', '=', p.name),
+)
+const drop = query<OfGroup>(({ db, p }) =>
+  db.deleteFrom('url_groups').where('account_id', '=', p.accountId).where('name', '=', p.name),
+)
+
+/** One group. */
+export const get = read('urlGroups.get', function* (args: OfGroup): Transaction<UrlGroupRow | undefined> {
+  return yield* first(oneGroup, args)
+})
+
+/** All groups of an account, by name. */
+export const list = read('urlGroups.list', function* (args: { accountId: string }): Transaction<UrlGroupRow[]> {
+  return yield* all(everyGroup, args)
+})
+
+/** Written by this file only. */
+export const endpointsOf = (row: UrlGroupRow): GroupEndpoint[] => JSON.parse(row.endpoints) as GroupEndpoint[]
+
+const isSame = (one: GroupEndpoint, ref: EndpointRef): boolean =>
+  (ref.name !== undefined && one.name === ref.name) || (ref.url !== undefined && one.url === ref.url)
+
+/** Adds endpoints; one with a name or a URL that the group has already takes the place of that one. */
+function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoint[]): GroupEndpoint[] {
+  const all = [...endpoints]
+  for (const endpoint of added) {
+    const at = all.findIndex((one) => isSame(one, endpoint))
+    if (at < 0) {
+      all.push(endpoint)
+      continue
+    }
+    all[at] = endpoint
+    // Its name may be that of one and its URL that of another.
+    for (let i = all.length - 1; i > at; i--) if (isSame(all[i] as GroupEndpoint, endpoint)) all.splice(i, 1)
+  }
+  return all
+}
+
+/** Adds endpoints to a group, which is made when there is none. Answers `full` when that were more than `most`. */
+export const addEndpoints = write(
+  'urlGroups.addEndpoints',
+  function* (
+    args: OfGroup & { endpoints: readonly GroupEndpoint[]; most: number; now: number },
+  ): Transaction<'added' | 'full'> {
+    yield* change(make, args)
+    const group = yield* first(lockGroup, args)
+    const endpoints = merged(group ? endpointsOf(group) : [], args.endpoints)
+    if (endpoints.length > args.most) return 'full'
+    yield* change(setEndpoints, { ...args, endpoints: JSON.stringify(endpoints) })
+    return 'added'
+  },
+)
+
+/** Takes endpoints out; a group without any is deleted. Answers whether there is such a group. */
+export const removeEndpoints = write(
+  'urlGroups.removeEndpoints',
+  function* (args: OfGroup & { endpoints: readonly EndpointRef[]; now: number }): Transaction<boolean> {
+    const group = yield* first(lockGroup, args)
+    if (!group) return false
+    const names = new Set(args.endpoints.map(({ name }) => name))
+    const urls = new Set(args.endpoints.map(({ url }) => url))
+    const left = endpointsOf(group).filter(
+      ({ name, url }) => (name === undefined || !names.has(name)) && !urls.has(url),
+    )
+    if (left.length === 0) yield* change(drop, args)
+    else yield* change(setEndpoints, { ...args, endpoints: JSON.stringify(left) })
+    return true
+  },
+)
+
+/** Sets the default headers of a group. Answers whether there is such a group. */
+export const putHeaders = write(
+  'urlGroups.putHeaders',
+  function* (args: OfGroup & { headers: string; now: number }): Transaction<boolean> {
+    return (yield* change(setHeaders, args)) === 1
+  },
+)
+
+/** Deletes a group, if there is one. */
+export const remove = write('urlGroups.remove', function* (args: OfGroup): Transaction<number> {
+  return yield* change(drop, args)
+})

@@ -1,0 +1,123 @@
+import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
+import { checksumOf } from '../../store/checksum.js'
+import { all, insertAll, only, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { type DeliveryColumns, type ElementMeta, type NewElement, RUN_MESSAGE_KIND } from './runs-rows.js'
+
+/** An element and the run whose list it joins. The run must be locked by the same transaction. */
+export interface Appending {
+  readonly accountId: string
+  readonly runSeq: number
+  readonly element: NewElement
+}
+
+/** An element of which only the delivery is made. */
+type Delivering = Omit<Appending, 'element'> & {
+  readonly element: Pick<NewElement, 'messageId' | 'dueAt' | 'delivery'>
+}
+
+const endOf = query<{ seq: number }, { last: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select((q) => q.fn.max('position').as('last'))
+    .where('run_seq', '=', p.seq),
+)
+const ends = query<{ seqs: readonly number[] }, { run_seq: number; last: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select((q) => ['run_seq', q.fn.max('position').as('last')])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .groupBy('run_seq'),
+)
+const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: string | null }>(({ db, p, d }) =>
+  db.selectFrom('steps').select(['run_seq', 'meta']).where(d.inNumbers('run_seq', p.seqs)).where('position', '=', 0),
+)
+
+/**
+ * Appends elements to the lists of runs, each with the message that delivers it, in the given order. Being part of a
+ * transaction that has locked the runs, it gives every element a position of its own: exactly one list is the first to
+ * hold all results of parallel steps.
+ * @returns the new messages, for `queue.offer` after the commit.
+ */
+export function* appendElements(appending: readonly Appending[], at: number): Transaction<PendingRow[]> {
+  yield* insertElements(appending, at)
+  return yield* deliverElements(appending, at)
+}
+
+/** Appends elements whose messages are there already, or are made next. Answers their positions, in order. */
+export function* insertElements(appending: readonly Appending[], at: number): Transaction<number[]> {
+  if (appending.length === 0) return []
+  const positions = yield* lastPositions([...new Set(appending.map(({ runSeq }) => runSeq))])
+  const steps = appending.map(({ runSeq, element }) => {
+    const position = (positions.get(runSeq) ?? -1) + 1
+    positions.set(runSeq, position)
+    return stepRow(runSeq, position, element, at)
+  })
+  yield* insertAll('steps', steps)
+  return steps.map(({ position }) => position)
+}
+
+/** Nearly always there is one run, and a list of runs costs more to look up. */
+function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number>> {
+  const [seq] = seqs
+  if (seqs.length > 1 || seq === undefined) {
+    return new Map((yield* all(ends, { seqs })).map((row) => [row.run_seq, row.last]))
+  }
+  const { last } = yield* only(endOf, { seq })
+  return new Map(last === null ? [] : [[seq, last]])
+}
+
+/** Makes the messages that deliver elements which stand in their lists already. */
+export function* deliverElements(delivering: readonly Delivering[], at: number): Transaction<PendingRow[]> {
+  if (delivering.length === 0) return []
+  const defaults = yield* defaultDeliveries(delivering)
+  const messages = delivering.map((one) => messageFor(one, deliveryOf(one, defaults), at))
+  return toPendingRows(messages, yield* insertMessages(messages))
+}
+
+function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
+  const { messageId, kind, body, meta } = element
+  const body_crc = checksumOf(body)
+  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at }
+}
+
+function messageFor({ accountId, runSeq, element }: Delivering, delivery: DeliveryColumns, at: number): NewMessage {
+  // Member by member, because copying an object with a spread costs ten times as much.
+  return {
+    message_id: element.messageId,
+    account_id: accountId,
+    kind: RUN_MESSAGE_KIND,
+    group_key: runSeq,
+    url: delivery.url,
+    method: delivery.method,
+    headers: delivery.headers,
+    body: null,
+    config: delivery.config,
+    max_retries: delivery.max_retries,
+    next_at: element.dueAt,
+    created_at: at,
+    labels: delivery.labels,
+    flow_key: delivery.flow_key ?? null,
+    caller_ip: delivery.caller_ip ?? null,
+    host: delivery.host,
+    path: delivery.path,
+  }
+}
+
+function* defaultDeliveries(delivering: readonly Delivering[]): Transaction<Map<number, DeliveryColumns>> {
+  const seqs = [...new Set(delivering.filter(({ element }) => !element.delivery).map(({ runSeq }) => runSeq))]
+  const found = new Map<number, DeliveryColumns>()
+  if (seqs.length === 0) return found
+  for (const { run_seq, meta } of yield* all(firstMetas, { seqs })) {
+    // Written by this room when the run was made.
+    const { delivery } = JSON.parse(meta ?? '{}') as ElementMeta
+    if (delivery) found.set(run_seq, delivery)
+  }
+  return found
+}
+
+function deliveryOf({ runSeq, element }: Delivering, defaults: ReadonlyMap<number, DeliveryColumns>): DeliveryColumns {
+  const delivery = element.delivery ?? defaults.get(runSeq)
+  if (!delivery) throw new Error(`run ${runSeq} has no settings at the start of its list`)
+  return delivery
+}

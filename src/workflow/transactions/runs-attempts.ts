@@ -1,0 +1,109 @@
+import { sql } from 'kysely'
+import { all, change, first, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/** The newest failed attempts of a delivery are kept, up to this many. */
+const MOST_OF_DELIVERY = 20
+/** A run that has this many keeps no more. */
+const MOST_OF_RUN = 100
+/** Of an answer's body this much is kept. */
+const BODY_BYTES = 4_096
+/** Headers that are longer are left out. */
+const HEADERS_LENGTH = 4_096
+
+interface Messages {
+  readonly seqs: readonly number[]
+}
+
+/** Attempts of a message are counted without a gap, so the newest are those with the highest counts. */
+const keep = query<Messages>(({ db, p, d }) =>
+  db
+    .insertInto('run_attempts')
+    .columns(['run_seq', 'message_id', 'retried', 'started_at', 'status', 'headers', 'body', 'error'])
+    .expression(
+      db
+        .selectFrom('message_attempts as a')
+        .innerJoin('messages as m', 'm.seq', 'a.message_seq')
+        .select(['m.group_key', 'm.message_id', 'a.retried', 'a.started_at', 'a.status'])
+        .select([
+          sql<string>`case when length(a.headers) <= ${sql.lit(HEADERS_LENGTH)} then a.headers else '{}' end`.as(
+            'headers',
+          ),
+          sql<Uint8Array | null>`substr(a.body, 1, ${sql.lit(BODY_BYTES)})`.as('body'),
+          'a.error',
+        ])
+        .where(d.inNumbers('a.message_seq', p.seqs))
+        .where('m.state', '=', 'pending')
+        .where(sql<boolean>`a.retried >= m.retried - ${sql.lit(MOST_OF_DELIVERY)}`)
+        .where(sql<boolean>`(select count(*) from run_attempts where run_seq = m.group_key) < ${sql.lit(MOST_OF_RUN)}`),
+    )
+    .onConflict((conflict) => conflict.doNothing()),
+)
+
+interface Between {
+  readonly first: number
+  readonly last: number
+}
+
+interface RetriedMessage {
+  readonly seq: number
+  readonly group_key: number
+}
+
+/** Answered by the index of retried messages alone. */
+const someRetried = query<Between, { group_key: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select('group_key')
+    .where('group_key', '>=', p.first)
+    .where('group_key', '<=', p.last)
+    .where('state', '=', sql.lit('pending'))
+    .where('retried', '>', sql.lit(0))
+    .limit(1),
+)
+const retriedOf = query<{ runs: readonly number[] }, RetriedMessage>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', sql<number>`group_key`.as('group_key')])
+    .where(d.inNumbers('group_key', p.runs))
+    .where('state', '=', sql.lit('pending'))
+    .where('retried', '>', sql.lit(0))
+    .orderBy('seq'),
+)
+
+/** Keeps the failed attempts of a message that is about to go without failing its run, for the log of that. */
+export function* keepAttempts(messageSeq: number): Transaction<void> {
+  yield* change(keep, { seqs: [messageSeq] })
+}
+
+/**
+ * Keeps the failed attempts of everything that is still pending of these runs, which are about to end. Most often there
+ * are none, and one look tells so for thousands of runs.
+ */
+export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> {
+  if (runs.length === 0 || !(yield* first(someRetried, spanOf(runs)))) return
+  for (const seqs of rounds(yield* all(retriedOf, { runs }))) yield* change(keep, { seqs })
+}
+
+function spanOf(seqs: readonly number[]): Between {
+  let [least, greatest] = [Number.POSITIVE_INFINITY, 0]
+  for (const seq of seqs) {
+    if (seq < least) least = seq
+    if (seq > greatest) greatest = seq
+  }
+  return { first: least, last: greatest }
+}
+
+/** At most one message of a run in each round: how much of a run has been kept is looked at once for each. */
+function rounds(messages: readonly RetriedMessage[]): readonly number[][] {
+  const sorted: number[][] = []
+  const ofRun = new Map<number, number>()
+  for (const { seq, group_key } of messages) {
+    const round = ofRun.get(group_key) ?? 0
+    ofRun.set(group_key, round + 1)
+    const seqs = sorted[round] ?? []
+    seqs.push(seq)
+    sorted[round] = seqs
+  }
+  return sorted
+}

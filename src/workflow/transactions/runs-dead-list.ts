@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
+import { isIntact, tellChanged } from '../../store/checksum.js'
+import { all, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { type DeadRunPage, type DeadRunSelector, selectPlaces } from './runs-dead.js'
+import type { RunRow } from './runs-rows.js'
+
+/** A dead letter with what its run began with. */
+export interface DeadLetterRow extends RunRow {
+  readonly payload: Uint8Array
+  /** The settings of the trigger, JSON of `ElementMeta`. */
+  readonly meta: string | null
+}
+
+/** Dead letters as a list shows them; `more` when there are others after them. */
+export interface DeadLetterRows extends DeadRunPage {
+  readonly runs: readonly DeadLetterRow[]
+}
+
+interface OfRuns {
+  readonly seqs: readonly number[]
+}
+
+const sizes = query<OfRuns, { seq: number; bytes: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .innerJoin('steps', (join) => join.onRef('run_seq', '=', 'seq').on('position', '=', sql.lit(0)))
+    .select(['seq', sql<number>`coalesce(octet_length(failure), 0) + octet_length(body)`.as('bytes')])
+    .where(d.inNumbers('seq', p.seqs)),
+)
+const letters = query<OfRuns, DeadLetterRow & { payload_crc: number | null }>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .innerJoin('steps', (join) => join.onRef('run_seq', '=', 'seq').on('position', '=', sql.lit(0)))
+    .selectAll('runs')
+    .select(['steps.body as payload', 'steps.body_crc as payload_crc', 'steps.meta'])
+    .where(d.inNumbers('seq', p.seqs)),
+)
+
+/** A payload that is not what was written is left out, and told. */
+function* listedLetters(
+  rows: readonly (DeadLetterRow & { payload_crc: number | null })[],
+): Transaction<DeadLetterRow[]> {
+  const listed: DeadLetterRow[] = []
+  for (const { payload_crc, ...letter } of rows) {
+    const isWhole = isIntact(letter.payload, payload_crc)
+    if (!isWhole) yield* tellChanged('steps', `the payload of ${letter.run_id}`)
+    listed.push(isWhole ? letter : { ...letter, payload: new Uint8Array() })
+  }
+  return listed
+}
+
+/** A page of dead letters with their payloads: as many as fit, but one at least. */
+export const listDead = read('runs.listDead', function* (selector: DeadRunSelector): Transaction<DeadLetterRows> {
+  const { places, more } = yield* selectPlaces(selector)
+  const found = inOrderOf(places, yield* all(sizes, { seqs: places.map(({ seq }) => seq) }))
+  const fitting = firstFitting(found)
+  const rows = yield* listedLetters(yield* all(letters, { seqs: fitting.map(({ seq }) => seq) }))
+  return { runs: inOrderOf(fitting, rows), more: more || fitting.length < found.length }
+})

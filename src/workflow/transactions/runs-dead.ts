@@ -1,0 +1,223 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Dialect } from '../../store/dialect.js'
+import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { type Building, type Query, query } from '../../store/query.js'
+import type { FailureState } from '../../store/schema/runs.js'
+import { dropRemains } from './runs-remains.js'
+import type { RunRow } from './runs-rows.js'
+
+/** Which dead letters are meant: all that is given must hold; of a list, any element. Dates include their ends. */
+export interface DeadRunFilter {
+  readonly dlqIds?: readonly string[]
+  /** Beginnings of run ids. */
+  readonly runIdPrefixes?: readonly string[]
+  readonly urls?: readonly string[]
+  readonly labels?: readonly string[]
+  readonly callerIps?: readonly string[]
+  readonly flowKeys?: readonly string[]
+  /** Statuses of the answer that failed the run. */
+  readonly statuses?: readonly number[]
+  readonly failureStates?: readonly FailureState[]
+  /** The very time at which the run was made. */
+  readonly createdAt?: number
+  /** When the run failed. */
+  readonly from?: number
+  readonly to?: number
+}
+
+/** By the time of the failure. */
+export type DeadRunOrder = 'earliestFirst' | 'latestFirst'
+
+/** The place of a dead letter in the order of failures. */
+export interface DeadRunPlace {
+  readonly at: number
+  readonly seq: number
+}
+
+/** A page of dead letters of one account. */
+export interface DeadRunSelector {
+  readonly accountId: string
+  readonly filter: DeadRunFilter
+  readonly order: DeadRunOrder
+  /** The page begins after this one. */
+  readonly after?: DeadRunPlace
+  readonly limit: number
+}
+
+/** Runs in the dead letter queue; `more` when there are others after them. */
+export interface DeadRunPage {
+  readonly runs: readonly RunRow[]
+  readonly more: boolean
+}
+
+type Params = DeadRunFilter & { accountId: string; afterAt: number; afterSeq: number; limit: number }
+type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
+
+const CONDITIONS = {
+  dlqIds: (d, p) => d.inTexts('dlq_id', p.dlqIds),
+  runIdPrefixes: (d, p) => d.someText(p.runIdPrefixes, (prefix) => d.startsWith('run_id', prefix)),
+  urls: (d, p) => d.inTexts('url', p.urls),
+  labels: (d, p) => d.someText(p.labels, (label) => d.contains('labels', label)),
+  callerIps: (d, p) => d.inTexts('caller_ip', p.callerIps),
+  flowKeys: (d, p) => d.inTexts('flow_key', p.flowKeys),
+  statuses: (d, p) => d.inNumbers('failure_status', p.statuses),
+  failureStates: (d, p) => d.inTexts('failure_state', p.failureStates),
+  createdAt: (_, p) => sql<boolean>`created_at = ${p.createdAt}`,
+  from: (_, p) => sql<boolean>`finished_at >= ${p.from}`,
+  to: (_, p) => sql<boolean>`finished_at <= ${p.to}`,
+} satisfies Record<keyof DeadRunFilter, Condition>
+
+type ConditionName = keyof typeof CONDITIONS
+// Every key of the table, which declares them all.
+const NAMES = Object.keys(CONDITIONS) as ConditionName[]
+
+const byShape = new Map<string, Query<Params, RunRow>>()
+
+type Access = 'reading' | 'locking'
+
+/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
+function matching(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
+  const key = `${access}:${order}:${shape.join()}`
+  const known = byShape.get(key) ?? build(order, shape, access)
+  byShape.set(key, known)
+  return known
+}
+
+function build(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
+  return query<Params, RunRow>((building) => {
+    const page = pageOf(order, shape, building).selectAll()
+    return access === 'locking' ? building.d.forUpdate(page) : page
+  })
+}
+
+function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d }: Building<Params>) {
+  const forward = order === 'earliestFirst'
+  let runs = db
+    .selectFrom('runs')
+    .where('dlq_id', 'is not', null)
+    .where('account_id', '=', p.accountId)
+    .where(sql<boolean>`(finished_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
+  for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
+  const direction = forward ? 'asc' : 'desc'
+  return runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
+}
+
+/** What tells where a dead letter stands; the records of failures may be large. */
+type PlaceRow = Pick<RunRow, 'seq' | 'finished_at'>
+
+const placesByShape = new Map<string, Query<Params, PlaceRow>>()
+
+function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Params, PlaceRow> {
+  const key = `${order}:${shape.join()}`
+  const known =
+    placesByShape.get(key) ??
+    query<Params, PlaceRow>((building) => pageOf(order, shape, building).select(['seq', 'finished_at']))
+  placesByShape.set(key, known)
+  return known
+}
+
+/**
+ * Between which times the runs of these dead letters failed: an id begins with that. Whatever else is called an id names
+ * nothing.
+ */
+function failedBetween(dlqIds: readonly string[]): { readonly from: number; readonly to: number } {
+  const times = dlqIds.map((id) => Number.parseInt(id, 10)).filter(Number.isSafeInteger)
+  return times.reduce(({ from, to }, at) => ({ from: Math.min(from, at), to: Math.max(to, at) }), {
+    from: Number.MAX_SAFE_INTEGER,
+    to: -1,
+  })
+}
+
+function asked({ accountId, filter, order, limit, after }: DeadRunSelector) {
+  const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
+  const { at: afterAt, seq: afterSeq } = after ?? start
+  const labels = filter.labels?.map((label) => `|${label}|`)
+  const bounded = filter.dlqIds ? { ...filter, ...failedBetween(filter.dlqIds) } : filter
+  const params = { ...bounded, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
+  return { params, shape: NAMES.filter((name) => bounded[name] !== undefined) }
+}
+
+/** Selects one more than a page holds, to know whether there is another page. */
+export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
+  const { params, shape } = asked(selector)
+  const rows = yield* all(matching(selector.order, shape, access), params)
+  return { runs: rows.slice(0, selector.limit), more: rows.length > selector.limit }
+}
+
+/** The places of a page of dead letters, in its order. */
+export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: PlaceRow[]; more: boolean }> {
+  const { params, shape } = asked(selector)
+  const rows = yield* all(places(selector.order, shape), params)
+  return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
+}
+
+/** A dead letter that was named by its id, without the record of its failure, which may be large. */
+export type NamedDeadRun = Pick<RunRow, 'seq' | 'dlq_id' | 'failure_state'>
+
+type Named = ReturnType<typeof failedBetween> & { accountId: string; dlqIds: readonly string[] }
+
+const named = query<Named, NamedDeadRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'dlq_id', 'failure_state'])
+    .where(d.inTexts('dlq_id', p.dlqIds))
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null)
+    .where('finished_at', '>=', p.from)
+    .where('finished_at', '<=', p.to)
+    .orderBy('finished_at')
+    .orderBy('seq'),
+)
+
+/** Those dead letters of an account that have these ids, earliest failure first; ids of one time are found best together. */
+export const deadNamed = read(
+  'runs.deadNamed',
+  function* (args: { accountId: string; dlqIds: readonly string[] }): Transaction<NamedDeadRun[]> {
+    return yield* all(named, { ...args, ...failedBetween(args.dlqIds) })
+  },
+)
+
+const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+)
+
+/** Takes runs out of the dead letter queue, as part of another transaction. */
+export function* buryRuns(seqs: readonly number[]): Transaction<void> {
+  if (seqs.length > 0) yield* change(bury, { seqs })
+}
+
+const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select('seq')
+      .where(d.inNumbers('seq', p.seqs))
+      .where('account_id', '=', p.accountId)
+      .where('dlq_id', 'is not', null),
+  ),
+)
+
+/** Those of some runs that are dead letters, locked. */
+export function* deadAmong(seqs: readonly number[], accountId: string): Transaction<number[]> {
+  return (yield* all(stillDead, { seqs, accountId })).map((row) => row.seq)
+}
+
+/** The numbers of a page of dead letters, ascending, and the place of the last one when there are others after it. */
+export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelector): Transaction<{
+  seqs: number[]
+  next: DeadRunPlace | undefined
+}> {
+  const { places, more } = yield* selectPlaces(selector)
+  const last = places.at(-1)
+  const next = more && last ? { at: last.finished_at ?? 0, seq: last.seq } : undefined
+  return { seqs: places.map(({ seq }) => seq), next }
+})
+
+/** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */
+export const deleteDeadRuns = write('runs.deleteDead', function* (selector: DeadRunSelector): Transaction<DeadRunPage> {
+  const page = yield* selectDead(selector, 'locking')
+  const seqs = page.runs.map((run) => run.seq)
+  yield* buryRuns(seqs)
+  yield* dropRemains(seqs)
+  return page
+})

@@ -1,0 +1,51 @@
+import { sql } from 'kysely'
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import { checksumOf } from '../../store/checksum.js'
+import { first, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { dropWaitsOf } from './runs-cancel.js'
+import { type EndedChild, tellParents } from './runs-parents.js'
+
+/** The end of a run whose program has returned. */
+export interface FinishRunArgs {
+  readonly accountId: string
+  readonly runId: string
+  /** What it returned, as text. */
+  readonly response: string
+  readonly at: number
+}
+
+/** `already`: the run had ended before, as `state` says; nothing was changed. */
+export type FinishRunResult =
+  | { readonly kind: 'finished'; readonly runSeq: number; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'already'; readonly state: RunState }
+  | { readonly kind: 'missing' }
+
+const succeed = query<FinishRunArgs & { crc: number | null }, EndedChild & { seq: number }>(({ db, p }) =>
+  db
+    .updateTable('runs')
+    .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response, response_crc: p.crc })
+    .where('account_id', '=', p.accountId)
+    .where('run_id', '=', p.runId)
+    .where('state', '=', sql.lit('RUN_STARTED'))
+    .returning(['seq', 'parent_seq', 'parent']),
+)
+const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>(({ db, p }) =>
+  db.selectFrom('runs').select('state').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+)
+
+/**
+ * Ends a run with success. Its pending messages stay: the one that carried the run here is still waiting for its
+ * answer, and any other finds the run ended when it falls due.
+ */
+export const finishRun = write('runs.finish', function* (args: FinishRunArgs): Transaction<FinishRunResult> {
+  const ended = yield* first(succeed, { ...args, crc: checksumOf(args.response) })
+  if (!ended) {
+    const found = yield* first(stateOf, { accountId: args.accountId, runId: args.runId })
+    return found ? { kind: 'already', state: found.state } : { kind: 'missing' }
+  }
+  yield* dropWaitsOf([ended.seq])
+  const news = { body: args.response, isCanceled: false, isFailed: false }
+  return { kind: 'finished', runSeq: ended.seq, offers: yield* tellParents([ended], news, args.at) }
+})

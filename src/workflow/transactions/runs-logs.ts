@@ -1,0 +1,205 @@
+import { sql } from 'kysely'
+import type { MessageRow } from '../../queue/transactions/messages.js'
+import { all, only, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { matchingRuns, type RunLogArgs } from './runs-matching.js'
+import { listedElements, listedRuns } from './runs-read.js'
+import type { ElementRow, RunRow } from './runs-rows.js'
+import { type UpcomingCancel, upcomingCancels } from './runs-upcoming.js'
+import type { WaitRow } from './runs-wait.js'
+
+/** A message that is still to be delivered, as far as a log shows it. */
+export type PendingStep = Pick<
+  MessageRow,
+  'seq' | 'message_id' | 'group_key' | 'retried' | 'max_retries' | 'next_at' | 'config' | 'url' | 'flow_key'
+>
+
+/** A run that another one has invoked. */
+export interface InvokedRun
+  extends Pick<RunRow, 'seq' | 'run_id' | 'url' | 'state' | 'created_at' | 'parent_seq' | 'parent' | 'labels'> {
+  /** The beginning of its payload; NULL of an empty one in SQLite. */
+  readonly payload: Uint8Array | null
+  /** Its settings, JSON of `ElementMeta`. */
+  readonly meta: string | null
+}
+
+/** The place of a due message in the line of its flow-control key. */
+export interface FlowPlace {
+  readonly message_seq: number
+  /** From 1, counting messages of the key that are under way. */
+  readonly place: number
+}
+
+/** The bulk action that has cancelled runs. */
+export interface CancelOfRuns {
+  readonly seq: number
+  readonly action_id: string
+  readonly actor: string
+  readonly reason: string | null
+}
+
+/** A failed attempt of such a message. */
+export interface PendingAttempt {
+  readonly message_seq: number
+  readonly started_at: number
+  readonly status: number
+  readonly headers: string
+  readonly body: Uint8Array | null
+  readonly error: string | null
+}
+
+/** A failed attempt of a delivery that came through in the end. */
+export interface PastAttempt extends Omit<PendingAttempt, 'message_seq'> {
+  readonly run_seq: number
+  /** The element that was delivered. */
+  readonly message_id: string
+}
+
+/** Runs with everything that their logs are made of. */
+export interface RunLogPage {
+  /** As many as were asked for, or as fit into a page. */
+  readonly runs: readonly RunRow[]
+  /** Whether others come after them. */
+  readonly more: boolean
+  /** A call of a failure function comes without its body. */
+  readonly elements: readonly ElementRow[]
+  readonly pending: readonly PendingStep[]
+  readonly attempts: readonly PendingAttempt[]
+  /** Oldest first. */
+  readonly pastAttempts: readonly PastAttempt[]
+  readonly waits: readonly WaitRow[]
+  /** Whom they have invoked, oldest first; of very many the first ones. */
+  readonly invoked: readonly InvokedRun[]
+  /** Of due ones among `pending`; of very many the first ones. */
+  readonly flowPlaces: readonly FlowPlace[]
+  /** By whom cancelled runs were cancelled, as far as that is still known. */
+  readonly cancels: readonly CancelOfRuns[]
+  /** By whom those that have not ended are going to be canceled. */
+  readonly upcomingCancels: readonly UpcomingCancel[]
+}
+
+interface OfRuns {
+  seqs: readonly number[]
+}
+
+/** Logs do not show what failure functions are told, which may be larger than everything else of a run. */
+const shownBody = sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL ELSE body END`
+
+type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
+const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select(['run_seq', 'position', 'message_id', 'kind', 'meta', 'created_at', 'body_crc', shownBody.as('body')])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('run_seq')
+    .orderBy('position'),
+)
+const NO_BODY = new Uint8Array()
+/** A body that a log does not show is not read, so there is nothing to verify. */
+const shownElement = (row: ShownElement): ElementRow =>
+  row.body === null ? { ...row, body: NO_BODY, body_crc: null } : { ...row, body: row.body }
+const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'message_id', 'group_key', 'retried', 'max_retries', 'next_at', 'config', 'url', 'flow_key'])
+    .where(d.inNumbers('group_key', p.seqs))
+    .where('state', '=', sql.lit('pending'))
+    .orderBy('seq'),
+)
+const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
+  db
+    .selectFrom('message_attempts')
+    .select(['message_seq', 'started_at', 'status', 'headers', 'body', 'error'])
+    .where(d.inNumbers('message_seq', p.seqs))
+    .orderBy('message_seq')
+    .orderBy('retried'),
+)
+const pastAttemptsOf = query<OfRuns, PastAttempt>(({ db, p, d }) =>
+  db
+    .selectFrom('run_attempts')
+    .select(['run_seq', 'message_id', 'started_at', 'status', 'headers', 'body', 'error'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('started_at'),
+)
+const waitsOf = query<OfRuns, WaitRow>(({ db, p, d }) =>
+  db.selectFrom('run_waits').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('seq'),
+)
+const MOST_INVOKED = 1_000
+/** Of the payload of an invoked run this much is shown with the step that invoked it. */
+const PAYLOAD_BYTES = 4_096
+
+const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .innerJoin('steps', (join) => join.onRef('steps.run_seq', '=', 'runs.seq').on('steps.position', '=', sql.lit(0)))
+    .select(['runs.seq', 'run_id', 'url', 'state', 'runs.created_at', 'parent_seq', 'parent', 'labels', 'steps.meta'])
+    .select(sql<Uint8Array | null>`substr(steps.body, 1, ${sql.lit(PAYLOAD_BYTES)})`.as('payload'))
+    .where('parent_seq', 'is not', null)
+    .where(d.inNumbers('parent_seq', p.seqs))
+    .orderBy('runs.seq')
+    .limit(MOST_INVOKED),
+)
+
+const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
+  db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
+)
+
+/** Longer lines are not counted to their end. */
+const LONGEST_LINE = 10_000
+/** Counting costs most where many wait: a page does not ask for more places than a person reads. */
+const MOST_PLACES = 20
+
+const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq: number }, { ahead: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom((eb) =>
+        eb
+          .selectFrom('messages')
+          .select('seq')
+          .where('account_id', '=', p.accountId)
+          .where('flow_key', '=', p.flowKey)
+          .where('finished_at', 'is', null)
+          .where(sql<boolean>`(next_at, seq) < (${p.nextAt}, ${p.seq})`)
+          .limit(LONGEST_LINE)
+          .as('line'),
+      )
+      .select((eb) => eb.fn.countAll<number>().as('ahead')),
+)
+
+/** A page of runs with all that their logs show, on one snapshot. */
+export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
+  const { runs, more } = yield* matchingRuns(args)
+  const seqs = runs.map((run) => run.seq)
+  const pending = yield* all(pendingOf, { seqs })
+  return {
+    runs: yield* listedRuns(runs),
+    more,
+    pending,
+    elements: yield* listedElements((yield* all(elementsOf, { seqs })).map(shownElement)),
+    attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
+    pastAttempts: yield* all(pastAttemptsOf, { seqs }),
+    waits: yield* all(waitsOf, { seqs }),
+    invoked: yield* all(invokedBy, { seqs }),
+    flowPlaces: yield* flowPlaces(args, pending),
+    cancels: yield* cancelsAmong(runs),
+    upcomingCancels: yield* upcomingCancels(args.accountId, startedAmong(runs)),
+  }
+})
+
+const startedAmong = (runs: readonly RunRow[]): number[] =>
+  runs.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
+
+function* cancelsAmong(runs: readonly RunRow[]): Transaction<CancelOfRuns[]> {
+  const seqs = [...new Set(runs.flatMap(({ canceled_by }) => (canceled_by === null ? [] : [canceled_by])))]
+  return seqs.length > 0 ? yield* all(cancelsOf, { seqs }) : []
+}
+
+function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly PendingStep[]): Transaction<FlowPlace[]> {
+  const places: FlowPlace[] = []
+  for (const { seq, flow_key: flowKey, next_at: nextAt } of pending) {
+    if (flowKey === null || nextAt > now || places.length === MOST_PLACES) continue
+    const { ahead } = yield* only(aheadOf, { accountId, flowKey, nextAt, seq })
+    places.push({ message_seq: seq, place: ahead + 1 })
+  }
+  return places
+}

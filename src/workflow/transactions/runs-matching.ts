@@ -1,0 +1,189 @@
+import { type RawBuilder, sql } from 'kysely'
+import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
+import type { Dialect } from '../../store/dialect.js'
+import { all, type Transaction } from '../../store/operation.js'
+import { type Query, query } from '../../store/query.js'
+import type { RunState } from '../../store/schema/runs.js'
+import type { RunRow } from './runs-rows.js'
+
+/** Which runs to show: all that is given must hold; of a list, any element. Dates include their ends. */
+export interface RunLogFilter {
+  readonly runIds?: readonly string[]
+  /** Runs by their ids and the times of their creation: an id may name another run once its log has been deleted. */
+  readonly madeAt?: readonly RunMade[]
+  readonly states?: readonly RunState[]
+  readonly urls?: readonly string[]
+  readonly labels?: readonly string[]
+  readonly hosts?: readonly string[]
+  readonly paths?: readonly string[]
+  readonly callerIps?: readonly string[]
+  readonly flowKeys?: readonly string[]
+  /** A message that delivered, or delivers, an element of the run. */
+  readonly messageId?: string
+  /** Creation, Unix milliseconds. */
+  readonly from?: number
+  readonly to?: number
+}
+
+/** A run by its id and the time of its creation, Unix milliseconds. */
+export interface RunMade {
+  readonly runId: string
+  readonly createdAt: number
+}
+
+/** Asks for a page of run logs, newest runs first. */
+export interface RunLogArgs {
+  readonly accountId: string
+  readonly filter: RunLogFilter
+  /** Only runs with a smaller `runs.seq`. */
+  readonly before: number
+  readonly limit: number
+  /** Unix milliseconds; says which messages are due and so have a place in the line of their flow-control key. */
+  readonly now?: number
+}
+
+/** Runs that are named by their own id, or by that of a message, are looked up before anything else. */
+type Params = Omit<RunLogFilter, 'runIds' | 'madeAt' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
+type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
+
+const CONDITIONS = {
+  accountId: (_, p) => sql<boolean>`account_id = ${p.accountId}`,
+  seqs: (d, p) => d.inNumbers('seq', p.seqs),
+  states: (d, p) => d.inTexts('state', p.states),
+  urls: (d, p) => d.inTexts('url', p.urls),
+  labels: (d, p) => d.someText(p.labels, (item) => d.contains('labels', item)),
+  hosts: (d, p) => d.inTexts('host', p.hosts),
+  paths: (d, p) => d.inTexts('path', p.paths),
+  callerIps: (d, p) => d.inTexts('caller_ip', p.callerIps),
+  flowKeys: (d, p) => d.inTexts('flow_key', p.flowKeys),
+  from: (_, p) => sql<boolean>`created_at >= ${p.from}`,
+  to: (_, p) => sql<boolean>`created_at <= ${p.to}`,
+} satisfies Record<string, Condition>
+
+type Shape = readonly (keyof typeof CONDITIONS)[]
+
+interface Sized {
+  readonly seq: number
+  readonly bytes: number
+}
+
+const byShape = new Map<string, Query<Params, Sized>>()
+
+/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
+function matching(shape: Shape): Query<Params, Sized> {
+  const known = byShape.get(shape.join()) ?? buildMatching(shape)
+  byShape.set(shape.join(), known)
+  return known
+}
+
+/** What columns hold together. */
+function bytesOf(...columns: readonly string[]) {
+  const sizes = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`)
+  return sql<number>`${sql.join(sizes, sql` + `)}`
+}
+
+const sumOf = (...columns: readonly string[]) => sql<number>`sum(${bytesOf(...columns)})`.as('bytes')
+
+function buildMatching(shape: Shape): Query<Params, Sized> {
+  return query<Params, Sized>(({ db, p, d }) => {
+    let runs = db
+      .selectFrom('runs')
+      .select(['seq', bytesOf('response', 'failure').as('bytes')])
+      .where('seq', '<', p.before)
+    for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
+    return runs.orderBy('seq', 'desc').limit(p.limit)
+  })
+}
+
+interface OfRuns {
+  readonly seqs: readonly number[]
+}
+
+type NamedRun = Pick<RunRow, 'seq' | 'run_id' | 'created_at'>
+
+const runsOfIds = query<{ accountId: string; runIds: readonly string[] }, NamedRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id', 'created_at'])
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('run_id', p.runIds)),
+)
+const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .innerJoin('runs', 'runs.seq', 'steps.run_seq')
+    .select('runs.seq')
+    .where('steps.message_id', '=', p.messageId)
+    .where('runs.account_id', '=', p.accountId),
+)
+
+/** The numbers of runs that are named, in whatever way; those that every way names. */
+function* namedSeqs({ accountId, filter }: RunLogArgs): Transaction<number[] | undefined> {
+  const { runIds, madeAt, messageId } = filter
+  const ways: number[][] = []
+  if (runIds) ways.push((yield* all(runsOfIds, { accountId, runIds })).map(({ seq }) => seq))
+  if (madeAt) ways.push(yield* seqsOfMade(accountId, madeAt))
+  if (messageId !== undefined) ways.push((yield* all(seqsOfMessage, { accountId, messageId })).map(({ seq }) => seq))
+  const [first, ...others] = ways
+  return first?.filter((seq) => others.every((way) => way.includes(seq)))
+}
+
+function* seqsOfMade(accountId: string, wanted: readonly RunMade[]): Transaction<number[]> {
+  const named = yield* all(runsOfIds, { accountId, runIds: wanted.map(({ runId }) => runId) })
+  const isWanted = ({ run_id, created_at }: NamedRun) =>
+    wanted.some(({ runId, createdAt }) => runId === run_id && createdAt === created_at)
+  return named.filter(isWanted).map(({ seq }) => seq)
+}
+
+const rowsOf = query<OfRuns, RunRow>(({ db, p, d }) =>
+  db.selectFrom('runs').selectAll().where(d.inNumbers('seq', p.seqs)),
+)
+const sizesOfSteps = query<OfRuns, Sized>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select(['run_seq as seq', sumOf('body', 'meta')])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .groupBy('run_seq'),
+)
+const sizesOfAttempts = query<OfRuns, Sized>(({ db, p, d }) =>
+  db
+    .selectFrom('run_attempts')
+    .select(['run_seq as seq', sumOf('body', 'headers')])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .groupBy('run_seq'),
+)
+const sizesOfPending = query<OfRuns, Sized>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .innerJoin('message_attempts as a', 'a.message_seq', 'messages.seq')
+    .select([sql<number>`group_key`.as('seq'), sumOf('a.body', 'a.headers')])
+    .where(d.inNumbers('group_key', p.seqs))
+    .where('state', '=', sql.lit('pending'))
+    .groupBy('group_key'),
+)
+
+/** Adds to the sizes of runs those of everything that their logs show. */
+function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
+  const seqs = runs.map(({ seq }) => seq)
+  const totals = new Map(runs.map(({ seq, bytes }) => [seq, bytes]))
+  for (const sizes of [sizesOfSteps, sizesOfAttempts, sizesOfPending]) {
+    for (const { seq, bytes } of yield* all(sizes, { seqs })) totals.set(seq, (totals.get(seq) ?? 0) + bytes)
+  }
+  return runs.map(({ seq }) => ({ seq, bytes: totals.get(seq) ?? 0 }))
+}
+
+/** The runs of a page: as many as fit, but one at least. `more` when others come after them. */
+export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; more: boolean }> {
+  const { runIds: _, madeAt: __, messageId: ___, labels, ...filter } = args.filter
+  const seqs = yield* namedSeqs(args)
+  const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
+  // Named runs are of the account already: to say so again would lead the database to walk over all of its runs.
+  const asked: Partial<Params> = seqs ? given : { ...given, accountId: args.accountId }
+  const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
+  const shape = names.filter((name) => asked[name] !== undefined)
+  const found = yield* all(matching(shape), { ...args, ...given, limit: args.limit + 1 })
+  const page = found.slice(0, args.limit)
+  const fitting = page.length > 1 ? firstFitting(yield* withContents(page)) : page
+  const rows = yield* all(rowsOf, { seqs: fitting.map(({ seq }) => seq) })
+  return { runs: inOrderOf(fitting, rows), more: fitting.length < found.length }
+}

@@ -1,0 +1,217 @@
+import { sql } from 'kysely'
+import { PENDING_COLUMNS, type PendingRow } from '../../queue/transactions/messages.js'
+import { checksumOf } from '../../store/checksum.js'
+import { all, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { type Appending, insertElements } from './runs-append.js'
+import type { RunRow } from './runs-rows.js'
+import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
+
+/** An event for those who wait for it. */
+export interface NotifyArgs {
+  readonly accountId: string
+  readonly eventId: string
+  /** Only this run is meant, or the one that it was resumed as, and the event is kept until that waits. */
+  readonly runId?: string
+  readonly data: Uint8Array
+  /** `webhook`: by its address, which is good only for an event that the run has made a webhook for. Absent: `token`. */
+  readonly by?: 'token' | 'webhook'
+  readonly at: number
+}
+
+/** A wait that an event has ended. */
+export interface Released {
+  readonly wait: WaitRow
+  readonly runId: string
+  readonly createdAt: number
+}
+
+/** Who was notified. `drop` and `offers` are for the queue, in this order, after the commit. */
+export interface NotifyResult {
+  readonly released: readonly Released[]
+  readonly drop: readonly number[]
+  readonly offers: readonly PendingRow[]
+  /**
+   * `unknown-run`: the run that was meant has ended for ever or never was, or has made no such webhook. `full`: it keeps as
+   * many events as it may.
+   */
+  readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'
+}
+
+/** Events that are kept for one run until it waits for them, and the bytes of their data. */
+const MOST_KEPT_EVENTS = 1_000
+const MOST_KEPT_BYTES = 16 * 2 ** 20
+
+interface Run {
+  seq: number
+  run_id: string
+  created_at: number
+}
+
+/** A run as far as it matters whether an event may be for it. */
+type Addressed = Run & Pick<RunRow, 'state' | 'dlq_id' | 'resumed_as'>
+
+const namedRun = query<{ accountId: string; runId: string }, Addressed>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at', 'state', 'dlq_id', 'resumed_as'])
+      .where('account_id', '=', p.accountId)
+      .where('run_id', '=', p.runId),
+  ),
+)
+const runBySeq = query<{ seq: number }, Addressed>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at', 'state', 'dlq_id', 'resumed_as'])
+      .where('seq', '=', p.seq),
+  ),
+)
+const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'run_id', 'created_at'])
+      .where(d.inNumbers('seq', p.seqs))
+      .where('state', '=', sql.lit('RUN_STARTED')),
+  ),
+)
+const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .orderBy('seq'),
+)
+const webhookOf = query<{ accountId: string; runId: string; eventId: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .innerJoin('run_webhooks', 'run_webhooks.run_seq', 'runs.seq')
+    .select('runs.seq')
+    .where('account_id', '=', p.accountId)
+    .where('run_id', '=', p.runId)
+    .where('event_id', '=', p.eventId),
+)
+const keptBy = query<{ runSeq: number }, { events: number; bytes: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('run_events')
+    .select((q) => [q.fn.countAll<number>().as('events'), q.fn.sum<number>(q.fn('length', ['data'])).as('bytes')])
+    .where('run_seq', '=', p.runSeq),
+)
+const claimWaits = query<{ eventId: string; runs: readonly number[] }, WaitRow>(({ db, p, d }) =>
+  db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.runs)).where('event_id', '=', p.eventId).returningAll(),
+)
+const claimDeadline = query<{ runSeq: number; messageId: string }, WaitRow>(({ db, p }) =>
+  db.deleteFrom('run_waits').where('run_seq', '=', p.runSeq).where('message_id', '=', p.messageId).returningAll(),
+)
+const bringForward = query<{ groups: readonly number[]; messageIds: readonly string[]; at: number }, PendingRow>(
+  ({ db, p, d }) =>
+    db
+      .updateTable('messages')
+      .set({ next_at: p.at })
+      .where(d.inNumbers('group_key', p.groups))
+      .where(d.inTexts('message_id', p.messageIds))
+      .where('state', '=', sql.lit('pending'))
+      .returning(PENDING_COLUMNS)
+      .returning((q) => ['body', q.lit(0).as('body_bytes')]),
+)
+
+/** Ends every wait for an event, and keeps the event for a named run that does not wait for it yet. */
+export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
+  const runs = yield* runsMeant(args)
+  const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
+  const bySeq = new Map(runs.map((run) => [run.seq, run]))
+  const released = waits
+    .sort((a, b) => a.seq - b.seq)
+    .flatMap((wait): Released[] => {
+      const run = bySeq.get(wait.run_seq)
+      return run ? [{ wait, runId: run.run_id, createdAt: run.created_at }] : []
+    })
+  const kind = yield* keptFor(args, runs, released)
+  return { released, kind, ...(yield* release(released, args)) }
+})
+
+function* runsMeant({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
+  if (runId !== undefined) {
+    const isKnown = by !== 'webhook' || (yield* first(webhookOf, { accountId, runId, eventId })) !== undefined
+    return isKnown ? yield* addressed(accountId, runId) : []
+  }
+  const waits = yield* all(waiting, { accountId, eventId })
+  return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
+}
+
+/**
+ * The run of an id, or the one that goes on in its place: who has the id, or the address of a webhook, from before a
+ * failure need not learn of that. A dead letter gets what is for it when it is resumed.
+ */
+function* addressed(accountId: string, runId: string): Transaction<Run[]> {
+  let run = yield* first(namedRun, { accountId, runId })
+  while (run && run.resumed_as !== null) run = yield* first(runBySeq, { seq: run.resumed_as })
+  return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
+}
+
+function* keptFor(
+  args: NotifyArgs,
+  runs: readonly Run[],
+  released: readonly Released[],
+): Transaction<NotifyResult['kind']> {
+  if (args.runId === undefined || released.length > 0) return 'notified'
+  const [run] = runs
+  if (!run) return 'unknown-run'
+  const { events, bytes } = yield* only(keptBy, { runSeq: run.seq })
+  const isFull = events >= MOST_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MOST_KEPT_BYTES
+  // One event of any size that a token may bring has a place.
+  if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
+  const { eventId: event_id, data, at: created_at } = args
+  yield* insertAll('run_events', [{ run_seq: run.seq, event_id, data, data_crc: checksumOf(data), created_at }])
+  return 'kept'
+}
+
+/** The steps join the lists; the messages that stood for the deadlines carry them, now. */
+function* release(
+  released: readonly Released[],
+  args: NotifyArgs,
+): Transaction<{ drop: number[]; offers: PendingRow[] }> {
+  if (released.length === 0) return { drop: [], offers: [] }
+  const steps = released.map(({ wait }) =>
+    stepOf(wait, answeredStep(recordOf(wait), wait.event_id, args.data), args.at),
+  )
+  yield* insertElements(steps, args.at)
+  const groups = released.map(({ wait }) => wait.run_seq)
+  const messageIds = released.map(({ wait }) => wait.message_id)
+  const offers = yield* all(bringForward, { groups, messageIds, at: args.at })
+  return { drop: offers.map((offer) => offer.seq), offers }
+}
+
+function stepOf(wait: WaitRow, body: Uint8Array, at: number): Appending {
+  const meta = metaOfWait(wait.created_at, wait.deadline)
+  const element = { kind: 'step' as const, messageId: wait.message_id, body, meta, dueAt: at }
+  return { accountId: wait.account_id, runSeq: wait.run_seq, element }
+}
+
+function recordOf(wait: WaitRow): WaitRecord {
+  // Written by the workflow room when the run began to wait.
+  return JSON.parse(wait.wait) as WaitRecord
+}
+
+/** The deadline of a wait has come. `false`: the wait is over already, or its run. */
+export const expireWait = write(
+  'runs.expireWait',
+  function* (args: { runSeq: number; messageId: string; at: number }): Transaction<boolean> {
+    if ((yield* all(startedRuns, { seqs: [args.runSeq] })).length === 0) return false
+    const wait = yield* first(claimDeadline, { runSeq: args.runSeq, messageId: args.messageId })
+    if (!wait) return false
+    const step = { ...recordOf(wait).step, waitEventId: wait.event_id, waitTimeout: true }
+    yield* insertElements([stepOf(wait, Buffer.from(JSON.stringify(step)), args.at)], args.at)
+    return true
+  },
+)
+
+/** Who waits for an event. */
+export const waiters = read('runs.waiters', function* (args: { accountId: string; eventId: string }): Transaction<
+  WaitRow[]
+> {
+  return yield* all(waiting, args)
+})

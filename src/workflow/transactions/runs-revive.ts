@@ -1,0 +1,309 @@
+import { sql } from 'kysely'
+import { configUnder } from '../../queue/transactions/flow-keys.js'
+import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
+import { intact } from '../../store/checksum.js'
+import { all, change, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { buryRuns, type DeadRunPage, type DeadRunSelector, deadAmong, selectDead } from './runs-dead.js'
+import { tellParents } from './runs-parents.js'
+import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
+import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
+import { insertRun } from './runs-submit.js'
+import type { WaitRecord } from './runs-wait.js'
+
+/** A dead letter with the settings at the start of its list. */
+export interface DeadRun extends RunRow {
+  /** JSON of `ElementMeta`. */
+  readonly meta: string | null
+}
+
+const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: string | null }>(({ db, p, d }) =>
+  db.selectFrom('steps').select(['run_seq', 'meta']).where(d.inNumbers('run_seq', p.seqs)).where('position', '=', 0),
+)
+
+/** A page of dead letters that are to be taken up again. */
+export const revivable = read('runs.revivable', function* (selector: DeadRunSelector): Transaction<{
+  runs: DeadRun[]
+  more: boolean
+}> {
+  const page: DeadRunPage = yield* selectDead(selector, 'reading')
+  return { runs: yield* withMetas(page.runs), more: page.more }
+})
+
+function* withMetas(runs: readonly RunRow[]): Transaction<DeadRun[]> {
+  const rows = yield* all(firstMetas, { seqs: runs.map((run) => run.seq) })
+  const metas = new Map(rows.map((row) => [row.run_seq, row.meta]))
+  return runs.map((run) => ({ ...run, meta: metas.get(run.seq) ?? null }))
+}
+
+const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, RunRow>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .selectAll()
+    .where(d.inNumbers('seq', p.seqs))
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null),
+)
+
+/** Those of some runs that are dead letters, as far as they can be taken up again. */
+export function* revivableAmong(seqs: readonly number[], accountId: string): Transaction<DeadRun[]> {
+  return yield* withMetas(yield* all(deadBySeq, { seqs, accountId }))
+}
+
+/** What a new life changes of the settings of deliveries; the rest stays. */
+export interface RunRevision {
+  readonly maxRetries?: number
+  /** Members that replace those of the stored configuration. */
+  readonly config: Readonly<Record<string, unknown>>
+  /** Headers that replace stored ones, in Title-Case. */
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  readonly flowKey?: string
+  readonly labels?: string
+}
+
+/** The settings of a delivery after a revision. */
+export function revised(delivery: DeliveryColumns, revision: RunRevision): DeliveryColumns {
+  const isSameKey = revision.flowKey === undefined || revision.flowKey === delivery.flow_key
+  return {
+    ...delivery,
+    config: JSON.stringify({ ...configUnder(delivery.config, isSameKey), ...revision.config }),
+    headers: JSON.stringify({ ...JSON.parse(delivery.headers), ...revision.headers }),
+    max_retries: revision.maxRetries ?? delivery.max_retries,
+    ...(revision.flowKey !== undefined && { flow_key: revision.flowKey }),
+    ...(revision.labels !== undefined && { labels: revision.labels }),
+  }
+}
+
+interface Revivable {
+  /** The dead letter, as `runs.seq`. */
+  readonly seq: number
+  /** The run that takes its place. */
+  readonly run: NewRun
+  /** JSON of `ElementMeta` for the start of the new list. */
+  readonly meta: string
+}
+
+/** From the payload: only the first element is kept, and delivered like this by a message of this id. */
+interface Restart extends Revivable {
+  readonly kind: 'restart'
+  readonly messageId: string
+  readonly opening: DeliveryColumns
+}
+
+/** The list is kept, and what was still to come when the run failed is done now. */
+interface Resumption extends Revivable {
+  readonly kind: 'resume'
+  readonly revision: RunRevision
+}
+
+/** How a dead letter is taken up again. */
+export type Revival = Restart | Resumption
+
+/** Dead letters to take up again, all in one transaction. */
+export interface ReviveArgs {
+  readonly accountId: string
+  readonly revivals: readonly Revival[]
+  /** The first deliveries are not due before then. */
+  readonly dueAt: number
+  readonly at: number
+}
+
+/** The runs that were made, by the number of the dead letter. Letters that had gone in the meantime are not there. */
+export interface Revived {
+  readonly revived: readonly { readonly seq: number; readonly runId: string }[]
+  readonly offers: readonly PendingRow[]
+}
+
+const copyFirst = query<{ from: number; to: number; messageId: string; meta: string; at: number }>(({ db, p }) =>
+  db
+    .insertInto('steps')
+    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at'])
+    .expression((q) =>
+      q
+        .selectFrom('steps')
+        .select([
+          sql<number>`cast(${p.to} as bigint)`.as('run_seq'),
+          'position',
+          sql<string>`cast(${p.messageId} as text)`.as('message_id'),
+          'kind',
+          'body',
+          'body_crc',
+          sql<string>`cast(${p.meta} as text)`.as('meta'),
+          sql<number>`cast(${p.at} as bigint)`.as('created_at'),
+        ])
+        .where('run_seq', '=', p.from)
+        .where('position', '=', 0),
+    ),
+)
+const copyList = query<{ from: number; to: number }>(({ db, p }) =>
+  db
+    .insertInto('steps')
+    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at'])
+    .expression((q) =>
+      q
+        .selectFrom('steps')
+        .select([
+          sql<number>`cast(${p.to} as bigint)`.as('run_seq'),
+          'position',
+          'message_id',
+          'kind',
+          'body',
+          'body_crc',
+          'meta',
+          'created_at',
+        ])
+        .where('run_seq', '=', p.from)
+        .where('kind', '!=', 'failureCall'),
+    ),
+)
+const setFirstMeta = query<{ seq: number; meta: string }>(({ db, p }) =>
+  db.updateTable('steps').set({ meta: p.meta }).where('run_seq', '=', p.seq).where('position', '=', 0),
+)
+const setResumedAs = query<{ from: number; to: number }>(({ db, p }) =>
+  db.updateTable('runs').set({ resumed_as: p.to }).where('seq', '=', p.from),
+)
+const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
+  db.updateTable('run_events').set({ run_seq: p.to }).where('run_seq', '=', p.from),
+)
+
+/** Takes dead letters up again as new runs; the letters leave the queue. */
+export const revive = write('runs.revive', reviving)
+
+/** The same as part of another transaction. */
+export function* reviving(args: ReviveArgs): Transaction<Revived> {
+  const seqs = args.revivals.map((revival) => revival.seq)
+  const dead = new Set(yield* deadAmong(seqs, args.accountId))
+  const mine = args.revivals.filter((revival) => dead.has(revival.seq))
+  const remains = yield* readRemains([...dead])
+  const revived: { seq: number; runId: string }[] = []
+  const offers: PendingRow[] = []
+  for (const revival of mine) {
+    const to = yield* makeRun(revival, args)
+    const rest = remains.filter((remain) => remain.run_seq === revival.seq)
+    offers.push(...(yield* revival.kind === 'restart' ? restart(revival, to, args) : resume(revival, to, rest, args)))
+    revived.push({ seq: revival.seq, runId: revival.run.run_id })
+  }
+  yield* buryRuns([...dead])
+  yield* dropRemains([...dead])
+  return { revived, offers }
+}
+
+function* makeRun({ run }: Revival, { accountId, at }: ReviveArgs): Transaction<number> {
+  const row = { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }
+  return (yield* only(insertRun, row)).seq
+}
+
+function* restart(restarted: Restart, to: number, args: ReviveArgs): Transaction<PendingRow[]> {
+  const { seq, meta, messageId, opening } = restarted
+  yield* change(copyFirst, { from: seq, to, messageId, meta, at: args.at })
+  return yield* deliver([messageOf(to, messageId, opening, args.dueAt, args)])
+}
+
+function* resume(
+  resumed: Resumption,
+  to: number,
+  remains: readonly RemainRow[],
+  args: ReviveArgs,
+): Transaction<PendingRow[]> {
+  const { seq, meta } = resumed
+  yield* change(copyList, { from: seq, to })
+  yield* change(setFirstMeta, { seq: to, meta })
+  yield* change(setResumedAs, { from: seq, to })
+  yield* change(moveEvents, { from: seq, to })
+  const messages = remains.filter(({ kind }) => kind === 'message').map((row) => sentAgain(row, to, resumed, args))
+  const waits = yield* waitAgain(remains, to, meta, args)
+  return [...(yield* deliver([...messages, ...waits])), ...(yield* adoptChildren(seq, to, args.at))]
+}
+
+function sentAgain(row: RemainRow, to: number, { run, revision }: Resumption, args: ReviveArgs): NewMessage {
+  // Written by `remainsToKeep`.
+  const delivery = JSON.parse(row.data) as DeliveryColumns
+  // What goes elsewhere than to the program has settings of its own.
+  const settings = delivery.url === run.url ? revised(delivery, revision) : delivery
+  return messageOf(to, row.message_id, settings, Math.max(row.due_at, args.dueAt), args)
+}
+
+function* waitAgain(
+  remains: readonly RemainRow[],
+  to: number,
+  meta: string,
+  args: ReviveArgs,
+): Transaction<NewMessage[]> {
+  const waits = remains.filter(({ kind }) => kind === 'wait')
+  // Written by the workflow room when it accepted the trigger.
+  const { delivery: ofRun } = JSON.parse(meta) as { delivery: DeliveryColumns }
+  const rows = waits.map((row) => {
+    // Written by `remainsToKeep`.
+    const { event_id, wait } = JSON.parse(row.data) as { event_id: string; wait: string }
+    const { message_id, due_at: deadline } = row
+    return { account_id: args.accountId, run_seq: to, event_id, message_id, deadline, created_at: args.at, wait }
+  })
+  yield* insertAll('run_waits', rows)
+  return rows.map(({ wait, message_id, deadline }) => {
+    const { delivery = ofRun } = JSON.parse(wait) as WaitRecord
+    return messageOf(to, message_id, delivery, deadline, args)
+  })
+}
+
+function messageOf(
+  to: number,
+  messageId: string,
+  delivery: DeliveryColumns,
+  nextAt: number,
+  { accountId, at }: ReviveArgs,
+): NewMessage {
+  return {
+    ...delivery,
+    message_id: messageId,
+    account_id: accountId,
+    kind: RUN_MESSAGE_KIND,
+    group_key: to,
+    body: null,
+    next_at: nextAt,
+    created_at: at,
+  }
+}
+
+function* deliver(messages: readonly NewMessage[]): Transaction<PendingRow[]> {
+  return toPendingRows(messages, yield* insertMessages(messages))
+}
+
+type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent'>
+
+const childrenOf = query<{ seq: number }, Child>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'state', 'response', 'response_crc', 'parent'])
+      .where('parent_seq', '=', p.seq),
+  ),
+)
+const setParent = query<{ seqs: readonly number[]; parent: number }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ parent_seq: p.parent }).where(d.inNumbers('seq', p.seqs)),
+)
+const known = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
+  db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq),
+)
+
+/** Runs that the dead one had invoked, and of whose end it never learnt, tell the new one: those that have ended, now. */
+function* adoptChildren(from: number, to: number, at: number): Transaction<PendingRow[]> {
+  const children = yield* all(childrenOf, { seq: from })
+  if (children.length === 0) return []
+  const told = new Set((yield* all(known, { seq: to })).map((step) => step.message_id))
+  const untold = children.filter(({ parent }) => !told.has((JSON.parse(parent ?? '{}') as ParentLink).messageId))
+  yield* change(setParent, { seqs: untold.map((child) => child.seq), parent: to })
+  const offers: PendingRow[] = []
+  for (const child of untold.filter((child) => child.state !== 'RUN_STARTED')) {
+    const { state, parent } = child
+    const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
+    offers.push(...(yield* tellParents([{ parent_seq: to, parent }], endOf(state, response), at)))
+  }
+  return offers
+}
+
+function endOf(state: RunState, response: string | null) {
+  const isCanceled = state === 'RUN_CANCELED'
+  const isFailed = state === 'RUN_FAILED'
+  return { ...(state === 'RUN_SUCCESS' && response !== null && { body: response }), isCanceled, isFailed }
+}

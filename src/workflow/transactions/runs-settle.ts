@@ -1,0 +1,244 @@
+import { sql } from 'kysely'
+import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
+import { type SettleArgs, settleMessage } from '../../queue/transactions/messages-settle.js'
+import { all, change, first, type Transaction, together, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { FailureState, RunContact, RunState } from '../../store/schema/runs.js'
+import { appendElements } from './runs-append.js'
+import { keepAttempts, keepAttemptsOfRuns } from './runs-attempts.js'
+import { dropWaitsOf } from './runs-cancel.js'
+import { type EndedChild, tellParents } from './runs-parents.js'
+import { keepRemains, remainsToKeep } from './runs-remains.js'
+import type { NewElement } from './runs-rows.js'
+
+/** How a run fails. */
+export interface RunFailing {
+  /** JSON of what failed; the failed attempts before the last one are added to it as `attempts`. */
+  readonly failure: Readonly<Record<string, unknown>> & { readonly status: number }
+  readonly dlqId: string
+  /** The element that calls the failure function, if there is one. */
+  readonly callback?: NewElement
+}
+
+/** What follows for a run from the outcome of a delivery. */
+export type RunEffect =
+  /** The run fails, unless it has ended. */
+  | { readonly kind: 'fail'; readonly failing: RunFailing }
+  /** The run fails if its program has still not answered the first contact. */
+  | { readonly kind: 'fail-unless-confirmed'; readonly failing: RunFailing }
+  /** Something joins the list, unless the run has ended. */
+  | { readonly kind: 'append'; readonly element: NewElement }
+  /** The failure callback of a failed run has ended. */
+  | {
+      readonly kind: 'callback-ended'
+      readonly state: FailureState | null
+      readonly callback: Readonly<Record<string, unknown>>
+    }
+
+/** The outcome of a delivery with what follows for the run. */
+export interface SettleRunArgs {
+  readonly runSeq: number
+  /** The end of the message itself: its row must go. */
+  readonly message: SettleArgs
+  readonly effect: RunEffect
+}
+
+/** `gone`: the message is no longer pending; nothing was changed. */
+export type SettleRunResult =
+  | { readonly kind: 'settled'; readonly offers: readonly PendingRow[]; readonly runEnded: boolean }
+  | { readonly kind: 'gone' }
+
+interface Locked extends EndedChild {
+  readonly seq: number
+  readonly account_id: string
+  readonly state: RunState
+  readonly contact: RunContact
+  readonly failure: string | null
+}
+
+interface Failing {
+  seq: number
+  at: number
+  failure: string
+  status: number
+  failureState: FailureState | null
+  dlqId: string
+}
+
+const lockRun = query<{ seq: number }, Locked>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'account_id', 'state', 'contact', 'failure', 'parent_seq', 'parent'])
+      .where('seq', '=', p.seq),
+  ),
+)
+const failRun = query<Failing>(({ db, p }) =>
+  db
+    .updateTable('runs')
+    .set({
+      state: 'RUN_FAILED',
+      finished_at: p.at,
+      failure: p.failure,
+      failure_status: p.status,
+      failure_state: p.failureState,
+      dlq_id: p.dlqId,
+    })
+    .where('seq', '=', p.seq),
+)
+const endCallback = query<{ seq: number; failure: string; failureState: FailureState | null }>(({ db, p }) =>
+  db.updateTable('runs').set({ failure: p.failure, failure_state: p.failureState }).where('seq', '=', p.seq),
+)
+const attemptsOf = query<
+  { seq: number },
+  { started_at: number; status: number; headers: string; body: Uint8Array | null; error: string | null }
+>(({ db, p }) =>
+  db
+    .selectFrom('message_attempts')
+    .select(['started_at', 'status', 'headers', 'body', 'error'])
+    .where('message_seq', '=', p.seq)
+    .orderBy('retried', 'desc')
+    .limit(10),
+)
+
+/**
+ * How long the end of a delivery that nothing follows from may wait for company. The program's next step is usually on
+ * its way already, and then both need one commit instead of two.
+ */
+const PATIENCE_MS = 10
+
+const remove = query<DoneDelivery>(({ db, p }) =>
+  db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
+)
+const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db
+    .deleteFrom('messages')
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', 'pending')
+    .where('retried', '=', sql.lit(0)),
+)
+
+/** A delivery from which nothing follows for its run. */
+export interface DoneDelivery {
+  readonly seq: number
+  /** The attempt that this is the end of. */
+  readonly retried: number
+}
+
+function* forget(done: DoneDelivery): Transaction<void> {
+  if (done.retried > 0) yield* keepAttempts(done.seq)
+  yield* change(remove, done)
+}
+
+const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneDelivery[]): Transaction<void> {
+  const seqs = all.filter(({ retried }) => retried === 0).map(({ seq }) => seq)
+  if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
+  for (const done of all) if (done.retried > 0) yield* forget(done)
+})
+
+/** Forgets the message of a delivery from which nothing follows, but not what failed before. */
+export const settleDone = write('runs.settleDone', forget, {
+  patienceMs: PATIENCE_MS,
+  together: together(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
+})
+
+/** Commits the outcome of a delivery together with what follows for its run. */
+export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
+  const { message, effect } = args
+  // The run before the message, as every other transaction locks them.
+  const run = yield* first(lockRun, { seq: args.runSeq })
+  if (effect.kind === 'fail' && run && !isFatal(run, effect)) return yield* settleLate(message)
+  const before = yield* standing(args)
+  // A failure has a record of its own for what had failed before, and so has its callback; everything else has the log.
+  const isOnRecord = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
+  if (!isOnRecord && message.retried > 0) yield* keepAttempts(message.seq)
+  if ((yield* settleMessage(message)).kind === 'gone' || !run) return { kind: 'gone' }
+  return yield* follow(run, args, before)
+})
+
+const NOTHING: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
+
+/** Whether the run fails by this: not when it has ended, nor when its program was reached in another way. */
+function isFatal({ state, contact }: Locked, effect: RunEffect): boolean {
+  if (state !== 'RUN_STARTED') return false
+  return effect.kind === 'fail' || (effect.kind === 'fail-unless-confirmed' && contact !== 'known')
+}
+
+/** A delivery has failed for good whose run has ended without it: its last attempt is one more for the log. */
+function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
+  const end = { kind: 'retry', nextAt: message.at } as const
+  if ((yield* settleMessage({ ...message, end })).kind === 'gone') return { kind: 'gone' }
+  yield* forget({ seq: message.seq, retried: message.retried + 1 })
+  return NOTHING
+}
+
+/** What goes with the message when it is settled, and may be needed all the same. */
+interface Before {
+  /** The failed attempts before this one, newest first. */
+  readonly attempts: readonly object[]
+  readonly remains: Parameters<typeof keepRemains>[0]
+}
+
+function* standing({ runSeq, message, effect }: SettleRunArgs): Transaction<Before> {
+  const fails = effect.kind === 'fail' || effect.kind === 'fail-unless-confirmed'
+  const hasFailed = message.retried > 0 && effect.kind !== 'append'
+  return {
+    attempts: hasFailed ? yield* attemptsBefore(message.seq) : [],
+    remains: fails ? yield* remainsToKeep(runSeq) : [],
+  }
+}
+
+function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before): Transaction<SettleRunResult> {
+  switch (effect.kind) {
+    case 'fail':
+    case 'fail-unless-confirmed':
+      return isFatal(run, effect) ? yield* fail(run, effect.failing, before, message.at) : NOTHING
+    case 'append': {
+      if (run.state !== 'RUN_STARTED') return NOTHING
+      const appending = { accountId: run.account_id, runSeq: run.seq, element: effect.element }
+      return { kind: 'settled', offers: yield* appendElements([appending], message.at), runEnded: false }
+    }
+    case 'callback-ended': {
+      const failure = JSON.parse(run.failure ?? '{}')
+      failure.callback = { ...failure.callback, ...effect.callback, attempts: before.attempts }
+      yield* change(endCallback, { seq: run.seq, failure: JSON.stringify(failure), failureState: effect.state })
+      return NOTHING
+    }
+  }
+}
+
+function* fail(
+  run: Locked,
+  failing: RunFailing,
+  { attempts, remains }: Before,
+  at: number,
+): Transaction<SettleRunResult> {
+  yield* keepAttemptsOfRuns([run.seq])
+  yield* deletePendingOfGroups([run.seq])
+  yield* dropWaitsOf([run.seq])
+  yield* keepRemains(remains)
+  const failure = JSON.stringify({ ...failing.failure, attempts })
+  const failureState = failing.callback ? 'CALLBACK_INPROGRESS' : null
+  yield* change(failRun, {
+    seq: run.seq,
+    at,
+    failure,
+    status: failing.failure.status,
+    failureState,
+    dlqId: failing.dlqId,
+  })
+  const told = yield* tellParents([run], { isCanceled: false, isFailed: true }, at)
+  const callback = failing.callback ? [{ accountId: run.account_id, runSeq: run.seq, element: failing.callback }] : []
+  return { kind: 'settled', offers: [...told, ...(yield* appendElements(callback, at))], runEnded: true }
+}
+
+function* attemptsBefore(messageSeq: number): Transaction<object[]> {
+  const rows = yield* all(attemptsOf, { seq: messageSeq })
+  return rows.map((row) => ({
+    time: row.started_at,
+    status: row.status,
+    headers: JSON.parse(row.headers),
+    body: Buffer.from(row.body ?? []).toString('base64'),
+    error: row.error,
+  }))
+}

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import type { Statement, Transaction } from '../../store/operation.js'
+import type { Submission } from './runs-submit.js'
+import * as runsSubmit from './runs-submit.js'
+
+const AT = 1_700_000_000_000
+const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '::1' }
+const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+const start: Submission = {
+  kind: 'start',
+  run: { run_id: 'r', contact: 'known', ...columns },
+  first: { kind: 'step', messageId: 'msg_1', body: new Uint8Array(), meta: '{}', dueAt: AT, delivery },
+}
+
+/** Answers the statements of a transaction one by one, as a store would beside others. */
+function answering<Result>(transaction: Transaction<Result>, answer: (statement: Statement) => unknown): Result {
+  let step = transaction.next()
+  while (!step.done) step = transaction.next(answer(step.value))
+  return step.value
+}
+
+it('makes a run whose id another transaction took and gave free again at that very moment', () => {
+  let inserts = 0
+  const result = answering(runsSubmit.submit.body({ accountId: 'acc', submissions: [start], at: AT }), (statement) => {
+    if (statement.kind === 'insert' || statement.kind === 'damage') return undefined
+    if (statement.kind === 'number') return statement.rows.map((_, index) => index + 1)
+    // Taken when the run is to be made, deleted by the time that it is looked up.
+    if ('parent_seq' in statement.params) return inserts++ === 0 ? [] : [{ seq: 7 }]
+    if ('runId' in statement.params) return []
+    return [{ last: null }]
+  })
+  expect(result).toMatchObject({ kind: 'accepted', results: [{ kind: 'started', runId: 'r' }] })
+  expect(inserts).toBe(2)
+})

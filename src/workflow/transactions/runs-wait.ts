@@ -1,0 +1,119 @@
+import type { Selectable } from 'kysely'
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import { intact } from '../../store/checksum.js'
+import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { RunEventsTable, RunState, RunWaitsTable } from '../../store/schema/runs.js'
+import { type Appending, appendElements, deliverElements } from './runs-append.js'
+import { answerOf } from './runs-repeats.js'
+import type { DeliveryColumns } from './runs-rows.js'
+
+/** What a waiting run has registered; JSON in `run_waits.wait`. */
+export interface WaitRecord {
+  /** The step to append when the wait is over, without its `out`. */
+  readonly step: Readonly<Record<string, unknown>>
+  /** What the run sent, for those who ask who waits. */
+  readonly url: string
+  readonly timeoutUrl: string
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  /** How the end of the wait is delivered. */
+  readonly delivery?: DeliveryColumns
+}
+
+/** Registers that a run waits for an event. */
+export interface WaitArgs {
+  readonly accountId: string
+  readonly runId: string
+  readonly eventId: string
+  /** The message that ends the wait, whatever ends it. */
+  readonly messageId: string
+  readonly record: WaitRecord
+  readonly deadline: number
+  readonly at: number
+}
+
+/** `noticed`: the event had come before, so the wait is over at once; `known`: this wait was registered before, and may be over. */
+export type WaitResult =
+  | { readonly kind: 'waiting' | 'noticed'; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'known'; readonly messageId: string }
+  | { readonly kind: 'ended'; readonly state: RunState }
+  | { readonly kind: 'missing' }
+
+/** A wait as it is stored. */
+export type WaitRow = Selectable<RunWaitsTable>
+
+const lockRun = query<{ accountId: string; runId: string }, { seq: number; state: RunState }>(({ db, p, d }) =>
+  d.forUpdate(
+    db.selectFrom('runs').select(['seq', 'state']).where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+  ),
+)
+const waitsOfRun = query<{ seq: number; eventId: string }, WaitRow>(({ db, p }) =>
+  db.selectFrom('run_waits').selectAll().where('run_seq', '=', p.seq).where('event_id', '=', p.eventId).orderBy('seq'),
+)
+const storedEvents = query<
+  { seq: number; eventId: string },
+  Pick<Selectable<RunEventsTable>, 'seq' | 'data' | 'data_crc'>
+>(({ db, p }) =>
+  db
+    .selectFrom('run_events')
+    .select(['seq', 'data', 'data_crc'])
+    .where('run_seq', '=', p.seq)
+    .where('event_id', '=', p.eventId)
+    .orderBy('seq')
+    .limit(1),
+)
+const removeEvent = query<{ seq: number }>(({ db, p }) => db.deleteFrom('run_events').where('seq', '=', p.seq))
+
+/** Registers a wait; an event that was kept for it ends it at once. */
+export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<WaitResult> {
+  const run = yield* first(lockRun, { accountId: args.accountId, runId: args.runId })
+  if (!run) return { kind: 'missing' }
+  if (run.state !== 'RUN_STARTED') return { kind: 'ended', state: run.state }
+  const same = JSON.stringify(args.record.step)
+  const others = yield* all(waitsOfRun, { seq: run.seq, eventId: args.eventId })
+  const known = others.find((other) => JSON.stringify((JSON.parse(other.wait) as WaitRecord).step) === same)
+  const messageId = known?.message_id ?? (yield* answerOf(run.seq, args.record.step))
+  if (messageId !== undefined) return { kind: 'known', messageId }
+  const event = yield* first(storedEvents, { seq: run.seq, eventId: args.eventId })
+  if (!event) return { kind: 'waiting', offers: yield* register(args, run.seq) }
+  intact(event.data, event.data_crc, 'run_events', () => `an event of ${args.runId}`)
+  yield* change(removeEvent, { seq: event.seq })
+  return { kind: 'noticed', offers: yield* appendElements([noticed(args, run.seq, event.data)], args.at) }
+})
+
+function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
+  const { accountId, eventId, messageId, record, deadline, at } = args
+  const row = {
+    account_id: accountId,
+    run_seq: runSeq,
+    event_id: eventId,
+    message_id: messageId,
+    deadline,
+    created_at: at,
+  }
+  yield* insertAll('run_waits', [{ ...row, wait: JSON.stringify(record) }])
+  const element = { kind: 'step' as const, messageId, body: new Uint8Array(), meta: null, dueAt: deadline }
+  return yield* deliverElements([{ accountId, runSeq, element: withDelivery(element, record) }], at)
+}
+
+function noticed(args: WaitArgs, runSeq: number, data: Uint8Array): Appending {
+  const { accountId, messageId, record, eventId, at } = args
+  const body = answeredStep(record, eventId, data)
+  const meta = metaOfWait(at, args.deadline)
+  const element = { kind: 'step' as const, messageId, body, meta, dueAt: at }
+  return { accountId, runSeq, element: withDelivery(element, record) }
+}
+
+/** What the element that ends a wait keeps of it for the logs, JSON: when it began and when it would have been given up. */
+export function metaOfWait(since: number, until: number): string {
+  return JSON.stringify({ wait: { since, until } })
+}
+
+function withDelivery<Element extends object>(element: Element, { delivery }: WaitRecord) {
+  return { ...element, ...(delivery && { delivery }) }
+}
+
+/** The step that an event makes of a wait. */
+export function answeredStep({ step }: WaitRecord, eventId: string, data: Uint8Array): Uint8Array {
+  return Buffer.from(JSON.stringify({ ...step, waitEventId: eventId, out: Buffer.from(data).toString('base64') }))
+}

@@ -1,0 +1,316 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newId } from '../../base/index.js'
+import type { Store } from '../../store/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import * as runsCancel from './runs-cancel.js'
+import * as runsFinish from './runs-finish.js'
+import * as runsLogs from './runs-logs.js'
+import * as runsNotify from './runs-notify.js'
+import * as runsRead from './runs-read.js'
+import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
+import * as runsSettle from './runs-settle.js'
+import type { Submission } from './runs-submit.js'
+import * as runsSubmit from './runs-submit.js'
+import * as runsWait from './runs-wait.js'
+
+const { cancelRuns } = runsCancel
+const { delivery, find } = runsRead
+const { expireWait, notify, waiters } = runsNotify
+const { finishRun } = runsFinish
+const { logPage } = runsLogs
+const { settleRun } = runsSettle
+const { submit } = runsSubmit
+const { wait } = runsWait
+const AT = 1_700_000_000_000
+const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '|a|', flow_key: null, caller_ip: '::1' }
+const settings = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+
+const run = (runId: string, contact: NewRun['contact'] = 'known'): NewRun => ({ run_id: runId, contact, ...columns })
+const element = (text: string, dueAt = AT): NewElement => ({
+  kind: 'step',
+  messageId: newId('msg_', AT),
+  body: Buffer.from(text),
+  meta: null,
+  dueAt,
+})
+const first = (): NewElement => ({
+  ...element('payload'),
+  meta: JSON.stringify({ delivery: settings }),
+  delivery: settings,
+})
+const start = (runId: string, parent?: ParentLink): Submission => ({
+  kind: 'start',
+  run: run(runId),
+  first: first(),
+  ...(parent && { parent }),
+})
+const append = (runId: string, text: string): Submission => ({ kind: 'append', runId, element: element(text) })
+const linkTo = (runId: string): ParentLink => ({
+  runId,
+  messageId: newId('msg_', AT),
+  url: columns.url,
+  createdAt: AT,
+  step: { stepId: 1, stepName: 'child' },
+})
+
+describeOnEveryStore('operations on runs', (openStore) => {
+  let store: Store
+  let accountId: string
+
+  beforeAll(async () => {
+    store = await openStore()
+  })
+  /** Each test has an account, and so a world, of its own. */
+  const world = () => {
+    accountId = newId('acc_', AT)
+    return accountId
+  }
+  const send = (...submissions: Submission[]) => store.run(submit, { accountId, submissions, at: AT })
+  const seqOf = async (runId: string): Promise<number> => (await store.run(find, { accountId, runId }))?.seq ?? 0
+  const stateOf = async (runId: string) => (await store.run(find, { accountId, runId }))?.state
+  const listOf = async (runId: string) => {
+    const filter = { runIds: [runId] }
+    const page = await store.run(logPage, { accountId, filter, before: Number.MAX_SAFE_INTEGER, limit: 1 })
+    return { ...page, texts: page.elements.map(({ body }) => Buffer.from(body).toString()) }
+  }
+  const cancel = async (...runIds: string[]) =>
+    store.run(cancelRuns, { seqs: await Promise.all(runIds.map(seqOf)), at: AT + 1 })
+
+  describe('submit', () => {
+    it('makes a run once, however many ask at once', async () => {
+      world()
+      const answers = await Promise.all(Array.from({ length: 8 }, () => send(start('r'))))
+      const kinds = answers.flatMap((answer) =>
+        answer.kind === 'accepted' ? answer.results.map(({ kind }) => kind) : [],
+      )
+      expect(kinds.filter((kind) => kind === 'started')).toHaveLength(1)
+      expect(kinds.filter((kind) => kind === 'exists')).toHaveLength(7)
+      expect(await send(start('s'), start('s'))).toMatchObject({ results: [{ kind: 'started' }, { kind: 'exists' }] })
+      expect((await listOf('r')).pending).toHaveLength(1)
+    })
+
+    it('gives every element a place of its own, so that one list is the first to hold them all', async () => {
+      world()
+      await send(start('r'))
+      const answers = await Promise.all(Array.from({ length: 12 }, (_, index) => send(append('r', `step ${index}`))))
+      const offers = answers.flatMap((answer) => (answer.kind === 'accepted' ? answer.offers : []))
+      const seq = await seqOf('r')
+      const lists = await Promise.all(
+        offers.map(({ message_id }) => store.run(delivery, { seq, messageId: message_id })),
+      )
+      expect(lists.map((one) => one?.list.length).sort((a = 0, b = 0) => a - b)).toEqual(
+        Array.from({ length: 12 }, (_, index) => index + 2),
+      )
+      for (const [index, one] of lists.entries()) expect(one?.list.at(-1)?.message_id).toBe(offers[index]?.message_id)
+    })
+
+    it('refuses the whole request when one of its runs has ended or never was', async () => {
+      world()
+      await send(start('r'), start('gone'))
+      await cancel('gone')
+      expect(await send(append('r', 'x'), start('new'), append('gone', 'y'))).toEqual({
+        kind: 'ended',
+        runId: 'gone',
+        state: 'RUN_CANCELED',
+      })
+      expect(await send(append('r', 'x'), append('nobody', 'y'))).toEqual({ kind: 'missing', runId: 'nobody' })
+      expect((await listOf('r')).texts).toEqual(['payload'])
+      expect(await stateOf('new')).toBeUndefined()
+    })
+
+    it('delivers the payload again when an SDK confirms the run, and only once', async () => {
+      world()
+      await send({ kind: 'start', run: run('r', 'unknown'), first: first() })
+      const other = { ...first(), body: Buffer.from('other') }
+      const confirm = { kind: 'confirm', ifUnknown: 'refuse', run: run('r'), first: other } as const
+      expect(await send(confirm)).toMatchObject({
+        results: [{ kind: 'confirmed' }],
+        offers: [{ message_id: confirm.first.messageId }],
+      })
+      expect(await send(confirm)).toMatchObject({
+        results: [{ kind: 'exists', messageId: confirm.first.messageId }],
+        offers: [],
+      })
+      expect((await listOf('r')).texts).toEqual(['payload'])
+      await cancel('r')
+      expect(await send(confirm)).toMatchObject({ results: [{ kind: 'exists' }], offers: [] })
+    })
+
+    it('makes a run that is confirmed without being there only when it is said to', async () => {
+      world()
+      const confirm = { kind: 'confirm', run: run('r'), first: first() } as const
+      const refused = await send(start('other'), { ...confirm, ifUnknown: 'refuse' })
+      expect(refused).toEqual({ kind: 'missing', runId: 'r' })
+      expect(await stateOf('other')).toBeUndefined()
+      expect(await send({ ...confirm, ifUnknown: 'start' })).toMatchObject({ results: [{ kind: 'started' }] })
+    })
+  })
+
+  describe('cancelRuns', () => {
+    it('cancels what goes on, drops what is pending of it, and counts no run twice', async () => {
+      world()
+      await send(start('a'), start('b'), start('done'), start('other'))
+      await send(append('a', 'x'))
+      await store.run(finishRun, { accountId, runId: 'done', response: 'ok', at: AT })
+      const both = await Promise.all([cancel('a', 'b', 'done'), cancel('b', 'a')])
+      expect(both.flatMap(({ canceled }) => canceled).sort()).toEqual([await seqOf('a'), await seqOf('b')].sort())
+      expect([await stateOf('a'), await stateOf('done'), await stateOf('other')]).toEqual([
+        'RUN_CANCELED',
+        'RUN_SUCCESS',
+        'RUN_STARTED',
+      ])
+      expect((await listOf('a')).pending).toEqual([])
+      expect((await listOf('other')).pending).toHaveLength(1)
+    })
+
+    it('tells the runs that invoked a canceled one, unless they are canceled with it', async () => {
+      world()
+      await send(start('parent'), start('lost'))
+      const link = linkTo('parent')
+      await send(start('child', link), start('child of lost', linkTo('lost')))
+      const { offers } = await cancel('child', 'child of lost', 'lost')
+      expect(offers).toMatchObject([{ message_id: link.messageId, group_key: await seqOf('parent'), next_at: AT + 1 }])
+      expect((await listOf('parent')).texts.map((text) => text.replaceAll('\\', ''))).toEqual([
+        'payload',
+        '{"stepId":1,"stepName":"child","out":"{"isCanceled":true,"isFailed":false}"}',
+      ])
+    })
+
+    it('wins over every outcome that comes after it', async () => {
+      world()
+      const started = await send(start('r'))
+      const message = started.kind === 'accepted' ? started.offers[0] : undefined
+      await cancel('r')
+      const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
+      const settled = await store.run(settleRun, {
+        runSeq: await seqOf('r'),
+        message: {
+          seq: message?.seq ?? 0,
+          retried: 0,
+          at: AT,
+          attempt,
+          end: { kind: 'delivered', keep: false },
+          follow: [],
+        },
+        effect: { kind: 'fail', failing: { failure: { status: 500 }, dlqId: 'd', callback: element('callback') } },
+      })
+      expect(settled).toEqual({ kind: 'gone' })
+      expect(await store.run(finishRun, { accountId, runId: 'r', response: '', at: AT })).toEqual({
+        kind: 'already',
+        state: 'RUN_CANCELED',
+      })
+      expect(await stateOf('r')).toBe('RUN_CANCELED')
+    })
+  })
+
+  it('fails a run with everything that hangs on it', async () => {
+    world()
+    const started = await send(start('r'))
+    await send(append('r', 'asleep'))
+    const message = started.kind === 'accepted' ? started.offers[0] : undefined
+    const callback: NewElement = { ...element('callback'), kind: 'failureCall', delivery: settings }
+    const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
+    const settled = await store.run(settleRun, {
+      runSeq: await seqOf('r'),
+      message: {
+        seq: message?.seq ?? 0,
+        retried: 0,
+        at: AT + 5,
+        attempt,
+        end: { kind: 'delivered', keep: false },
+        follow: [],
+      },
+      effect: { kind: 'fail', failing: { failure: { status: 500 }, dlqId: 'd-1', callback } },
+    })
+    expect(settled).toMatchObject({ kind: 'settled', runEnded: true, offers: [{ message_id: callback.messageId }] })
+    const { runs, pending } = await listOf('r')
+    expect(runs).toMatchObject([
+      { state: 'RUN_FAILED', finished_at: AT + 5, failure_state: 'CALLBACK_INPROGRESS', dlq_id: 'd-1' },
+    ])
+    expect(pending.map(({ message_id }) => message_id)).toEqual([callback.messageId])
+  })
+
+  describe('waits', () => {
+    const waitFor = (runId: string, eventId: string) => {
+      const record = { step: { stepId: 1 }, url: columns.url, timeoutUrl: columns.url, headers: {} }
+      return store.run(wait, {
+        accountId,
+        runId,
+        eventId,
+        messageId: newId('msg_', AT),
+        record,
+        deadline: AT + 1_000,
+        at: AT,
+      })
+    }
+    const say = (eventId: string, runId?: string) =>
+      store.run(notify, {
+        accountId,
+        eventId,
+        data: Buffer.from('data'),
+        at: AT + 5,
+        ...(runId !== undefined && { runId }),
+      })
+
+    it('are ended once, by whichever of many notifications comes first, or by the deadline', async () => {
+      world()
+      await send(start('r'))
+      await waitFor('r', 'e')
+      const [waiting] = await store.run(waiters, { accountId, eventId: 'e' })
+      const seq = await seqOf('r')
+      const ended = await Promise.all([
+        say('e').then(({ released }) => released.length),
+        say('e').then(({ released }) => released.length),
+        store.run(expireWait, { runSeq: seq, messageId: waiting?.message_id ?? '', at: AT }).then(Number),
+      ])
+      expect(ended.reduce((sum, count) => sum + count, 0)).toBe(1)
+      expect((await listOf('r')).texts).toHaveLength(2)
+    })
+
+    it('bring the message of their deadline forward', async () => {
+      world()
+      await send(start('r'))
+      await waitFor('r', 'e')
+      const { offers, drop, released } = await say('e')
+      expect(offers).toMatchObject([
+        { message_id: released[0]?.wait.message_id, next_at: AT + 5, body: null, body_bytes: 0 },
+      ])
+      expect(drop).toEqual(offers.map((offer) => offer.seq))
+      expect((await listOf('r')).texts[1]).toBe(
+        `{"stepId":1,"waitEventId":"e","out":"${Buffer.from('data').toString('base64')}"}`,
+      )
+    })
+
+    it('are registered once, and find events that came before for their run', async () => {
+      world()
+      await send(start('r'))
+      expect(await say('e')).toMatchObject({ kind: 'notified', released: [] })
+      expect(await waitFor('r', 'e')).toMatchObject({ kind: 'waiting' })
+      expect(await waitFor('r', 'e')).toMatchObject({ kind: 'known' })
+      expect(await say('other', 'r')).toMatchObject({ kind: 'kept' })
+      expect(await waitFor('r', 'other')).toMatchObject({ kind: 'noticed' })
+      expect(await say('other', 'nobody')).toMatchObject({ kind: 'unknown-run' })
+      await cancel('r')
+      expect(await waitFor('r', 'late')).toEqual({ kind: 'ended', state: 'RUN_CANCELED' })
+      expect(await store.run(waiters, { accountId, eventId: 'e' })).toEqual([])
+    })
+
+    it('come to a webhook only for an event that its run has made, and are kept up to a limit', async () => {
+      world()
+      await send(start('r'), start('s'))
+      const call = (runId: string, eventId: string, bytes = 10) =>
+        store.run(notify, { accountId, runId, eventId, data: Buffer.alloc(bytes), by: 'webhook', at: AT })
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+      await send({ kind: 'append', runId: 'r', element: { ...element('step'), webhook: 'evt_1' } })
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'kept' })
+      expect(await call('s', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+      expect(await call('r', 'evt_1', 16 * 2 ** 20)).toMatchObject({ kind: 'full' })
+      await Promise.all(Array.from({ length: 999 }, () => say('early', 'r')))
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'full' })
+      expect(await say('early', 'r')).toMatchObject({ kind: 'full' })
+      expect(await say('early', 's')).toMatchObject({ kind: 'kept' })
+      await cancel('r')
+      expect(await call('r', 'evt_1')).toMatchObject({ kind: 'unknown-run' })
+    })
+  })
+})
