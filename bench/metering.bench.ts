@@ -12,7 +12,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { systemClock } from '../src/base/index.js'
-import { findCommandByName } from '../src/gateway/command-table.js'
+import { findCommandByName } from '../src/gateway/commands/command-table.js'
 import { Guards } from '../src/gateway/limits/guards.js'
 import { LatencySample } from '../src/gateway/limits/latency-sample.js'
 import { encodeCommand } from '../src/gateway/resp/encode.js'

@@ -7,9 +7,9 @@
  * Reads the engine's socket from its environment; says its port on its IPC channel.
  */
 import { createConnection, createServer } from 'node:net'
-import { PendingReplies } from '../../src/gateway/lane/pending-replies.js'
-import { NO_REPLY_LIMITS, ReplyGate } from '../../src/gateway/lane/reply-gate.js'
-import type { ReplySink } from '../../src/gateway/lane/reply-sink.js'
+import { PendingReplies } from '../../src/gateway/engine/pending-replies.js'
+import { NO_REPLY_LIMITS, ReplyGate } from '../../src/gateway/engine/reply-gate.js'
+import type { ReplySink } from '../../src/gateway/engine/reply-sink.js'
 
 const STAR = 42
 

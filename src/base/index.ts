@@ -26,12 +26,13 @@
  *
  * Nothing here reads configuration, opens a socket or logs; only the gate asks the resolver for names.
  */
+
+export { HeldMemory, type Holder, WORTH_NOTING_BYTES } from './client-memory.js'
 export { type Clock, pause, systemClock, type Timer } from './clock.js'
 export { ClockWatch } from './clock-watch.js'
 export { formatDuration, parseDuration } from './duration.js'
 export { codeOf } from './error-code.js'
 export { readFileIfThere, replaceFile, syncPath } from './files.js'
-export { HeldMemory, type Holder, WORTH_NOTING_BYTES } from './held-memory.js'
 export { IdleMemory, type IdleMemoryParts } from './idle-memory.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { otherUnitOf } from './instant.js'
@@ -41,7 +42,6 @@ export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { neverCollected } from './never-collected.js'
 export { onceOver } from './once-over.js'
-export { othersFirst } from './others-first.js'
 export { type Reply, ReplyError, type ReplyLimits, ReplyRefused, ReplyStream, type TakePiece } from './reply-stream.js'
 export { membersOf, type Service, type SharedGrace, type SideBySide, stopAll } from './service.js'
 export { TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './targets.js'
@@ -50,3 +50,4 @@ export { TurnoverMap } from './turnover-map.js'
 export { inTurn, isTurnSpent, nextTurn } from './turns.js'
 export { unreachable } from './unreachable.js'
 export { VERSION } from './version.js'
+export { othersFirst } from './yield.js'

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { othersFirst } from './others-first.js'
+import { othersFirst } from './yield.js'
 
 /** Long enough that switching costs nothing, short enough that nobody notices. */
 const SLICE_MS = 8

@@ -33,11 +33,11 @@ import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { type LargeCancel, Retention } from '../queue/index.js'
 import type { TriggerGate } from '../workflow/index.js'
-import { cancelManyMessages } from './cancel-messages.js'
-import { Fences } from './fences.js'
-import { bulkRoutes } from './routes.js'
+import { cancelManyMessages } from './routes/cancel-messages.js'
+import { bulkRoutes } from './routes/routes.js'
 import * as bulkRetention from './transactions/bulk-retention.js'
-import { BulkWorker, type WorkerDeps } from './worker.js'
+import { Fences } from './worker/fences.js'
+import { BulkWorker, type WorkerDeps } from './worker/worker.js'
 
 /** What the room needs. */
 export interface BulkDeps extends Omit<WorkerDeps, 'fences'> {

@@ -19,7 +19,7 @@ export const BULK_STATES = ['running', 'paused', 'finished', 'aborted'] as const
 
 /**
  * The wire of bulk actions: what may stand in a selector, and what is answered. The rules that a schema cannot say are
- * kept by `bulk/selector.ts`, which also writes the texts of refusals.
+ * kept by `bulk/selector/selector.ts`, which also writes the texts of refusals.
  */
 
 const texts = (description: string) =>

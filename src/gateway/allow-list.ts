@@ -1,6 +1,6 @@
 import { ipMatcher } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import type { ServedDatabase } from './seams.js'
+import type { ServedDatabase } from './deps.js'
 
 interface AllowList {
   readonly matches: (address: string) => boolean

@@ -1,10 +1,10 @@
 import { type Clock, HeldMemory, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
-import { NO_ADMINISTRATION } from './administer.js'
-import { Lanes } from './lane/lanes.js'
-import { Guards } from './limits/guards.js'
-import { LoginWatch } from './limits/login-watch.js'
-import { RestListener } from './rest/rest-listener.js'
+import { DatabaseListener } from './client/database-listener.js'
+import { DomainListener } from './client/domain-listener.js'
+import { Doorway } from './client/doorway.js'
+import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
+import { NO_ADMINISTRATION } from './commands/administer.js'
 import type {
   Administration,
   DatabaseDirectory,
@@ -14,12 +14,12 @@ import type {
   GatewaySettings,
   ServedDatabase,
   UsageSource,
-} from './seams.js'
+} from './deps.js'
+import { Lanes } from './engine/lanes.js'
+import { Guards } from './limits/guards.js'
+import { LoginWatch } from './limits/login-watch.js'
+import { RestListener } from './rest/rest-listener.js'
 import { ShutPorts } from './shut-ports.js'
-import { DatabaseListener } from './tcp/database-listener.js'
-import { DomainListener } from './tcp/domain-listener.js'
-import { Doorway } from './tcp/doorway.js'
-import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './tcp/outlet.js'
 import { ServerNames } from './tls/server-names.js'
 
 /** What a gateway is made of. */

@@ -43,7 +43,7 @@
  * replica left unanswered, or change a reply other than hiding the host's own details in INFO and MONITOR and naming
  * limits in their own words.
  */
-export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
+
 export type {
   Administration,
   AdministrationRequest,
@@ -60,7 +60,8 @@ export type {
   MadeReply,
   ServedDatabase,
   UsageSource,
-} from './seams.js'
+} from './deps.js'
+export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export type { CertificateSource } from './tls/certificate-source.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
 import { DatabaseMeter } from '../telemetry/index.js'
-import type { Admission } from './seams.js'
+import type { Admission } from './deps.js'
 import { patientFetch } from './testing/patient-fetch.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 

@@ -29,7 +29,7 @@ it('says where an error comes from, and nothing that it says', () => {
     error: {
       type: 'TypeError',
       stack: [
-        { in: 'Sender.send', at: 'src/queue/engine/sender.ts:12:3' },
+        { in: 'Sender.send', at: 'src/queue/dispatcher/sender.ts:12:3' },
         { in: 'Object.run', at: 'node_modules/@scope/pkg/index.js:1:2' },
         { in: '(anonymous)', at: 'node:internal/process/task_queues:95:5' },
       ],
@@ -45,7 +45,7 @@ it('finds the source behind a line that was put together', () => {
   const map = { version: 3, sources: ['../src/bulk/worker.ts'], names: [], mappings: 'AAEA' }
   writeFileSync(`${file}.map`, JSON.stringify(map))
   const report = describeCrash('unhandledRejection', thrown(`    at work (${file}:1:1)`), NOW)
-  expect([report.module, report.error.stack[0]?.at]).toEqual(['bulk', 'src/bulk/worker.ts:3:1'])
+  expect([report.module, report.error.stack[0]?.at]).toEqual(['bulk', 'src/bulk/worker/worker.ts:3:1'])
 })
 
 it.each([[undefined], ['text'], [{ password: SECRET }], [thrown('')]])(

@@ -37,8 +37,8 @@
  * What this room never does: it makes no HTTP request itself (the queue's engine does), and cancels nothing in bulk
  * (the room `bulk` does, through the same operation of the store).
  */
-export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letter-filter.js'
-export type { Starting, TriggerGate } from './gate.js'
-export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
-export { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
+export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/dead-letter-filter.js'
+export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'
+export type { Starting, TriggerGate } from './runs/gate.js'
+export { judge, mayDeliver, type Role, type Verdict } from './runs/run-state.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

@@ -5,8 +5,8 @@ import type { DropSelector } from '../../queue/index.js'
 import { ROOMY } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
-import type { CancelAnswer } from '../answers.js'
 import { type Bulk, createBulk } from '../index.js'
+import type { CancelAnswer } from '../routes/answers.js'
 
 /** An answer of the service under test. */
 export interface Answer {

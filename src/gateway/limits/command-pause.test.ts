@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { findRow } from '../command-table.js'
+import { findRow } from '../commands/command-table.js'
 import { CommandPause } from './command-pause.js'
 import { readingFunctions } from './may-write.js'
 

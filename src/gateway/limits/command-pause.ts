@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/index.js'
 import { inTurn } from '../../base/index.js'
-import type { ServedCommand } from '../command-table.js'
+import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { mayWrite, readingFunctions } from './may-write.js'
 

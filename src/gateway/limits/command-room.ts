@@ -1,4 +1,4 @@
-import type { ServedCommand } from '../command-table.js'
+import type { ServedCommand } from '../commands/command-table.js'
 
 /**
  * Commands that write but let no data set grow, so that they go on where there is no room: what engines do not mark as

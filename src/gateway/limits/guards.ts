@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
-import type { LaneKey, Lanes } from '../lane/lanes.js'
-import { NO_REPLY_LIMITS, type ReplyLimits } from '../lane/reply-gate.js'
+import { type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../deps.js'
+import type { LaneKey, Lanes } from '../engine/lanes.js'
+import { NO_REPLY_LIMITS, type ReplyLimits } from '../engine/reply-gate.js'
 import { encodeCommand } from '../resp/encode.js'
-import { type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../seams.js'
 import { DatabaseGuard } from './database-guard.js'
 import { askOver } from './engine-questions.js'
 

@@ -1,5 +1,5 @@
 import { type HomeportError, refusal } from '../../contract/errors.js'
-import type { ServedCommand } from '../command-table.js'
+import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { keysOf } from './command-keys.js'
 import type { Growth } from './entry-watch.js'

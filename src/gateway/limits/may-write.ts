@@ -1,7 +1,7 @@
 import type { AllowedCommand } from '../../contract/commands.js'
+import { hasReadingDigest, saysItOnlyReads } from '../commands/script-flags.js'
 import { elementsOf } from '../resp/elements.js'
 import type { Argument } from '../resp/encode.js'
-import { hasReadingDigest, saysItOnlyReads } from '../script-flags.js'
 
 /** Engines treat these as writes while they are paused: they reach replicas. */
 const ALSO_REPLICATED: ReadonlySet<string> = new Set(['PFCOUNT', 'PUBLISH', 'SPUBLISH'])

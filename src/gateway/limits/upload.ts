@@ -1,6 +1,6 @@
-import type { ServedCommand } from '../command-table.js'
+import type { ServedCommand } from '../commands/command-table.js'
+import { forEngine } from '../commands/script-flags.js'
 import type { Argument } from '../resp/encode.js'
-import { forEngine } from '../script-flags.js'
 import { hasOneKey } from './command-keys.js'
 import type { Growth } from './entry-watch.js'
 import { growthOf } from './inspect.js'

@@ -1,7 +1,7 @@
-import type { ServedCommand } from '../command-table.js'
-import type { FrameFilter } from '../lane/pinned-stream.js'
+import type { ServedCommand } from '../commands/command-table.js'
+import { forEngine } from '../commands/script-flags.js'
+import type { FrameFilter } from '../engine/pinned-stream.js'
 import type { Argument } from '../resp/encode.js'
-import { forEngine } from '../script-flags.js'
 import { commandText } from './command-text.js'
 
 /** A command that a client has sent. */

@@ -1,5 +1,5 @@
 import type { HomeportError } from '../../contract/errors.js'
-import { administer } from '../administer.js'
+import { administer } from '../commands/administer.js'
 import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
 import { inDialect } from './dialect.js'

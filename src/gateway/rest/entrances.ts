@@ -1,10 +1,10 @@
 import { checkAddress } from '../allow-list.js'
-import type { EngineLink } from '../lane/engine-link.js'
-import type { LaneKey, Lanes } from '../lane/lanes.js'
+import type { DataAccess, DatabaseDirectory } from '../deps.js'
+import type { EngineLink } from '../engine/engine-link.js'
+import type { LaneKey, Lanes } from '../engine/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import type { Guards } from '../limits/guards.js'
-import type { DataAccess, DatabaseDirectory } from '../seams.js'
 
 /** What a token opens, with all that its requests need. */
 export class Entrance {

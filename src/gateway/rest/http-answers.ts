@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DATA_HEADERS, sendWhole } from '../../http/index.js'
-import type { SyncTokens } from '../regions/sync-token.js'
+import type { SyncTokens } from '../replicas/sync-token.js'
 import type { RestReply } from './reply-reader.js'
 
 const JSON_TYPE = 'application/json'

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { HomeportError } from '../../contract/errors.js'
-import type { Administration } from '../seams.js'
+import type { Administration } from '../deps.js'
 import { post, run } from '../testing/limited.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 

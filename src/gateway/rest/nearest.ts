@@ -1,7 +1,7 @@
 import { HomeportError, isError } from '../../contract/errors.js'
-import type { EngineLink } from '../lane/engine-link.js'
-import type { NearbyLane } from '../regions/nearby-lane.js'
-import { isReadable, mayHoldRefusal } from '../regions/readable.js'
+import type { EngineLink } from '../engine/engine-link.js'
+import type { NearbyLane } from '../replicas/nearby-lane.js'
+import { isReadable, mayHoldRefusal } from '../replicas/readable.js'
 import type { PreparedCommand } from './prepare.js'
 
 /** The ways of a request to the engines of its database, in a node that serves a region. */

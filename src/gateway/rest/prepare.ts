@@ -1,8 +1,8 @@
 import { refusal } from '../../contract/errors.js'
-import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../command-table.js'
+import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
+import { forEngine } from '../commands/script-flags.js'
+import { refusalOf, subcommandRefusal } from '../commands/unknown-command.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
-import { forEngine } from '../script-flags.js'
-import { refusalOf, subcommandRefusal } from '../unknown-command.js'
 import type { CommandArguments } from './json-commands.js'
 
 /** A command that may be sent to the engine. */

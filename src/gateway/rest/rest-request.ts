@@ -1,6 +1,6 @@
 import { onceOver } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { findCommandByName } from '../command-table.js'
+import { findCommandByName } from '../commands/command-table.js'
 import type { LoginWatch } from '../limits/login-watch.js'
 import { bodyCommandOf } from './body-upload.js'
 import { CommandRequest } from './command-request.js'

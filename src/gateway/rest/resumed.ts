@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { onceOver } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
+import { DEFAULT_MAX_CLIENTS } from '../deps.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
-import { DEFAULT_MAX_CLIENTS } from '../seams.js'
 import type { PreparedCommand } from './prepare.js'
 import { isPrepared, type Slot } from './slots.js'
 

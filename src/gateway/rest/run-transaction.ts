@@ -1,7 +1,7 @@
 import { HomeportError } from '../../contract/errors.js'
+import { fillTransactionReply, type Place } from '../commands/transaction-reply.js'
 import { errorText } from '../error-text.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import { fillTransactionReply, type Place } from '../transaction-reply.js'
 import { PatientReader } from './in-turns.js'
 import { measure, turnOf } from './permit.js'
 import { type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'

@@ -1,6 +1,6 @@
 import type { HomeportError } from '../../contract/errors.js'
-import type { EngineLink } from '../lane/engine-link.js'
-import type { Awaited, ReplySink } from '../lane/reply-sink.js'
+import type { EngineLink } from '../engine/engine-link.js'
+import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { kept } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
 

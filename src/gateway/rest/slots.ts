@@ -1,5 +1,5 @@
 import { HomeportError, refusal } from '../../contract/errors.js'
-import { arityProblem } from '../own-arity.js'
+import { arityProblem } from '../commands/own-arity.js'
 import type { ParsedCommand } from './json-commands.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
 

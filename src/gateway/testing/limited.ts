@@ -1,5 +1,5 @@
 import { DatabaseMeter } from '../../telemetry/index.js'
-import type { Admission, ServedDatabase } from '../seams.js'
+import type { Admission, ServedDatabase } from '../deps.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './rig.js'
 
 /** Usage that a test looks into and changes. */

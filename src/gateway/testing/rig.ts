@@ -2,7 +2,6 @@ import { createConnection, type Socket } from 'node:net'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
-import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
 import type {
   DataAccess,
   DatabaseDirectory,
@@ -12,7 +11,8 @@ import type {
   GatewaySettings,
   ServedDatabase,
   UsageSource,
-} from '../seams.js'
+} from '../deps.js'
+import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
 import type { CertificateSource } from '../tls/certificate-source.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/index.js'
-import type { GatewayLogger } from '../seams.js'
-import { guarded } from '../tcp/guarded.js'
+import { guarded } from '../client/guarded.js'
+import type { GatewayLogger } from '../deps.js'
 import { type Opening, readOpening } from './opening.js'
 
 /** A connection that does not say in this time what it wants is closed. */

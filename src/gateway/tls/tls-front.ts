@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
-import type { GatewayLogger } from '../seams.js'
+import type { GatewayLogger } from '../deps.js'
 import type { CertificateSource } from './certificate-source.js'
 
 /** What a front is made of. */

@@ -1,7 +1,7 @@
 import type { Clock, TargetPolicy } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
-import type { FlowControl } from '../engine/flow-control.js'
+import type { FlowControl } from '../dispatcher/flow-control.js'
 import type { Publishing } from '../publish/publishing.js'
 import type { SettingLimits } from '../publish/settings.js'
 import type { PendingRow } from '../transactions/messages.js'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
-import { decideNext } from '../engine/decide.js'
+import { decideNext } from '../dispatcher/decide.js'
 import { type NewMessage, toPendingRows } from '../transactions/messages.js'
 import * as messagesDeliver from '../transactions/messages-deliver.js'
 import type { MessageEnd, SettleArgs } from '../transactions/messages-settle.js'

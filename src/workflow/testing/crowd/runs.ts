@@ -1,7 +1,7 @@
 import { newId } from '../../../base/index.js'
 import type { PendingMessage } from '../../../queue/index.js'
 import * as messagesRetention from '../../../queue/transactions/messages-retention.js'
-import { revivalOf } from '../../revival.js'
+import { revivalOf } from '../../dead-letters/revival.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
 import * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsNotify from '../../transactions/runs-notify.js'

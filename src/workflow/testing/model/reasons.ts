@@ -1,4 +1,4 @@
-import type { Because } from '../../because.js'
+import type { Because } from '../../logs/because.js'
 import type { Knowledge } from './knowledge.js'
 
 /** Whether the reasons that a run gives for waiting are those that the model knows. */

@@ -1,0 +1,205 @@
+import type { Static } from 'typebox'
+import { unreachable } from '../../base/index.js'
+import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk.js'
+import type { Store } from '../../store/index.js'
+import * as bulkActionTransactions from '../transactions/bulk-action.js'
+import * as bulkPack from '../transactions/bulk-pack.js'
+import * as bulkRead from '../transactions/bulk-read.js'
+import { KINDS } from '../worker/kinds.js'
+
+/** Stored actions and outcomes in the words of the wire. */
+
+type BulkActionRow = bulkActionTransactions.BulkActionRow
+type ItemRow = bulkRead.ItemRow
+/** The answer to a cancel. */
+export type CancelAnswer = Static<(typeof cancelWorkflowRuns)['success']['body']>
+type BulkAction = Static<(typeof getBulkAction)['success']['body']>
+type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][number]
+
+/** How many errors an answer spells out. */
+const MOST_ERRORS = 100
+/** How many ids of a list an action shows again. */
+const MOST_IDS_SHOWN = 100
+
+/** The counts by outcome; their sum is the number of decided items. */
+function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
+  return {
+    [KINDS[row.kind].done]: row.succeeded,
+    alreadyFinished: row.already_finished + row.already_cancelled,
+    notFound: row.not_found,
+    failed: row.failed,
+    ...(row.skipped > 0 && { skipped: row.skipped }),
+  }
+}
+
+/**
+ * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that somebody else had canceled
+ * before is no error: it is what the caller wants, and a repeated request must not complain of its own success. When
+ * somebody has aborted the action meanwhile, the answer tells.
+ */
+export async function cancelAnswer(store: Store, row: BulkActionRow, report: boolean): Promise<CancelAnswer> {
+  const failed = bulkActionTransactions.missedItems(row)
+  const aborted = row.state === 'aborted'
+  return {
+    cancelled: row.succeeded,
+    ...(failed > 0 ? { failed, errors: await firstErrors(store, row) } : {}),
+    ...(report ? { outcomes: cancelCounts(row) } : {}),
+    ...(report || aborted ? { actionId: row.action_id } : {}),
+    ...(aborted ? { state: 'aborted' as const, skipped: row.skipped } : {}),
+  }
+}
+
+function cancelCounts(row: BulkActionRow): CancelAnswer['outcomes'] {
+  return { ...outcomeCounts(row), cancelled: row.succeeded }
+}
+
+async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullable<CancelAnswer['errors']>> {
+  const wanted = {
+    from: { chunk: 0, position: 0 },
+    limit: MOST_ERRORS,
+    outcomes: ['alreadyFinished', 'failed', 'fenced'] as const,
+  }
+  const { items } = await pageOf(store, row, wanted)
+  return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
+}
+
+/** A page of items, full if there are enough; the store hands them out a chunk at a time. */
+export async function pageOf(
+  store: Store,
+  row: BulkActionRow,
+  wanted: Pick<bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
+): Promise<bulkRead.ItemPage> {
+  const undecided = row.state === 'aborted' ? ('skipped' as const) : ('pending' as const)
+  const args = { ...wanted, actionSeq: row.seq, of: KINDS[row.kind].of, undecided }
+  const items: ItemRow[] = []
+  let next: bulkRead.ItemPlace | undefined = args.from
+  while (next !== undefined && items.length < args.limit) {
+    const rest = { ...args, from: next, limit: args.limit - items.length }
+    const page: bulkRead.ItemPage = await store.run(bulkRead.items, rest)
+    items.push(...page.items)
+    next = page.next
+  }
+  return { items, next }
+}
+
+/**
+ * The selector for the records. Every list in it may be very long, and the record is written anew with each part that
+ * is worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
+ */
+export function selectorForRecords(given: object): string {
+  const members = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
+    if (!Array.isArray(value)) return [[name, value]]
+    return value.length <= MOST_IDS_SHOWN
+      ? [[name, value]]
+      : [
+          [name, value.slice(0, MOST_IDS_SHOWN)],
+          [`${name}Total`, value.length],
+        ]
+  })
+  return JSON.stringify(Object.fromEntries(members))
+}
+
+/** An action with its progress. */
+export function bulkAction(row: BulkActionRow): BulkAction {
+  return {
+    actionId: row.action_id,
+    kind: row.kind,
+    state: row.state,
+    selector: JSON.parse(row.selector),
+    ...(row.reason !== null && { reason: row.reason }),
+    ...(row.rate_per_second !== null && { ratePerSecond: row.rate_per_second }),
+    ...(row.fence_until !== null && { fenceUntil: row.fence_until }),
+    createdBy: row.actor,
+    matched: row.matched,
+    done: bulkActionTransactions.decidedItems(row),
+    ...(KINDS[row.kind].done === 'cancelled' && { cancelled: row.succeeded }),
+    failed: bulkActionTransactions.missedItems(row),
+    outcomes: outcomeCounts(row),
+    createdAt: row.created_at,
+    ...(row.paused_at !== null && { pausedAt: row.paused_at }),
+    ...(row.finished_at !== null && { finishedAt: row.finished_at }),
+  }
+}
+
+/** One outcome. */
+export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
+  const error = errorOf(row, item)
+  return {
+    ...(item.id !== undefined && { [idMember(row, item)]: item.id }),
+    outcome: onWire(row, item.outcome),
+    ...(error !== undefined && { error }),
+  }
+}
+
+/** What names nothing is shown as what it was given for. */
+function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'messageId' | 'dlqId' {
+  if (state === undefined && isOfLetters(row)) return 'dlqId'
+  return KINDS[row.kind].of === 'runs' ? 'workflowRunId' : 'messageId'
+}
+
+/** Whether its items are chosen among the dead letters. */
+const isOfLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].done !== 'cancelled'
+
+type WireOutcome = OutcomeEntry['outcome']
+
+function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
+  switch (outcome) {
+    case 'succeeded':
+      return KINDS[row.kind].done
+    case 'alreadyCancelled':
+      return 'alreadyFinished'
+    case 'fenced':
+      return 'failed'
+    case 'pending':
+    case 'alreadyFinished':
+    case 'notFound':
+    case 'failed':
+    case 'skipped':
+      return outcome
+    default:
+      return unreachable(outcome)
+  }
+}
+
+/** The stored outcomes that the outcomes of the wire stand for. */
+export function storedOutcomes(
+  row: BulkActionRow,
+  wire: readonly WireOutcome[] | undefined,
+): readonly bulkPack.ItemOutcome[] {
+  if (wire === undefined) return bulkPack.OUTCOMES
+  return bulkPack.OUTCOMES.filter((outcome) => wire.includes(onWire(row, outcome)))
+}
+
+function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
+  switch (item.outcome) {
+    case 'pending':
+    case 'succeeded':
+      return undefined
+    case 'alreadyFinished':
+      return finishedInWords(row, item)
+    case 'alreadyCancelled':
+      return `The ${nounOf(row)} had been cancelled before.`
+    case 'notFound':
+      return `No ${isOfLetters(row) ? 'dead letter' : nounOf(row)} of this account has this id.`
+    case 'skipped':
+      return `The action was aborted before the turn of this ${nounOf(row)} came.`
+    case 'fenced':
+      return 'The run may not start again now: the fence of a bulk cancel refuses runs like it.'
+    case 'failed':
+      return `The ${nounOf(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
+    default:
+      return unreachable(item.outcome)
+  }
+}
+
+const nounOf = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
+
+function finishedInWords(row: BulkActionRow, { state, dlqId, failureState }: ItemRow): string {
+  if (row.kind === 'retryFailureCallbacks' && dlqId !== undefined) {
+    return failureState === undefined
+      ? 'The run has no failure function.'
+      : `Only a failure function that has failed is called again; this one is ${failureState}.`
+  }
+  if (isOfLetters(row)) return `The ${nounOf(row)} is no longer among the dead letters.`
+  return `The ${nounOf(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
+}

@@ -1,0 +1,84 @@
+import { HomeportError } from '../../contract/errors.js'
+import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
+import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
+import { fixSet } from '../selector/freeze.js'
+import { lookAt } from '../selector/look.js'
+import { parseSelector, type Selector } from '../selector/selector.js'
+import type * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkSelect from '../transactions/bulk-select.js'
+import { type CancelAnswer, cancelAnswer, selectorForRecords } from './answers.js'
+import { answerLater, createAction, type RouteDeps } from './creation.js'
+
+type Answer = CancelAnswer | Reply
+
+/** A cancel that is understood, with how its set is fixed and what the records say of it. */
+interface Cancel {
+  readonly caller: Caller
+  readonly selector: Selector
+  readonly records: string
+  readonly fix: () => Promise<FixedSet>
+}
+
+/** Cancels many runs. The work does not look at whether the caller is still there: what was asked for is done. */
+export async function cancelRuns(
+  deps: RouteDeps,
+  { caller, body, target }: Pick<Call, 'caller' | 'body' | 'target'>,
+): Promise<Answer> {
+  const question = target.indexOf('?')
+  const query = question < 0 ? '' : target.slice(question + 1)
+  return carryOut(deps, understood(deps, caller, understandCancel(deps, body, query)))
+}
+
+/** A cancel of runs that is started like an action of any kind. */
+export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
+  const cancel = understood(deps, caller, understandCancel(deps, given, ''))
+  if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
+  return reply(200, await lookAt(deps.store, 'cancelRuns', await cancel.fix()))
+}
+
+async function carryOut(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
+  const { mode, report } = cancel.selector
+  if (mode === 'dryRun') {
+    const { matched, sample } = await lookAt(deps.store, 'cancelRuns', await cancel.fix())
+    return { cancelled: 0, matched, sample }
+  }
+  const action = await storeCancel(deps, cancel)
+  return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
+}
+
+function understandCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
+  const parsed = parseSelector(body, query)
+  if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
+  const { fenceUntil } = parsed.selector
+  if (fenceUntil === undefined || fenceUntil > clock.now()) return parsed.selector
+  const problem = `\`fenceUntil\` must lie in the future; found ${fenceUntil}. Nothing was cancelled.`
+  throw new HomeportError('invalid_request', { problem })
+}
+
+function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
+  const { target } = selector
+  const fix = async () => fixSet(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
+  return { caller, selector, records: selectorForRecords(selector.given), fix }
+}
+
+async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
+  const bound = await store.run(bulkSelect.newest, {})
+  return { accountId, bound, most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
+}
+
+function storeCancel(deps: RouteDeps, { caller, selector, records, fix }: Cancel) {
+  const { target, reason, ratePerSecond, fenceUntil: until } = selector
+  const fence = until === undefined ? undefined : { target, until }
+  return createAction(deps, caller, { kind: 'cancelRuns', selector: records, reason, ratePerSecond, fence }, fix)
+}
+
+async function answerNow(
+  { store, worker }: RouteDeps,
+  action: bulkAction.BulkActionRow,
+  report: boolean,
+): Promise<Answer> {
+  const ended = await worker.finish(action)
+  if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
+  // It may stay paused for days: the caller is told where to look instead of waiting.
+  return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
+}

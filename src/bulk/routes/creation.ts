@@ -1,0 +1,86 @@
+import { newId } from '../../base/index.js'
+import { type Caller, type Reply, reply } from '../../http/index.js'
+import type { BulkKindName } from '../../store/schema/bulk.js'
+import type { FixedSet } from '../selector/fixed-set.js'
+import type { Target } from '../selector/selector.js'
+import { storeWithSet } from '../selector/store-set.js'
+import type * as bulkAction from '../transactions/bulk-action.js'
+import type { Fences } from '../worker/fences.js'
+import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
+
+/** What the handlers work with. */
+export interface RouteDeps extends WorkerDeps {
+  readonly worker: BulkWorker
+  readonly fences: Fences
+  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. */
+  readonly deliveryTimeoutMs: number
+}
+
+/** What is asked for, before its set is fixed. */
+export interface Wanted {
+  readonly kind: BulkKindName
+  /** The selector, as it is kept for the records. */
+  readonly selector: string
+  /** JSON of what the kind needs besides the items. */
+  readonly settings?: string
+  readonly reason?: string | undefined
+  readonly ratePerSecond?: number | undefined
+  /** Unix milliseconds; with the target that it is for. */
+  readonly fence?: { readonly target: Target; readonly until: number } | undefined
+}
+
+/**
+ * Fixes a set and stores it as an action. A fence stands before the set is fixed, so that nothing gets between the two;
+ * it falls again when the action cannot be stored.
+ */
+export async function createAction(
+  deps: RouteDeps,
+  caller: Caller,
+  wanted: Wanted,
+  fix: () => Promise<FixedSet>,
+): Promise<bulkAction.BulkActionRow> {
+  const { fences, clock } = deps
+  const at = clock.now()
+  const actionId = newId('bulk_', at)
+  const { accountId } = caller
+  if (!wanted.fence) return store(deps, caller, wanted, { actionId, at, set: await fix() })
+  fences.raise({ actionId, accountId, ...wanted.fence }, at)
+  try {
+    await fences.settled()
+    return await store(deps, caller, wanted, { actionId, at, set: await fix() })
+  } catch (error) {
+    fences.lift(accountId, actionId)
+    throw error
+  }
+}
+
+interface Fixed {
+  readonly actionId: string
+  readonly at: number
+  readonly set: FixedSet
+}
+
+function store(deps: RouteDeps, caller: Caller, wanted: Wanted, { actionId, at, set }: Fixed) {
+  const { kind, selector, settings = null, reason = null, ratePerSecond = null, fence } = wanted
+  return storeWithSet(deps.store, set, {
+    actionId,
+    accountId: caller.accountId,
+    kind,
+    selector,
+    settings,
+    reason,
+    ratePerSecond,
+    fence: fence ? { target: JSON.stringify(fence.target), until: fence.until } : null,
+    actor: caller.email,
+    source: caller.source,
+    ip: caller.ip,
+    at,
+  })
+}
+
+/** Answers as soon as the action is stored. */
+export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkActionRow): Reply {
+  // Nobody waits for this promise; progress is asked for, and an interruption is already in the log.
+  worker.finish(action).catch(() => undefined)
+  return reply(202, { actionId: action.action_id, matched: action.matched })
+}

@@ -1,0 +1,212 @@
+import { othersFirst } from '../../base/index.js'
+import * as messagesCancel from '../../queue/transactions/messages-cancel.js'
+import { FIRST_DUE, type PendingPage, type PendingSelector } from '../../queue/transactions/messages-cancel.js'
+import type { DeadSelector } from '../../queue/transactions/messages-dead.js'
+import * as messagesDead from '../../queue/transactions/messages-dead.js'
+import { ANY_MESSAGE, type MessageFilter } from '../../queue/transactions/messages-filter.js'
+import type { Store } from '../../store/index.js'
+import type {
+  DeadRunFilter,
+  DeadRunPlace,
+  DeadRunSelector,
+  NamedDeadRun,
+} from '../../workflow/transactions/runs-dead.js'
+import * as runsDead from '../../workflow/transactions/runs-dead.js'
+import * as bulkSelect from '../transactions/bulk-select.js'
+import { chunksOf, type FixedSet, packAbsent, parts, SAMPLE_ITEMS } from './fixed-set.js'
+
+/** Messages that are looked up at once. */
+export const PAGE_ITEMS = 1_000
+/** A page of a walk over all messages that wait: as many as one read goes through. */
+const WALK_ITEMS = 4_000
+/** The kind of the queue's own messages. */
+const PLAIN = 'http'
+
+/** What bounds a set of messages or dead letters. */
+export interface Bounds {
+  readonly accountId: string
+  /** At most this many items, in the order of their kind. */
+  readonly most: number | undefined
+  /** When the request arrived, Unix milliseconds. */
+  readonly at: number
+}
+
+/** A set of numbers in the order in which a look shows them. */
+async function setOf(seqs: readonly number[], absent: readonly string[]): Promise<FixedSet> {
+  const first = seqs.slice(0, SAMPLE_ITEMS)
+  return { chunks: chunksOf(seqs), absent: await packAbsent(new Set(absent)), matched: seqs.length, first }
+}
+
+/** Chunks that were made in order, part after part. */
+class Parts {
+  readonly #chunks: FixedSet['chunks'][number][] = []
+  readonly #first: number[] = []
+  #items = 0
+
+  add(seqs: readonly number[]): void {
+    this.#items += seqs.length
+    this.#chunks.push(...chunksOf(seqs))
+    this.#first.push(...seqs.slice(0, SAMPLE_ITEMS - this.#first.length))
+  }
+
+  get items(): number {
+    return this.#items
+  }
+
+  end(): FixedSet {
+    return { chunks: this.#chunks, absent: [], matched: this.items, first: this.#first }
+  }
+}
+
+/**
+ * Selects messages that wait for delivery. Those that wait for their turn in a queue come first: were the ones before
+ * them canceled first, their turns would come in the middle of it.
+ */
+export async function fixMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
+  if (filter.messageIds.length > 0) return fixNamedMessages(store, bounds, filter.messageIds)
+  const set = new Parts()
+  await addPending(store, bounds, filter, 'held', set)
+  await addPending(store, bounds, filter, 'pending', set)
+  return set.end()
+}
+
+async function addPending(
+  store: Store,
+  { accountId, most = Number.POSITIVE_INFINITY, at: createdUpTo }: Bounds,
+  filter: MessageFilter,
+  state: PendingSelector['state'],
+  set: Parts,
+): Promise<void> {
+  let after: PendingPage['next'] = FIRST_DUE
+  while (after && set.items < most) {
+    const limit = Math.min(WALK_ITEMS, most - set.items)
+    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
+    const { places, next }: PendingPage = await store.run(messagesCancel.selectPending, selector)
+    set.add(places.map((place) => place.seq))
+    after = next
+  }
+}
+
+/** Messages that have ended are in the set as well: it is said of each that it was too late. */
+async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
+  const found: bulkSelect.NamedMessage[] = []
+  // A hundred thousand ids take some milliseconds at each step.
+  await othersFirst()
+  const distinct = [...new Set(ids)]
+  await othersFirst()
+  for (const part of parts(distinct, PAGE_ITEMS)) {
+    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
+  }
+  const known = new Set(found.map((row) => row.message_id))
+  const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
+  const open = seqsOf(found.filter(isUnfinished)).slice(0, most)
+  const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
+  const absent = distinct.filter((id) => !known.has(id))
+  await othersFirst()
+  const all = await setOf([...open, ...ended], absent)
+  return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
+}
+
+const isUnfinished = ({ state }: bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
+
+/** Selects dead letters of messages: those with these ids, else those that pass the filter. */
+export async function fixDeadLetters(
+  store: Store,
+  bounds: Bounds,
+  filter: MessageFilter,
+  dlqIds: readonly string[] | undefined,
+): Promise<FixedSet> {
+  const { accountId } = bounds
+  const shared = { accountId, kind: PLAIN, order: 'earliestFirst' as const, limit: PAGE_ITEMS }
+  if (dlqIds) {
+    const read = async (part: readonly string[]) => {
+      const selector: DeadSelector = { ...shared, dlqIds: part, filter: ANY_MESSAGE, after: undefined }
+      return (await store.run(messagesDead.deadLetters, selector)).letters
+    }
+    return fixLetterIds(dlqIds, bounds.most, read)
+  }
+  const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
+  return walk<string>(bounds.most, async (after, limit) => {
+    const selector: DeadSelector = { ...shared, dlqIds: undefined, filter: upToNow, after, limit }
+    const { seqs, cursor: next } = await store.run(messagesDead.deadSeqs, selector)
+    return { seqs, next }
+  })
+}
+
+/** Selects dead letters of runs. */
+export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
+  const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
+  if (filter.dlqIds) return fixLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
+  const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
+  return walk<DeadRunPlace>(bounds.most, (after, limit) => {
+    const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
+    return store.run(runsDead.deadSeqs, selector)
+  })
+}
+
+/**
+ * Selects dead letters of runs whose failure function has failed. Of those that are given by their ids the others are in
+ * the set as well: it is said of each that there is nothing to call again.
+ */
+export async function fixFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
+  if (!filter.dlqIds) return fixDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })
+  const { letters, absent } = await lettersOf(filter.dlqIds, namedRuns(store, bounds))
+  const hasFailed = ({ failure_state }: NamedDeadRun) => failure_state === 'CALLBACK_FAIL'
+  const seqsOf = (some: typeof letters) => some.map(({ seq }) => seq)
+  const failed = seqsOf(letters.filter(hasFailed)).slice(0, bounds.most)
+  const others = seqsOf(letters.filter((letter) => !hasFailed(letter)))
+  const all = await setOf([...failed, ...others], absent)
+  return { ...all, matched: failed.length, first: failed.slice(0, SAMPLE_ITEMS) }
+}
+
+/** Reads dead letters of runs by their ids. */
+function namedRuns(store: Store, { accountId }: Bounds) {
+  return (dlqIds: readonly string[]) => store.run(runsDead.deadNamed, { accountId, dlqIds })
+}
+
+interface Letter {
+  readonly seq: number
+  readonly dlq_id: string | null
+}
+
+type Reading<Found extends Letter> = (part: readonly string[]) => Promise<readonly Found[]>
+
+async function fixLetterIds(
+  dlqIds: readonly string[],
+  most: number | undefined,
+  read: Reading<Letter>,
+): Promise<FixedSet> {
+  const { letters, absent } = await lettersOf(dlqIds, read)
+  const seqs = letters.map((letter) => letter.seq).slice(0, most)
+  return setOf(seqs, absent)
+}
+
+/** What an id begins with. */
+const timeOf = (dlqId: string): number => Number.parseInt(dlqId, 10) || 0
+
+/** The dead letters that these ids name, and the ids that name none. */
+async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: Reading<Found>) {
+  await othersFirst()
+  const distinct = [...new Set(dlqIds)]
+  const letters: Found[] = []
+  // Letters that failed at about the same time lie together.
+  const inOrder = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
+  for (const part of parts(inOrder, PAGE_ITEMS)) letters.push(...(await read(part)))
+  const known = new Set(letters.map((letter) => letter.dlq_id))
+  return { letters, absent: distinct.filter((id) => !known.has(id)) }
+}
+
+async function walk<Place>(
+  most = Number.POSITIVE_INFINITY,
+  page: (after: Place | undefined, limit: number) => Promise<{ seqs: readonly number[]; next: Place | undefined }>,
+): Promise<FixedSet> {
+  const set = new Parts()
+  let after: Place | undefined
+  while (set.items < most) {
+    const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, most - set.items))
+    set.add(seqs)
+    if (next === undefined) break
+    after = next
+  }
+  return set.end()
+}

@@ -1,0 +1,101 @@
+import { beforeAll, expect, it } from 'vitest'
+import type { Store } from '../../store/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import { startBulk } from '../testing/harness.js'
+import * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkDraft from '../transactions/bulk-draft.js'
+import * as bulkRead from '../transactions/bulk-read.js'
+import * as bulkSelect from '../transactions/bulk-select.js'
+import { packAbsent } from './fixed-set.js'
+import { storeWithSet } from './store-set.js'
+
+const ACTIONS = '/v2/workflows/bulkActions'
+/** More than is stored at a stretch. */
+const MANY = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
+const AT = 1_700_000_000_000
+
+const actionOf = (actionId: string): bulkAction.ActionArgs => ({
+  ...{ actionId, accountId: 'acc', kind: 'cancelRuns', selector: '{}', settings: null, reason: null },
+  ...{ ratePerSecond: null, fence: null, actor: 'a', source: 's', ip: '', at: AT },
+})
+const setOf = async (ids: readonly string[], seqs: readonly number[] = []) => ({
+  ...{ chunks: bulkSelect.packChunks(seqs, 2_000), absent: await packAbsent(new Set(ids)) },
+  ...{ matched: seqs.length, first: [] },
+})
+
+describeOnEveryStore('an action with a large set', (openStore) => {
+  let store: Store
+  beforeAll(async () => {
+    store = await openStore()
+  })
+
+  it('is the same as if all of it had been stored at once', async () => {
+    const set = await setOf(MANY, [3, 5, 8])
+    const at = { fence: { target: '{}', until: AT + 1 } }
+    const inParts = await storeWithSet(store, set, { ...actionOf('bulk_parts'), ...at })
+    const atOnce = await store.run(bulkAction.createAction, { ...actionOf('bulk_once'), ...at, ...set })
+    expect(inParts).toEqual({ ...atOnce, seq: inParts.seq, action_id: 'bulk_parts' })
+    expect(inParts).toMatchObject({ state: 'running', matched: MANY.length + 3, not_found: MANY.length })
+    const chunks = await Promise.all([inParts, atOnce].map(({ seq }) => itemsOf(store, seq)))
+    expect(chunks[0]).toEqual(chunks[1])
+    expect(chunks[0]).toHaveLength(MANY.length + 3)
+  })
+
+  it('is finished at once when nothing of it is to be decided', async () => {
+    const action = await storeWithSet(store, await setOf(MANY), actionOf('bulk_nothing'))
+    expect(action).toMatchObject({ state: 'finished', matched: MANY.length, not_found: MANY.length, finished_at: AT })
+  })
+
+  it('lets everybody else write between its parts', async () => {
+    const order: string[] = []
+    const set = await setOf(Array.from({ length: 40_000 }, (_, index) => `wfr_other${String(index).padStart(12, '0')}`))
+    const stored = storeWithSet(store, set, actionOf('bulk_slow')).then(() => order.push('the action'))
+    const small = await setOf(['wfr_a'])
+    for (const id of ['bulk_small1', 'bulk_small2', 'bulk_small3']) {
+      await storeWithSet(store, small, actionOf(id))
+      order.push(id)
+    }
+    await stored
+    expect(order[0]).toBe('bulk_small1')
+  })
+
+  it("is in nobody's way, and gone at the next start, when the server ends before all of it is stored", async () => {
+    const store = await openStore()
+    const actionSeq = await store.run(bulkDraft.draftAction, actionOf('bulk_draft'))
+    await store.run(bulkDraft.addToDraft, { actionSeq, from: 0, ...(await setOf(MANY, [1])) })
+    expect(await store.run(bulkRead.running, {})).toEqual([])
+    const service = await startBulk(store)
+    expect(await service.ask('acc', 'GET', `${ACTIONS}/bulk_draft`)).toMatchObject({ status: 404 })
+    expect(await service.ask('acc', 'GET', ACTIONS)).toMatchObject({ body: { bulkActions: [] } })
+    await expect(store.run(bulkDraft.createDrafted, { ...actionOf('bulk_draft'), actionSeq })).rejects.toThrow()
+    expect(await itemsOf(store, actionSeq)).toEqual([])
+  })
+
+  it('leaves nothing when it cannot be stored', async () => {
+    const set = await setOf(MANY)
+    const broken = { ...set, absent: [...set.absent, { items: 0, ids: '[]' }] }
+    await expect(storeWithSet(store, broken, actionOf('bulk_broken'))).rejects.toThrow()
+    // An id of an action is there once.
+    expect(await storeWithSet(store, set, actionOf('bulk_broken'))).toMatchObject({ matched: MANY.length })
+  })
+
+  it('is not given up any more once it is an action', async () => {
+    const action = await storeWithSet(store, await setOf(MANY, [1]), actionOf('bulk_kept'))
+    await store.run(bulkDraft.dropDraft, { actionSeq: action.seq })
+    await store.run(bulkDraft.dropDrafts, { before: AT + 1 })
+    expect(await store.run(bulkRead.action, { accountId: 'acc', actionId: 'bulk_kept' })).toEqual(action)
+  })
+})
+
+async function itemsOf(store: Store, actionSeq: number): Promise<bulkRead.ItemRow[]> {
+  const items: bulkRead.ItemRow[] = []
+  const outcomes = ['pending', 'notFound'] as const
+  let from: bulkRead.ItemPlace | undefined = { chunk: 0, position: 0 }
+  while (from) {
+    const args = { actionSeq, from, limit: 10_000, outcomes, of: 'runs', undecided: 'pending' } as const
+    const page: bulkRead.ItemPage = await store.run(bulkRead.items, args)
+    items.push(...page.items)
+    from = page.next
+  }
+  return items
+}

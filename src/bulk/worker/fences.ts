@@ -1,0 +1,132 @@
+import { HomeportError } from '../../contract/errors.js'
+import type { Store } from '../../store/index.js'
+import type { Starting, TriggerGate } from '../../workflow/index.js'
+import { bytesOf, type Matcher, matcherOf } from '../selector/matcher.js'
+import type { Target } from '../selector/selector.js'
+import * as bulkControl from '../transactions/bulk-control.js'
+
+/** Every trigger is held against each fence of its account. */
+const MOST_FENCES = 100
+/** The ids and filters of an account's fences take about so much memory at most. */
+const MOST_BYTES = 2 * 2 ** 20
+
+/** A cancel that also keeps new runs like those it cancels from starting, for a while. */
+export interface Fence {
+  readonly actionId: string
+  readonly accountId: string
+  readonly target: Target
+  /** Unix milliseconds. */
+  readonly until: number
+}
+
+/** A fence as it stands. */
+interface Standing {
+  readonly actionId: string
+  readonly until: number
+  readonly matches: Matcher
+  readonly bytes: number
+}
+
+/**
+ * The fences of all accounts, in memory; they are stored with their actions and read again at a start. An account
+ * without any costs its triggers one look into a map; how much the others cost is bounded for each.
+ *
+ * A fence is raised before the set of its action is fixed. Between the two, `settled` waits for triggers that had been
+ * let pass: a run is either in the set or refused, and none slips through between them.
+ */
+export class Fences implements TriggerGate {
+  readonly #byAccount = new Map<string, Map<string, Standing>>()
+  readonly #underWay = new Set<Promise<unknown>>()
+  #open: () => void = () => undefined
+  /** Until then triggers wait: listeners serve before the fences of an earlier life have been read. */
+  #loading: Promise<void> | undefined = new Promise((resolve) => (this.#open = resolve))
+
+  /** Reads the fences that an earlier life of the server has left. */
+  async load(store: Store, now: number): Promise<void> {
+    for (const row of await store.run(bulkControl.fences, { now })) {
+      if (row.fence === null || row.fence_until === null) continue
+      // Written by this room when it stored the action.
+      const target = JSON.parse(row.fence) as Target
+      this.#raise({ actionId: row.action_id, accountId: row.account_id, target, until: row.fence_until })
+    }
+    this.#loading = undefined
+    this.#open()
+  }
+
+  /**
+   * Raises a fence.
+   * @param at now, Unix milliseconds.
+   * @throws HomeportError `invalid_request` when the account has too much of them.
+   */
+  raise(fence: Fence, at: number): void {
+    const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])].filter(({ until }) => until > at)
+    if (others.length >= MOST_FENCES) throw tooMany(others.length)
+    const bytes = others.reduce((sum, other) => sum + other.bytes, bytesOf(fence.target))
+    if (bytes > MOST_BYTES) throw tooLong(bytes)
+    this.#raise(fence)
+  }
+
+  #raise({ accountId, actionId, until, target }: Fence): void {
+    const fences = this.#byAccount.get(accountId) ?? new Map<string, Standing>()
+    fences.set(actionId, { actionId, until, matches: matcherOf(target), bytes: bytesOf(target) })
+    this.#byAccount.set(accountId, fences)
+  }
+
+  /** Takes a fence away; one that is not there is not missed. */
+  lift(accountId: string, actionId: string): void {
+    const fences = this.#byAccount.get(accountId)
+    fences?.delete(actionId)
+    if (fences?.size === 0) this.#byAccount.delete(accountId)
+  }
+
+  /** Resolves when every trigger that was let pass before is in the store, or has failed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay)
+  }
+
+  async pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
+    if (this.#loading) await this.#loading
+    for (const run of runs) this.#check(accountId, run, at)
+    const passing = work()
+    this.#underWay.add(passing)
+    try {
+      return await passing
+    } finally {
+      this.#underWay.delete(passing)
+    }
+  }
+
+  /** Whether a run may not start now. */
+  refuses(accountId: string, run: Starting, at: number): boolean {
+    return this.#against(accountId, run, at) !== undefined
+  }
+
+  #check(accountId: string, run: Starting, at: number): void {
+    const fence = this.#against(accountId, run, at)
+    if (fence) throw refusal(fence, run)
+  }
+
+  /** The fence that stands against a run. Those that have run out are taken away on the way. */
+  #against(accountId: string, run: Starting, at: number): Standing | undefined {
+    for (const fence of this.#byAccount.get(accountId)?.values() ?? []) {
+      if (fence.until <= at) this.lift(accountId, fence.actionId)
+      else if (fence.matches(run, at)) return fence
+    }
+    return undefined
+  }
+}
+
+function refusal({ actionId, until }: Standing, { run_id: runId }: Starting): HomeportError {
+  return new HomeportError('run_fenced', { runId, actionId, until: new Date(until).toISOString() })
+}
+
+function tooMany(found: number): HomeportError {
+  const problem = `This account has ${found} fences already, the most there may be. Lift one of them, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  return new HomeportError('invalid_request', { problem })
+}
+
+function tooLong(bytes: number): HomeportError {
+  const found = `${Math.ceil(bytes / 1_024)} KiB`
+  const problem = `The ids and filters of this account's fences may take ${MOST_BYTES / 1_024} KiB together; with this one they would take ${found}. Fence by \`label\` or \`workflowUrl\`, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  return new HomeportError('invalid_request', { problem })
+}

@@ -1,0 +1,114 @@
+import type { Store } from '../../store/index.js'
+import * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkRead from '../transactions/bulk-read.js'
+
+/** How many open chunks are looked up at once. */
+const CHUNKS_AHEAD = 64
+/** A limited action works in portions of this time. */
+const PORTIONS_A_SECOND = 10
+
+/** Items of one chunk that are worked on together. */
+export interface Part {
+  readonly chunk: number
+  readonly from: number
+  readonly to: number
+}
+
+/** What a waiting caller is told. */
+export interface Waiter {
+  readonly resolve: (action: bulkAction.BulkActionRow) => void
+  readonly reject: (error: Error) => void
+}
+
+/** A running action as the worker holds it: which parts come next, when they may, and who waits for its end. */
+export class Job {
+  readonly #store: Store
+  #action: bulkAction.BulkActionRow
+  #parts: Part[] = []
+  #underWay = 0
+  #nextChunk = 0
+  #waiters: Waiter[] = []
+  #readyAt = 0
+
+  constructor(store: Store, action: bulkAction.BulkActionRow) {
+    this.#store = store
+    this.#action = action
+  }
+
+  /** The action as it was seen last. */
+  get action(): bulkAction.BulkActionRow {
+    return this.#action
+  }
+
+  /** Takes over the new state of the action. An older state does not replace a newer one. */
+  saw(action: bulkAction.BulkActionRow): void {
+    const isNewer = bulkAction.decidedItems(action) >= bulkAction.decidedItems(this.#action)
+    if (action.rate_per_second !== this.#action.rate_per_second) this.#readyAt = 0
+    if (isNewer) this.#action = action
+  }
+
+  /** When the next part may be worked on, Unix milliseconds: an action may have a limit of items a second. */
+  get readyAt(): number {
+    return this.#readyAt
+  }
+
+  /** How many parts have been begun and not ended. */
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  /** A part is worked on: the next one waits for as long as the limit allots to the items of this one. */
+  begun(part: Part, now: number): void {
+    this.#underWay++
+    const { rate_per_second: rate } = this.#action
+    if (rate !== null) this.#readyAt = Math.max(this.#readyAt, now) + ((part.to - part.from) * 1_000) / rate
+  }
+
+  /** A part that had been begun is decided, or was put back. */
+  over(): void {
+    this.#underWay--
+  }
+
+  /**
+   * The next part, of at most that many items; `undefined` when every chunk has been handed out. Chunks are cut into
+   * equal parts: a small rest would cost a commit of its own.
+   */
+  async next(most: number): Promise<Part | undefined> {
+    if (this.#parts.length === 0) await this.#lookAhead()
+    const part = this.#parts.shift()
+    if (!part) return undefined
+    const { rate_per_second: rate } = this.#action
+    const items = rate === null ? most : Math.min(most, Math.ceil(rate / PORTIONS_A_SECOND))
+    const pieces = Math.ceil((part.to - part.from) / items)
+    if (pieces <= 1) return part
+    const cut = part.from + Math.ceil((part.to - part.from) / pieces)
+    this.putBack({ ...part, from: cut })
+    return { ...part, to: cut }
+  }
+
+  async #lookAhead(): Promise<void> {
+    const args = { actionSeq: this.#action.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
+    const chunks = await this.#store.run(bulkRead.openChunks, args)
+    // Behind those that were put back meanwhile.
+    this.#parts.push(...chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items })))
+    const last = chunks.at(-1)
+    if (last) this.#nextChunk = last.chunk + 1
+  }
+
+  /** Puts parts back in front: they are what comes next. */
+  putBack(...parts: readonly Part[]): void {
+    this.#parts.unshift(...parts)
+  }
+
+  /** Resolves with the action when it is no longer running. */
+  ended(): Promise<bulkAction.BulkActionRow> {
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))
+  }
+
+  /** Answers everybody who waits; they do not wait any longer. */
+  answer(how: (waiter: Waiter) => void): void {
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) how(waiter)
+  }
+}

@@ -1,0 +1,106 @@
+import { type Clock, newId } from '../../base/index.js'
+import type { Queue } from '../../queue/index.js'
+import type * as messagesDead from '../../queue/transactions/messages-dead.js'
+import type { Store } from '../../store/index.js'
+import type { BulkKindName } from '../../store/schema/bulk.js'
+import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/index.js'
+import type * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkKinds from '../transactions/bulk-kinds.js'
+import type * as bulkPart from '../transactions/bulk-part.js'
+import type { Fences } from './fences.js'
+import type { Part } from './job.js'
+
+/** What deciding items works with. */
+export interface KindDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'drop' | 'offer' | 'refuseForbidden'>
+  readonly clock: Clock
+  readonly fences: Pick<Fences, 'pass' | 'refuses'>
+}
+
+/** What an action does to each of its items. */
+export interface BulkKind {
+  /** What its items are. */
+  readonly of: 'runs' | 'messages'
+  /** The outcome of an item that it was done to. */
+  readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
+  /** Decides a part in one transaction and lets the queue know what came of it. */
+  decide(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkPart.DecidedPart>
+}
+
+/** All kinds by name. */
+export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
+  cancelRuns: {
+    of: 'runs',
+    done: 'cancelled',
+    decide: async (deps, action, part) => {
+      const decided = await deps.store.run(bulkKinds.cancelRunsPart, argsOf(deps, action, part))
+      deps.queue.drop({ groupKeys: decided.succeeded })
+      return offered(deps, decided)
+    },
+  },
+  cancelMessages: {
+    of: 'messages',
+    done: 'cancelled',
+    decide: async (deps, action, part) => {
+      const decided = await deps.store.run(bulkKinds.cancelMessagesPart, argsOf(deps, action, part))
+      deps.queue.drop({ seqs: decided.succeeded })
+      return offered(deps, decided)
+    },
+  },
+  resumeRuns: { of: 'runs', done: 'resumed', decide: reviving('resume') },
+  restartRuns: { of: 'runs', done: 'restarted', decide: reviving('restart') },
+  retryFailureCallbacks: {
+    of: 'runs',
+    done: 'retried',
+    decide: async (deps, action, part) =>
+      offered(deps, await deps.store.run(bulkKinds.retryCallbacksPart, argsOf(deps, action, part))),
+  },
+  deleteDeadRuns: {
+    of: 'runs',
+    done: 'deleted',
+    decide: (deps, action, part) => deps.store.run(bulkKinds.deleteDeadRunsPart, argsOf(deps, action, part)),
+  },
+  deleteDeadLetters: {
+    of: 'messages',
+    done: 'deleted',
+    decide: (deps, action, part) => deps.store.run(bulkKinds.deleteDeadLettersPart, argsOf(deps, action, part)),
+  },
+  retryDeadLetters: { of: 'messages', done: 'retried', decide: retry },
+}
+
+function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, part: Part): bulkPart.ChunkPart {
+  return { actionSeq: action.seq, ...part, at: clock.now() }
+}
+
+function offered({ queue }: KindDeps, decided: bulkPart.DecidedPart): bulkPart.DecidedPart {
+  queue.offer(decided.offers)
+  return decided
+}
+
+/** A fence keeps single runs from starting again and not the others. */
+function reviving(kind: RevivalKind): BulkKind['decide'] {
+  return async (deps, action, part) => {
+    const { store, fences } = deps
+    const { account_id: accountId } = action
+    const args = argsOf(deps, action, part)
+    // Written by this room when it stored the action.
+    const overrides = JSON.parse(action.settings ?? '') as Overrides
+    const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
+    const all = dead.map((run) => revivalOf(kind, run, overrides, args.at))
+    const revivals = all.filter(({ run }) => !fences.refuses(accountId, run, args.at))
+    const fenced = all.filter((revival) => !revivals.includes(revival)).map(({ seq }) => seq)
+    const { dueAt } = overrides
+    const starting = revivals.map(({ run }) => run)
+    const revive = () => store.run(bulkKinds.reviveRunsPart, { ...args, revivals, fenced, dueAt })
+    return offered(deps, await fences.pass(accountId, starting, args.at, revive))
+  }
+}
+
+async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkPart.DecidedPart> {
+  const args = argsOf(deps, action, part)
+  // Written by this room when it stored the action.
+  const revision = JSON.parse(action.settings ?? '') as messagesDead.Revision
+  const ids = Array.from({ length: part.to - part.from }, () => newId('msg_', args.at))
+  return offered(deps, await deps.store.run(bulkKinds.retryDeadLettersPart, { ...args, ids, revision }))
+}

@@ -1,0 +1,201 @@
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Timer } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { checkAddress, isAllowed } from '../allow-list.js'
+import type { GatewaySettings, ServedDatabase } from '../deps.js'
+import { awaitOpening } from '../tls/await-opening.js'
+import { beginsTls } from '../tls/opening.js'
+import { TlsFront } from '../tls/tls-front.js'
+import type { Doorway } from './doorway.js'
+import { Inlet, takeInlets } from './inlet.js'
+import { Session } from './session.js'
+import type { SessionServices } from './session-services.js'
+import { turnAway } from './turn-away.js'
+
+/** What a listener is made of. */
+export interface ListenerOptions extends Omit<SessionServices, 'siblings'> {
+  readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
+  readonly doorway: Doorway
+  /** Numbers for CLIENT ID, never the same twice. */
+  readonly nextClientId: () => number
+}
+
+const BACKLOG = 511
+/** Idle clients are looked for so often in their time, but not less often than the longest interval. */
+const SWEEPS_PER_TIMEOUT = 8
+const LONGEST_SWEEP_MS = 60_000
+
+/** The TCP port of one database and the clients on it. */
+export class DatabaseListener {
+  #database: ServedDatabase
+  readonly #options: ListenerOptions
+  readonly #server: Server
+  readonly #services: SessionServices
+  /** What makes TLS of connections; undefined where the port speaks clear text. */
+  readonly #front: TlsFront | undefined
+  readonly #sessions = new Set<Session>()
+  /** Every connection, also one whose TLS handshake is not yet done. */
+  readonly #connections = new Set<Socket>()
+  #sweep: Timer | undefined
+
+  /** Throws `tls_not_configured`. */
+  constructor(database: ServedDatabase, options: ListenerOptions) {
+    this.#database = database
+    this.#options = options
+    this.#front = database.tls ? this.#newFront() : undefined
+    // A client that has sent its last command may still wait for replies.
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true })
+    this.#services = { ...options, siblings: () => this.#sessions }
+    this.#server.on('error', (error) => options.logger.error({ error }, 'the port of a database failed'))
+  }
+
+  /** The database as its clients are served now. */
+  get database(): ServedDatabase {
+    return this.#database
+  }
+
+  /** Serves the database as it has become; its port and TLS are the same. Whoever may not stay is disconnected. */
+  update(database: ServedDatabase): void {
+    const oldLogins = database.loginEpoch !== this.#database.loginEpoch
+    const otherAuthority = database.clientAuthority !== this.#database.clientAuthority
+    const { userMarks: past = {} } = this.#database
+    const { userMarks: now = {} } = database
+    const isGone = ({ user = '' }: Session): boolean => past[user] !== now[user]
+    this.#database = database
+    if (this.#front) this.#front.clientAuthority = database.clientAuthority
+    for (const session of this.#sessions) {
+      if (oldLogins || otherAuthority || isGone(session) || !isAllowed(database, session.remoteAddress)) session.cut()
+      else session.relimit()
+    }
+    this.#sweep?.cancel()
+    this.#sweepLater()
+  }
+
+  /** Resolves when clients can connect; rejects with `port_taken`. */
+  listen(): Promise<void> {
+    const { port } = this.database
+    return new Promise((resolve, reject) => {
+      const onError = (cause: Error): void => reject(new HomeportError('port_taken', { port }, { cause }))
+      this.#server.once('error', onError)
+      this.#server.listen({ port, host: this.#options.settings.host, backlog: BACKLOG }, () => {
+        this.#server.off('error', onError)
+        this.#takeClients()
+        resolve()
+      })
+    })
+  }
+
+  /** Takes no more clients, lets those that are connected finish for `graceMs`, and resolves when all are gone. */
+  async close(graceMs: number): Promise<void> {
+    this.#sweep?.cancel()
+    this.#front?.close()
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#options.doorway.dismiss(this.#server)
+    const ended = [...this.#connections].map((connection) => once(connection, 'close'))
+    for (const session of this.#sessions) session.finish()
+    const timer = this.#options.clock.after(graceMs, () => {
+      for (const connection of this.#connections) connection.destroy()
+    })
+    await Promise.all([closed, ...ended])
+    timer.cancel()
+  }
+
+  /** Takes over a connection from the shared port, whose client is about to make TLS. */
+  adopt(connection: Socket): void {
+    this.#track(connection)
+    this.#front?.accept(connection)
+  }
+
+  #newFront(): TlsFront {
+    const { settings, logger } = this.#options
+    if (!settings.tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
+    const front = new TlsFront({
+      certificates: settings.tls,
+      logger,
+      onClient: (socket) => this.#admits(socket) && this.#serve(Inlet.of(socket)),
+    })
+    front.clientAuthority = this.database.clientAuthority
+    return front
+  }
+
+  #track(connection: Socket): void {
+    this.#connections.add(connection)
+    connection.on('close', () => this.#connections.delete(connection))
+  }
+
+  #takeClients(): void {
+    const front = this.#front
+    if (front) this.#server.on('connection', (connection) => this.#onConnection(connection, front))
+    else takeInlets(this.#server, (inlet) => this.#onClear(inlet))
+    this.#options.doorway.pace(this.#server)
+  }
+
+  #onConnection(connection: Socket, front: TlsFront): void {
+    this.#track(connection)
+    awaitOpening(connection, this.#options, ({ kind }) => {
+      if (kind === 'tls') front.accept(connection)
+      else turnAway(connection, new HomeportError('tls_required', {}))
+    })
+  }
+
+  #onClear(inlet: Inlet): void {
+    const { socket } = inlet
+    if (!this.#admits(socket)) {
+      this.#track(socket)
+      return
+    }
+    this.#serve(inlet)
+    const { receive } = inlet
+    inlet.receive = (memory, length) => {
+      inlet.receive = receive
+      if (beginsTls(memory[0])) this.#onMisplacedTls(socket)
+      else receive(memory, length)
+    }
+  }
+
+  /** Nothing that we say in clear would be understood, so the operator is told. */
+  #onMisplacedTls(connection: Socket): void {
+    const { databaseId } = this.database
+    const address = connection.remoteAddress
+    const hint = 'a client spoke TLS to a port in clear: connect without TLS, or switch TLS on for the database'
+    this.#options.logger.info({ databaseId, address }, hint)
+    connection.destroy()
+  }
+
+  /** Whether a client may come in. If not, it is told why. */
+  #admits(socket: Socket): boolean {
+    try {
+      checkAddress(this.database, socket.remoteAddress)
+      this.#options.guard.checkRoom()
+      return true
+    } catch (error) {
+      turnAway(socket, error)
+      return false
+    }
+  }
+
+  #serve(inlet: Inlet): void {
+    const session = new Session(inlet, this.#options.nextClientId(), this.#services)
+    const { socket } = inlet
+    this.#connections.add(socket)
+    this.#sessions.add(session)
+    this.#options.guard.countConnection(1)
+    if (this.#sessions.size === 1) this.#sweepLater()
+    socket.on('close', () => {
+      this.#connections.delete(socket)
+      this.#sessions.delete(session)
+      this.#options.guard.countConnection(-1)
+    })
+  }
+
+  #sweepLater(): void {
+    const { idleTimeoutMs } = this.#database
+    if (idleTimeoutMs === undefined || this.#sessions.size === 0) return
+    const { clock } = this.#options
+    this.#sweep = clock.after(Math.min(idleTimeoutMs / SWEEPS_PER_TIMEOUT, LONGEST_SWEEP_MS), () => {
+      for (const session of this.#sessions) session.endIfIdleSince(clock.now() - idleTimeoutMs)
+      this.#sweepLater()
+    })
+  }
+}

@@ -1,0 +1,110 @@
+import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../../contract/commands.js'
+import { HomeportError } from '../../contract/errors.js'
+import { type CommandEffect, effectOf } from '../limits/command-effect.js'
+import { rowMayWrite } from '../limits/may-write.js'
+
+const SLOTS = 4096
+const SLOT_MASK = SLOTS - 1
+const LOWER_A = 97
+const LOWER_Z = 122
+
+/** What the gateway adds to a row of the command table. */
+interface Facts {
+  /** Its position in `COMMANDS`. */
+  readonly index: number
+  /** What it may do to the size of an entry, or to the time of the engine. */
+  readonly effect: CommandEffect
+  /** Whether it may change what replicas have; of some commands the arguments tell that it does not. */
+  readonly mayWrite: boolean
+}
+
+/** A row of the command table with what the gateway adds. */
+export type KnownCommand = Command & Facts
+
+/** A row that clients may send. */
+export type ServedCommand = AllowedCommand & Facts
+
+interface Row {
+  readonly command: KnownCommand
+  readonly name: Buffer
+}
+
+/** Subcommands are no commands by themselves: `CLIENT|ID` is not in `bySlot`. */
+const bySlot: (readonly Row[] | undefined)[] = new Array(SLOTS).fill(undefined)
+const byName = new Map<string, KnownCommand>()
+
+COMMANDS.forEach((declared, index) => {
+  const command: KnownCommand = {
+    ...declared,
+    index,
+    effect: effectOf(declared.name),
+    mayWrite: declared.allowed && rowMayWrite(declared),
+  }
+  byName.set(command.name, command)
+  if (command.name.includes('|')) return
+  const name = Buffer.from(command.name)
+  const slot = slotOf(name, 0, name.length)
+  bySlot[slot] = [...(bySlot[slot] ?? []), { command, name }]
+})
+
+/**
+ * Finds a command by the bytes of its name, in any case, without making a string of them: this is asked for every
+ * command that goes by.
+ */
+export function findCommand(bytes: Buffer, start: number, end: number): KnownCommand | undefined {
+  const rows = bySlot[slotOf(bytes, start, end)]
+  if (rows === undefined) return undefined
+  for (const row of rows) if (sameName(row.name, bytes, start, end)) return row.command
+  return undefined
+}
+
+/** Finds the row of a subcommand such as `CLIENT|SETNAME`; `container` is in upper case. */
+export function findSubcommand(container: string, subcommand: string): KnownCommand | undefined {
+  return byName.get(`${container}|${subcommand.toUpperCase()}`)
+}
+
+/** The row of a container that is sent without a subcommand, where that means something: COMMAND lists all commands. */
+export function bareContainer(container: ServedCommand): ServedCommand | undefined {
+  return container.name === 'COMMAND' ? { ...container, state: 'stateless' } : undefined
+}
+
+/** The row of the command table with this name, if clients may send it. */
+export function findRow(name: string): ServedCommand | undefined {
+  const row = byName.get(name)
+  return row?.allowed ? row : undefined
+}
+
+/** Finds a command by its name in any case. */
+export function findCommandByName(name: string): KnownCommand | undefined {
+  return name.includes('|') ? undefined : byName.get(name.toUpperCase())
+}
+
+function slotOf(bytes: Buffer, start: number, end: number): number {
+  let hash = end - start
+  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + upper(bytes[at] ?? 0)) | 0
+  return hash & SLOT_MASK
+}
+
+function sameName(name: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  if (name.length !== end - start) return false
+  for (let i = 0; i < name.length; i++) if (name[i] !== upper(bytes[start + i] ?? 0)) return false
+  return true
+}
+
+function upper(byte: number): number {
+  return byte >= LOWER_A && byte <= LOWER_Z ? byte - 32 : byte
+}
+
+const UNKNOWN_TO_ENGINE = /^-ERR unknown (?:command '([^']{1,128})'|subcommand '([^']{1,128})'\. Try (\w+) HELP\.)/
+
+/**
+ * Reads an error of the engine: that it does not know a command or subcommand which the table has, because it is older
+ * or of another kind. Undefined for every other error.
+ */
+export function missingCommand(error: string): HomeportError | undefined {
+  const [, command, subcommand, container] = UNKNOWN_TO_ENGINE.exec(error) ?? []
+  const row = byName.get((command ?? `${container}|${subcommand}`).toUpperCase())
+  if (!row) return undefined
+  const engines = enginesWith(row.name)
+  return new HomeportError('command_not_available', { name: row.name.replace('|', ' '), ...(engines && { engines }) })
+}

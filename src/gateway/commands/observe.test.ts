@@ -1,0 +1,88 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { Administration } from '../deps.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+let rig: Rig
+
+const administration: Administration = {
+  run: ({ name }) => Promise.reject(new HomeportError('command_not_available', { name })),
+  refusalToAsk: ({ user, name }) =>
+    user === 'default' || name === 'INFO'
+      ? undefined
+      : new HomeportError('command_forbidden', { name: name.toLowerCase() }),
+}
+
+beforeAll(async () => {
+  rig = await startRig({}, undefined, undefined, ['--slowlog-log-slower-than', '0'], { administration })
+})
+
+/** What a client gets for these lines, up to the echo that ends them. */
+async function answers(lines: string, login = `AUTH ${CREDENTIALS.password}\r\n`): Promise<string> {
+  const raw = new RawClient(rig.port)
+  await raw.send(login).expect('+OK\r\n')
+  raw.send(`${lines}ECHO end\r\n`)
+  await waitFor(() => raw.received.endsWith('$3\r\nend\r\n'), { what: 'the end' })
+  return raw.received.slice(0, -9)
+}
+
+async function overRest(path: string, body: unknown): Promise<unknown> {
+  const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+  return (await fetch(rig.restUrl + path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+}
+
+describe('what asks the engine about itself', () => {
+  it('is answered behind what the client sent before, in its place, also in a transaction', async () => {
+    const before = await answers('CONFIG RESETSTAT\r\nSET a 1\r\nSET a 2\r\nINFO commandstats\r\nGET a\r\n')
+    expect(before).toMatch(
+      /^\+OK\r\n\+OK\r\n\+OK\r\n\$\d+\r\n# Commandstats\r\n[\s\S]*cmdstat_set:calls=2,[\s\S]*\$1\r\n2\r\n$/,
+    )
+    const inside = await answers('MULTI\r\nINCR n\r\nINFO keyspace\r\nROLE\r\nINCR n\r\nEXEC\r\n')
+    expect(inside).toMatch(
+      /^\+OK\r\n(?:\+QUEUED\r\n){4}\*4\r\n:1\r\n\$\d+\r\n# Keyspace\r\ndb0:[^$]*\*3\r\n\$6\r\nmaster\r\n:\d+\r\n\*0\r\n:2\r\n$/,
+    )
+    expect(await answers('MULTI\r\nINFO\r\nNOSUCH\r\nEXEC\r\n')).toMatch(
+      /^\+OK\r\n\+QUEUED\r\n-ERR unknown[^$]*-EXECABORT/,
+    )
+  })
+
+  it('tells nothing of where engines listen, nor what Homeport asks for itself', async () => {
+    await answers('SET slow 1\r\n')
+    const log = await answers('SLOWLOG GET 100\r\nSLOWLOG LEN\r\nSLOWLOG HELP\r\n')
+    expect(log).toContain('$3\r\nSET\r\n$4\r\nslow\r\n$1\r\n1\r\n$9\r\n0.0.0.0:0\r\n')
+    expect(log).not.toMatch(/unix:|\.sock|HELLO|observer/)
+    expect(await answers('ACL DRYRUN homeport-control get x\r\n')).toBe("-ERR User 'homeport-control' not found\r\n")
+    expect(await answers('ACL DRYRUN default get x\r\nLATENCY LATEST\r\nMEMORY DOCTOR\r\n')).toMatch(
+      /^\+OK\r\n\*0\r\n\$\d+/,
+    )
+  })
+
+  it('is for those who may', async () => {
+    const login = `AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`
+    expect(await answers('INFO keyspace\r\n', login)).toMatch(/^\$\d+\r\n# Keyspace/)
+    expect(await answers('SLOWLOG GET\r\n', login)).toBe(
+      "-NOPERM this user has no permissions to run the 'slowlog' command\r\n",
+    )
+  })
+
+  it('has its place in what comes over REST', async () => {
+    const found = await overRest('/pipeline', [
+      ['SET', 'rest', '1'],
+      ['INFO', 'keyspace'],
+      ['LASTSAVE'],
+      ['GET', 'rest'],
+    ])
+    expect(found).toEqual([
+      { result: 'OK' },
+      { result: expect.stringContaining('db0:keys=') },
+      { result: expect.any(Number) },
+      { result: '1' },
+    ])
+    expect(await overRest('/multi-exec', [['ROLE'], ['GET', 'rest']])).toEqual([
+      { result: ['master', expect.any(Number), []] },
+      { result: '1' },
+    ])
+    expect(await overRest('/', ['COMMAND', 'COUNT'])).toEqual({ result: expect.any(Number) })
+  })
+})

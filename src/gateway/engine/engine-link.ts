@@ -1,0 +1,398 @@
+import { createConnection, type Socket } from 'node:net'
+import { type Clock, unreachable } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import type { GatewayLogger } from '../deps.js'
+import { connectLent } from '../resp/lent-memory.js'
+import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
+import { CoalescingWriter } from './coalescing-writer.js'
+import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
+import { PendingReplies, REPLY_FAULT } from './pending-replies.js'
+import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
+import type { Awaited, ReplySink } from './reply-sink.js'
+
+/**
+ * One connection to one engine, made when it is first needed and made again after it was lost.
+ *
+ * ```
+ *   idle ──write──▶ dialling ──socket──▶ greeting ──HELLO answered──▶ ready
+ *    ▲                 │                    │                           │
+ *    └──── failed ─────┴────── failed ──────┴────────── lost ───────────┘      any ──destroy──▶ closed
+ * ```
+ *
+ * - idle: nothing is owed, nothing is written.
+ * - dialling, greeting: commands gather in the writer and wait.
+ * - ready: commands go out once per turn of the event loop; replies come back in order.
+ * - closed: for ever; whatever is asked of it fails.
+ *
+ * Promise: every reply that was expected is delivered or failed exactly once, in order. Bytes that are no reply, or a
+ * reply that nobody expects, end the connection, since nothing after them can be trusted.
+ */
+export type LinkState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'dialling'; readonly abort: AbortController }
+  | { readonly kind: 'greeting'; readonly socket: Socket }
+  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
+  | { readonly kind: 'closed' }
+
+/** What a link needs in order to connect. */
+export interface LinkOptions {
+  /** Path of the engine's socket; waits while the engine starts. */
+  readonly locate: (signal: AbortSignal) => Promise<string>
+  readonly identity: LinkIdentity
+  /** What replies are held against. Omitted: nothing. */
+  readonly replyLimits?: ReplyLimits
+  /**
+   * Whether chunks of replies are lent to their sinks, in memory that is read into again and again, or given. For
+   * connections that many replies pass through. Default: given.
+   */
+  readonly replies?: 'lent' | 'given'
+  /** How often a connection that is refused is tried before it counts as impossible. Default: for about a second. */
+  readonly mostDials?: number
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+}
+
+/** Takes everything that an engine sends, without regard to replies. */
+export type StreamReader = (chunk: Buffer) => void
+
+/**
+ * An engine that has just ended is seen by us before the fleet knows it, and its socket refuses us meanwhile: we look
+ * again a few times before we say that it cannot be reached.
+ */
+const DIAL_PAUSE_MS = 25
+const MOST_DIALS = 40
+
+/**
+ * So much is sent at once, so that the engine works on it while more is gathered. Less would wake the engine more often
+ * than it saves time.
+ */
+const EARLY_FLUSH_BYTES = 64 * 1024
+/** Above this much unsent data, senders should wait for `onceRoomy`. */
+const CONGESTED_BYTES = 4 * 1024 * 1024
+
+/** A connection to an engine that many senders may share. */
+export class EngineLink {
+  /** Called when the connection is lost or cannot be made, after all that it owed has failed. */
+  onLost: () => void = () => {}
+
+  /** Called whenever the connection has been made. */
+  onConnected: () => void = () => {}
+
+  /** Whether its client has a transaction on it, or keys that it watches: closing it would lose that. */
+  hasState = false
+
+  /** Whether its number with the engine was told to somebody: what is done to that number is meant for its client. */
+  isNumbered = false
+
+  /** Who it speaks for. Set, it holds from the next connection on; the present one has to be told. */
+  identity: LinkIdentity
+
+  readonly #options: LinkOptions
+  readonly #writer = new CoalescingWriter()
+  readonly #pending: PendingReplies
+  #greetingFramer = new ReplyFramer()
+  #gate: ReplyGate
+  #state: LinkState = { kind: 'idle' }
+  #flushScheduled = false
+  /** Replies to commands that are in the writer, not yet with the socket. */
+  #unsent = 0
+  /** Connections that were refused since the last greeting. */
+  #refusals = 0
+  #stream: StreamReader | undefined
+  #greetingBytes: Buffer[] = []
+  #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
+  #awaitingRoom: (() => void)[] = []
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    this.identity = options.identity
+    this.#pending = new PendingReplies(options.logger)
+    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
+  }
+
+  /** What replies are held against, unless somebody streams. */
+  get replyLimits(): ReplyLimits {
+    return this.#options.replyLimits ?? NO_REPLY_LIMITS
+  }
+
+  get isClosed(): boolean {
+    return this.#state.kind === 'closed'
+  }
+
+  /** Whether the connection is made. */
+  get isConnected(): boolean {
+    return this.#state.kind === 'ready'
+  }
+
+  /** What the engine owes next; `anything` where it speaks on its own accord. Undefined where it owes nothing. */
+  get awaited(): Awaited | 'reply' | 'anything' | undefined {
+    if (this.#state.kind === 'ready' && this.#stream) return 'anything'
+    if (this.#state.kind !== 'ready' || this.#pending.isEmpty) return undefined
+    return this.#pending.headSink?.awaits ?? 'reply'
+  }
+
+  /** Whether nothing is owed and nothing waits to be written. */
+  get isQuiet(): boolean {
+    return this.#pending.isEmpty && this.#writer.pendingBytes === 0
+  }
+
+  /** Whether more is waiting to be sent than the engine takes. */
+  get isCongested(): boolean {
+    const unsent = this.#state.kind === 'ready' ? this.#state.socket.writableLength : 0
+    return unsent + this.#writer.pendingBytes > CONGESTED_BYTES
+  }
+
+  /** Sends the commands that stand at [start, end); `sink` gets their `count` replies. */
+  send(sink: ReplySink, bytes: Buffer, start: number, end: number, count: number): void {
+    this.#pending.expect(sink, count)
+    this.#unsent += count
+    this.#writer.append(bytes, start, end)
+    this.#wake()
+  }
+
+  /** Sends commands given as text; `sink` gets their `count` replies. */
+  sendText(sink: ReplySink, text: string, count: number): void {
+    this.#pending.expect(sink, count)
+    this.#unsent += count
+    this.#writer.appendText(text)
+    this.#wake()
+  }
+
+  /** Sends a command whose reply `sink` gets replaced by `reply`. */
+  sendReplaced(sink: ReplySink, command: string, reply: Buffer): void {
+    this.#pending.substitute(sink, reply)
+    this.#unsent++
+    this.#writer.appendText(command)
+    this.#wake()
+  }
+
+  /** Sends commands whose replies come through the stream reader. */
+  sendStreamed(bytes: Buffer, start: number, end: number): void {
+    this.#writer.append(bytes, start, end)
+    this.#wake()
+  }
+
+  /** Delivers `bytes` to `sink` once everything that is owed now has arrived. */
+  deliverInOrder(sink: ReplySink, bytes: Buffer): void {
+    this.#pending.note(sink, bytes)
+  }
+
+  /** From now on everything the engine sends goes to `reader`, or again to whom it is owed. Only for a quiet link. */
+  streamTo(reader: StreamReader | undefined): void {
+    this.#stream = reader
+  }
+
+  /** What the engine said when it was greeted; connects first where necessary. Rejects when that fails. */
+  greeting(): Promise<Greeting> {
+    if (this.#state.kind === 'ready') return Promise.resolve(this.#state.greeting)
+    return new Promise((resolve, reject) => {
+      this.#awaitingGreeting.push((outcome) => (outcome instanceof HomeportError ? reject(outcome) : resolve(outcome)))
+      this.#wake()
+    })
+  }
+
+  /** Calls back once the link is no longer congested, or broken. */
+  onceRoomy(callback: () => void): void {
+    this.#awaitingRoom.push(callback)
+  }
+
+  /** Stops reading from the engine, so that a reader who is slow does not fill our memory. */
+  pauseReading(): void {
+    if (this.#state.kind === 'ready') this.#state.socket.pause()
+  }
+
+  /** Goes on reading from the engine. */
+  resumeReading(): void {
+    if (this.#state.kind === 'ready') this.#state.socket.resume()
+  }
+
+  /** Whether nobody would notice if the connection were closed and made again. */
+  get isAtRest(): boolean {
+    const { kind } = this.#state
+    if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
+    return this.isQuiet && !this.hasState && this.#stream === undefined
+  }
+
+  /** Closes the connection of a link that is at rest; the next command makes a new one. */
+  hangUp(): void {
+    if (this.isAtRest && this.#state.kind === 'ready')
+      this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
+  }
+
+  /** Ends the connection for ever; what it still owes fails. */
+  destroy(): void {
+    this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
+  }
+
+  #wake(): void {
+    switch (this.#state.kind) {
+      case 'ready':
+        this.#scheduleFlush()
+        return
+      case 'idle':
+        return void this.#dial()
+      case 'closed':
+        this.#failLater()
+        return
+      case 'dialling':
+      case 'greeting':
+        return
+      default:
+        unreachable(this.#state)
+    }
+  }
+
+  /** Not at once: whoever sends does not expect an answer before it has finished sending. */
+  #failLater(): void {
+    queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
+  }
+
+  #scheduleFlush(): void {
+    if (this.#writer.pendingBytes >= EARLY_FLUSH_BYTES) {
+      this.#flush()
+      return
+    }
+    if (this.#flushScheduled) return
+    this.#flushScheduled = true
+    setImmediate(this.#onTurnEnd)
+  }
+
+  readonly #onTurnEnd = (): void => {
+    this.#flushScheduled = false
+    this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#state.kind !== 'ready') return
+    this.#unsent = 0
+    this.#writer.flush(this.#state.socket)
+  }
+
+  /** Never rejects. */
+  async #dial(): Promise<void> {
+    const abort = new AbortController()
+    this.#state = { kind: 'dialling', abort }
+    try {
+      const path = await this.#options.locate(abort.signal)
+      if (!abort.signal.aborted) this.#connect(path)
+    } catch (error) {
+      if (!abort.signal.aborted) this.#giveUp(error)
+    }
+  }
+
+  #connect(path: string): void {
+    const socket = this.#open(path)
+    this.#state = { kind: 'greeting', socket }
+    this.#greetingFramer = new ReplyFramer()
+    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
+    this.#greetingBytes = []
+    socket.write(greetingCommand(this.identity))
+    socket.on('drain', () => this.#tellRoom())
+    socket.on('error', (error) => this.#onEnd(socket, error))
+    // Waiting for the close would leave time to write to an engine that has gone.
+    socket.on('end', () => this.#onEnd(socket, undefined))
+    socket.on('close', () => this.#onEnd(socket, undefined))
+  }
+
+  #open(path: string): Socket {
+    if (this.#options.replies === 'lent') return connectLent(path, (socket, chunk) => this.#onData(socket, chunk))
+    const socket = createConnection({ path })
+    return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
+  }
+
+  #onData(socket: Socket, chunk: Buffer): void {
+    try {
+      if (this.#state.kind === 'ready' && this.#state.socket === socket) this.#route(chunk)
+      else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
+    } catch (error) {
+      // A defect of whoever takes a reply costs this connection, not the process.
+      if (!(error instanceof ReplyFormatError)) this.#options.logger.error({ error }, REPLY_FAULT)
+      this.#onEnd(socket, error instanceof Error ? error : undefined)
+    }
+  }
+
+  /** The engine answers HELLO with one reply and sends nothing before the next command. */
+  #readGreeting(socket: Socket, chunk: Buffer): void {
+    this.#greetingBytes.push(Buffer.from(chunk))
+    this.#greetingFramer.scan(chunk, 0, 1)
+    if (this.#greetingFramer.completed === 0) return
+    const greeting = readGreeting(Buffer.concat(this.#greetingBytes))
+    this.#greetingBytes = []
+    if (!greeting) {
+      this.#onEnd(socket, new ReplyFormatError('it did not accept our greeting'))
+      return
+    }
+    this.#state = { kind: 'ready', socket, greeting }
+    this.#refusals = 0
+    for (const tell of this.#awaitingGreeting.splice(0)) tell(greeting)
+    this.#scheduleFlush()
+    this.onConnected()
+  }
+
+  #route(chunk: Buffer): void {
+    if (this.#stream) this.#stream(chunk)
+    else this.#gate.push(chunk)
+  }
+
+  #onEnd(socket: Socket, cause: Error | undefined): void {
+    const { kind } = this.#state
+    if ((kind !== 'greeting' && kind !== 'ready') || this.#state.socket !== socket) return
+    if (kind === 'greeting') {
+      this.#dialAgainOrGiveUp(cause)
+      return
+    }
+    if (cause) this.#options.logger.warn({ error: cause }, 'a connection to an engine was lost')
+    const kept = this.#stream ? 0 : this.#unsent
+    const error = this.replyLimits.whyLost?.() ?? new HomeportError('engine_lost', {}, { cause })
+    this.#leave({ kind: 'idle' }, error, kept)
+    this.onLost()
+    if (kept > 0 && this.#unsent === kept) this.#wake()
+  }
+
+  /** Nothing was sent yet but the greeting, so trying again repeats nothing. */
+  #dialAgainOrGiveUp(cause: Error | undefined): void {
+    if (cause instanceof ReplyFormatError || ++this.#refusals >= (this.#options.mostDials ?? MOST_DIALS)) {
+      this.#refusals = 0
+      this.#giveUp(cause ?? new Error('the engine closed the connection'))
+      return
+    }
+    const abort = new AbortController()
+    this.#state = { kind: 'dialling', abort }
+    this.#options.clock.after(DIAL_PAUSE_MS, () => {
+      if (!abort.signal.aborted) void this.#dial()
+    })
+  }
+
+  #giveUp(cause: unknown): void {
+    const known = cause instanceof HomeportError
+    this.#options.logger.warn({ error: cause }, 'an engine cannot be reached')
+    this.#leave({ kind: 'idle' }, known ? cause : new HomeportError('engine_unavailable', {}, { cause }))
+    this.onLost()
+  }
+
+  /**
+   * The only way out of a connection, whatever its state: everything is settled but the last `kept` replies, whose
+   * commands were not sent; then the state is `next`.
+   */
+  #leave(next: LinkState, error: HomeportError, kept = 0): void {
+    const last = this.#state
+    this.#state = next
+    if (last.kind === 'dialling') last.abort.abort()
+    if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
+    this.#failAll(error, last.kind === 'ready' && this.#gate.midReply, kept)
+  }
+
+  #failAll(error: HomeportError, partial: boolean, kept = 0): void {
+    if (kept === 0) {
+      this.#writer.clear()
+      this.#unsent = 0
+    }
+    this.#pending.fail(error, partial, kept)
+    for (const tell of this.#awaitingGreeting.splice(0)) tell(error)
+    this.#tellRoom()
+  }
+
+  #tellRoom(): void {
+    for (const callback of this.#awaitingRoom.splice(0)) callback()
+  }
+}

@@ -1,0 +1,150 @@
+import type { HomeportError } from '../../contract/errors.js'
+import type { GatewayLogger } from '../deps.js'
+import type { ReplySink } from './reply-sink.js'
+
+const FIRST_CAPACITY = 64
+
+/** What the log says when whoever takes the reply of an engine has a defect. */
+export const REPLY_FAULT = 'the reply of an engine has met a fault'
+
+/**
+ * The replies that an engine connection owes, in order, as a ring of (sink, count). Neighbours of one sink are one
+ * entry. Besides replies of the engine the order holds two kinds of our own bytes:
+ *
+ * - a *note* (count 0): bytes that go to the sink when everything before them has arrived;
+ * - a *substitute* (count 1): bytes that the sink gets in place of the engine's reply.
+ */
+export class PendingReplies {
+  #sinks: (ReplySink | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
+  #counts: number[] = new Array(FIRST_CAPACITY).fill(0)
+  #ours: (Buffer | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
+  #head = 0
+  #length = 0
+  /** Replies of the engine that are owed in all. */
+  #owed = 0
+  readonly #logger: Pick<GatewayLogger, 'error'>
+
+  /** @param logger told of a sink that does not take its failure; the others get theirs all the same. */
+  constructor(logger: Pick<GatewayLogger, 'error'>) {
+    this.#logger = logger
+  }
+
+  get isEmpty(): boolean {
+    return this.#length === 0
+  }
+
+  /** Whose replies come next; undefined where none are owed. */
+  get headSink(): ReplySink | undefined {
+    return this.#sinks[this.#head]
+  }
+
+  /** Engine replies that the head entry still lacks. */
+  get headCount(): number {
+    return this.#counts[this.#head] ?? 0
+  }
+
+  /** The sink expects `count` more replies. */
+  expect(sink: ReplySink, count: number): void {
+    const tail = this.#slot(this.#length - 1)
+    if (this.#length > 0 && this.#sinks[tail] === sink && this.#ours[tail] === undefined) {
+      this.#counts[tail] = (this.#counts[tail] ?? 0) + count
+      this.#owed += count
+    } else {
+      this.#push(sink, count, undefined)
+    }
+  }
+
+  /** Adds a note. */
+  note(sink: ReplySink, bytes: Buffer): void {
+    this.#push(sink, 0, bytes)
+    if (this.#length === 1) this.#deliverNotes()
+  }
+
+  /** Adds a substitute. */
+  substitute(sink: ReplySink, bytes: Buffer): void {
+    this.#push(sink, 1, bytes)
+  }
+
+  /** Gives the head entry bytes of the engine in which `completed` of its replies ended. */
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    const sink = this.#sinks[this.#head]
+    const substitute = this.#ours[this.#head]
+    const left = this.#settle(completed)
+    if (substitute === undefined) sink?.deliver(chunk, start, end, completed)
+    else if (left === 0) sink?.deliver(substitute, 0, substitute.length, 1)
+    if (left === 0) this.#deliverNotes()
+  }
+
+  /**
+   * Fails the replies that are owed, all but the last `kept`; notes before those are still delivered. `partial`: the
+   * first had begun.
+   */
+  fail(error: HomeportError, partial: boolean, kept = 0): void {
+    let first = partial
+    this.#deliverNotes()
+    for (let lost = this.#owed - kept; lost > 0 && this.#length > 0; first = false) {
+      const sink = this.#sinks[this.#head]
+      const count = Math.min(this.headCount, lost)
+      const substituted = this.#ours[this.#head] !== undefined
+      lost -= count
+      this.#settle(count)
+      try {
+        sink?.fail(count, error, first && !substituted)
+        this.#deliverNotes()
+      } catch (fault) {
+        this.#logger.error({ error: fault }, REPLY_FAULT)
+      }
+    }
+  }
+
+  /** Notes that `count` replies of the head entry are settled. @returns how many it still lacks. */
+  #settle(count: number): number {
+    const left = this.headCount - count
+    this.#counts[this.#head] = left
+    this.#owed -= count
+    if (left === 0) this.#shift()
+    return left
+  }
+
+  #deliverNotes(): void {
+    while (this.#length > 0 && this.headCount === 0) {
+      const sink = this.#sinks[this.#head]
+      const note = this.#ours[this.#head]
+      this.#shift()
+      if (note) sink?.deliver(note, 0, note.length, 1)
+    }
+  }
+
+  #push(sink: ReplySink, count: number, ours: Buffer | undefined): void {
+    if (this.#length === this.#sinks.length) this.#grow()
+    const slot = this.#slot(this.#length++)
+    this.#owed += count
+    this.#sinks[slot] = sink
+    this.#counts[slot] = count
+    this.#ours[slot] = ours
+  }
+
+  #shift(): void {
+    this.#sinks[this.#head] = undefined
+    this.#ours[this.#head] = undefined
+    this.#head = this.#slot(1)
+    this.#length--
+  }
+
+  #slot(offset: number): number {
+    return (this.#head + offset) & (this.#sinks.length - 1)
+  }
+
+  #grow(): void {
+    this.#sinks = this.#unrolled(this.#sinks, undefined)
+    this.#counts = this.#unrolled(this.#counts, 0)
+    this.#ours = this.#unrolled(this.#ours, undefined)
+    this.#head = 0
+  }
+
+  /** The ring's items from the head on, followed by as many empty places. */
+  #unrolled<Item>(ring: Item[], empty: Item): Item[] {
+    const inOrder = [...ring.slice(this.#head), ...ring.slice(0, this.#head)]
+    return [...inOrder, ...new Array<Item>(ring.length).fill(empty)]
+  }
+}

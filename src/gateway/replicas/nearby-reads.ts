@@ -1,0 +1,121 @@
+import type { HomeportError } from '../../contract/errors.js'
+import type { EngineLink } from '../engine/engine-link.js'
+import type { ReplySink } from '../engine/reply-sink.js'
+import { limitsAfterLogin } from '../resp/command-limits.js'
+import { CommandParser } from '../resp/command-parser.js'
+import type { NearbyLane } from './nearby-lane.js'
+import { isRefusal } from './readable.js'
+
+/** Reads that stand one after the other, or bytes of ours that have their place among the replies. */
+export type PendingRead =
+  | {
+      readonly kind: 'reads'
+      readonly bytes: Buffer
+      readonly start: number
+      readonly end: number
+      readonly count: number
+    }
+  | { readonly kind: 'note'; readonly bytes: Buffer }
+
+/** Whose reads they are. */
+export interface NearbyReader {
+  /** Replies of the replica, or a note where `completed` is 1. */
+  deliverNearby(chunk: Buffer, start: number, end: number, completed: number): void
+  /** The replica cannot answer these; the primary has to, in this order. */
+  takeHome(pending: readonly PendingRead[]): void
+  /** Part of a reply was delivered, the rest will never come. */
+  fail(count: number, error: HomeportError, partial: boolean): void
+}
+
+/**
+ * The reads of one client that are with the replica. They are kept until they are answered: when the replica goes away
+ * or begins to load, what is open goes to the primary, in order, and the client notices nothing. Reading twice harms
+ * nobody. An object of this class serves until that happens once.
+ */
+export class NearbyReads implements ReplySink {
+  readonly link: EngineLink
+  readonly #lane: NearbyLane
+  readonly #reader: NearbyReader
+  readonly #pending: PendingRead[] = []
+  /** Replies of the first pending reads that have come. */
+  #answered = 0
+  #isOver = false
+
+  constructor(lane: NearbyLane, reader: NearbyReader) {
+    this.#lane = lane
+    this.#reader = reader
+    this.link = lane.link
+  }
+
+  /** Sends the `count` commands that stand at [start, end); they must not change until they are answered. */
+  send(bytes: Buffer, start: number, end: number, count: number): void {
+    this.#pending.push({ kind: 'reads', bytes, start, end, count })
+    this.#lane.watch.sent()
+    this.link.send(this, bytes, start, end, count)
+  }
+
+  /** Delivers bytes of ours behind what is pending. */
+  note(bytes: Buffer): void {
+    this.#pending.push({ kind: 'note', bytes })
+    this.#deliverNotes()
+  }
+
+  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+    if (this.#isOver) return
+    if (isRefusal(chunk, start, end)) {
+      this.#giveUp()
+      return
+    }
+    this.#reader.deliverNearby(chunk, start, end, completed)
+    this.#advance(completed)
+  }
+
+  fail(count: number, error: HomeportError, partial: boolean): void {
+    if (this.#isOver) return
+    if (!partial) {
+      this.#giveUp()
+      return
+    }
+    this.#isOver = true
+    this.#reader.fail(count, error, true)
+  }
+
+  #advance(completed: number): void {
+    this.#answered += completed
+    for (let first = this.#pending[0]; first?.kind === 'reads'; first = this.#pending[0]) {
+      if (this.#answered < first.count) return
+      this.#answered -= first.count
+      this.#pending.shift()
+      this.#deliverNotes()
+    }
+  }
+
+  #deliverNotes(): void {
+    for (let first = this.#pending[0]; first?.kind === 'note'; first = this.#pending[0]) {
+      this.#pending.shift()
+      this.#reader.deliverNearby(first.bytes, 0, first.bytes.length, 1)
+    }
+  }
+
+  #giveUp(): void {
+    this.#isOver = true
+    const [first, ...others] = this.#pending
+    if (first) this.#reader.takeHome([without(first, this.#answered), ...others])
+  }
+}
+
+/** The reads of which the first `count` have been answered, without these. */
+function without(pending: PendingRead, count: number): PendingRead {
+  if (pending.kind === 'note' || count === 0) return pending
+  const { bytes, start, end } = pending
+  return { ...pending, start: start + lengthOf(bytes.subarray(start, end), count), count: pending.count - count }
+}
+
+/** Length of the first `count` commands in `bytes`. */
+function lengthOf(bytes: Buffer, count: number): number {
+  const parser = new CommandParser()
+  parser.limits = { ...limitsAfterLogin(Number.POSITIVE_INFINITY), largeArgumentBytes: Number.POSITIVE_INFINITY }
+  parser.push(bytes)
+  for (let passed = 0; passed < count; passed++) parser.next()
+  return parser.frameEnd
+}

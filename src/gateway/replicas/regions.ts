@@ -1,0 +1,103 @@
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from '../deps.js'
+import type { EngineLink } from '../engine/engine-link.js'
+import { askOver, textReply } from '../limits/engine-questions.js'
+import { encodeCommand } from '../resp/encode.js'
+import { NearbyLane, type Sight } from './nearby-lane.js'
+import { primaryPosition, replicaPosition } from './position.js'
+import { ReplicaWatch } from './replica-watch.js'
+
+/** Whose connections to the replica are meant. */
+export interface NearbyKey {
+  readonly databaseId: string
+  readonly user: DataUser
+  readonly protocol: 2 | 3
+}
+
+/** What the regions of a node are made of. */
+export interface RegionsOptions {
+  /** The region that this node serves. */
+  readonly region: string
+  readonly fleet: EndpointSource
+  /** The shared connection to the primary. */
+  readonly primary: (key: NearbyKey) => EngineLink
+  /** The shared connection to the replica. */
+  readonly nearby: (key: NearbyKey) => EngineLink
+  /** Closes the connections to the replica of a database. */
+  readonly drop: (databaseId: string) => void
+  readonly clock: Clock
+}
+
+interface Known {
+  readonly watch: ReplicaWatch
+  readonly sights: Map<DataUser, Sight>
+}
+
+const POSITION = encodeCommand(['INFO', 'replication'])
+
+/** The replicas in this node's region, and what every user of every database has seen. */
+export class Regions {
+  readonly #options: RegionsOptions
+  readonly #known = new Map<string, Known>()
+
+  constructor(options: RegionsOptions) {
+    this.#options = options
+  }
+
+  /** The way of a user to the replica. Whether there is one shows when it is asked. */
+  lane(key: NearbyKey): NearbyLane {
+    const { watch, sights } = this.#of(key.databaseId)
+    const known = sights.get(key.user)
+    // Of a user who was not seen before nobody knows what it has seen, so it may have seen everything.
+    const sight = known ?? { moment: watch.now }
+    if (!known) sights.set(key.user, sight)
+    return new NearbyLane(watch, sight, () => this.#options.nearby(key))
+  }
+
+  /** A connection to the replica of a database is lost. */
+  lost(databaseId: string): void {
+    this.#known.get(databaseId)?.watch.lost()
+  }
+
+  /** Forgets a database: its credentials have changed, or it is served no more. */
+  forget(databaseId: string): void {
+    this.lost(databaseId)
+    this.#known.delete(databaseId)
+  }
+
+  /** Picks the replica in this node's region. @throws HomeportError `engine_unavailable` */
+  pick(endpoints: readonly DataEndpoint[]): DataEndpoint {
+    const found = endpoints.find(({ role, region }) => role === 'replica' && region === this.#options.region)
+    if (!found) throw new HomeportError('engine_unavailable', {})
+    return found
+  }
+
+  #of(databaseId: string): Known {
+    const known = this.#known.get(databaseId)
+    if (known) return known
+    const made = { watch: this.#newWatch(databaseId), sights: new Map<DataUser, Sight>() }
+    this.#known.set(databaseId, made)
+    return made
+  }
+
+  #newWatch(databaseId: string): ReplicaWatch {
+    const { fleet, primary, nearby, drop, clock } = this.#options
+    const key: NearbyKey = { databaseId, user: OBSERVER, protocol: 2 }
+    return new ReplicaWatch({
+      clock,
+      drop: () => drop(databaseId),
+      askPrimary: async () => primaryPosition(await infoOf(primary(key))),
+      // Looks before it dials: most databases may have no replica here, and a failed dial is logged.
+      askReplica: async () => {
+        const link = nearby(key)
+        if (!link.isConnected) this.pick(await fleet.endpoints(databaseId))
+        return replicaPosition(await infoOf(link))
+      },
+    })
+  }
+}
+
+async function infoOf(link: EngineLink): Promise<string> {
+  return textReply(await askOver(link)(POSITION))
+}

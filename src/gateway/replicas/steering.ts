@@ -1,0 +1,85 @@
+import type { KnownCommand } from '../commands/command-table.js'
+import type { NearbyLane } from './nearby-lane.js'
+import { isReadable } from './readable.js'
+
+/** What steering needs of a client's connection. */
+export interface SteeredSession {
+  readonly lane: {
+    /** The way to the replica; undefined where this node serves no region, and before login. */
+    readonly nearby: NearbyLane | undefined
+    readonly isShared: boolean
+    /** Whether commands go to the replica at the moment. */
+    readonly isNearby: boolean
+    goNearby(): void
+    goHome(): void
+  }
+  /** Whether nothing was taken that is not yet answered. */
+  readonly isIdle: boolean
+  /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
+  sendRun(): boolean
+  /** Whether every reply has arrived. If not, the present command is taken again once that is so. */
+  quietOrLater(): boolean
+  readonly parser: {
+    /** Makes the present command be taken again. */
+    repeat(): void
+  }
+  /** Takes no further command until `promise` is settled. */
+  waitFor(promise: Promise<void>): void
+}
+
+/**
+ * Decides for every command of a client whether the replica or the primary answers it.
+ *
+ * - What is no plain read goes to the primary, once the replies of the replica have arrived.
+ * - A read behind commands that are still with the primary goes along with them: order costs no waiting.
+ * - Any other read goes to the replica when that has what the user has seen, waits a little for that, or else goes to
+ *   the primary.
+ */
+export class Steering {
+  readonly #session: SteeredSession
+  /** How the wait for the replica ended that the present command stands for. */
+  #outcome: 'none' | 'reached' | 'missed' = 'none'
+
+  constructor(session: SteeredSession) {
+    this.#session = session
+  }
+
+  /** Whether the present command may go on, on the lane that the client is on now. If not, it is taken again. */
+  passes(command: KnownCommand | undefined): boolean {
+    const { lane } = this.#session
+    if (!lane.nearby) return true
+    if (!isReadable(command)) return this.#toPrimary()
+    return !lane.isShared || this.#toReplica(lane.nearby)
+  }
+
+  #toReplica(nearby: NearbyLane): boolean {
+    const { lane } = this.#session
+    const outcome = this.#outcome
+    this.#outcome = 'none'
+    if (!lane.isNearby && !this.#session.isIdle) return true
+    if (outcome === 'reached' || nearby.isOpen) {
+      if (!lane.isNearby) lane.goNearby()
+      return true
+    }
+    if (outcome === 'none' && nearby.watch.mayWait()) return this.#wait(nearby)
+    return this.#toPrimary()
+  }
+
+  #wait(nearby: NearbyLane): false {
+    if (!this.#session.sendRun()) return false
+    const waited = nearby.until().then((reached) => {
+      this.#outcome = reached ? 'reached' : 'missed'
+    })
+    this.#session.parser.repeat()
+    this.#session.waitFor(waited)
+    return false
+  }
+
+  #toPrimary(): boolean {
+    const { lane } = this.#session
+    if (!lane.isNearby) return true
+    if (!this.#session.sendRun() || !this.#session.quietOrLater()) return false
+    lane.goHome()
+    return true
+  }
+}

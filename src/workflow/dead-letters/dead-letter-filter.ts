@@ -1,0 +1,141 @@
+import { HomeportError } from '../../contract/errors.js'
+import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../../contract/request-limits.js'
+import { FAILURE_STATES } from '../../contract/workflow-dead-letters.js'
+import { checkUnit } from '../../queue/index.js'
+import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../transactions/runs-dead.js'
+import type { RunRow } from '../transactions/runs-rows.js'
+
+const LARGEST_PAGE = 100
+const CURSOR = /^(\d{1,15})-(\d{1,15})$/
+
+/** What a request says of the dead letters it means; the listener has checked the types of what it declares. */
+export type DeadQuery = Readonly<Record<string, unknown>>
+
+/**
+ * What a request selects; `undefined`: nothing, because it asks for what no run can have.
+ * @param mostIds how many dead letters the request may name.
+ */
+export function selectorOf(
+  accountId: string,
+  query: DeadQuery,
+  mostIds: number = MOST_PAGE_IDS,
+): DeadRunSelector | undefined {
+  const filter = filterOf(query, mostIds)
+  if (filter === undefined) return undefined
+  const after = placeOf(query.cursor)
+  const limit = typeof query.count === 'number' ? Math.min(query.count, LARGEST_PAGE) : LARGEST_PAGE
+  return {
+    accountId,
+    filter,
+    order: query.order === 'latestFirst' ? 'latestFirst' : 'earliestFirst',
+    limit: filter.dlqIds ? Math.max(limit, filter.dlqIds.length) : limit,
+    ...(after && { after }),
+  }
+}
+
+/** Selects a single dead letter. */
+export function onlyLetter(accountId: string, dlqId: string): DeadRunSelector {
+  return { accountId, filter: { dlqIds: [dlqId] }, order: 'earliestFirst', limit: 1 }
+}
+
+/** The cursor of the next page; no member at all after the last one, by which clients know the end. */
+export function cursorOf(page: { readonly runs: readonly RunRow[]; readonly more: boolean }): { cursor?: string } {
+  const last = page.runs.at(-1)
+  return page.more && last ? { cursor: `${last.finished_at}-${last.seq}` } : {}
+}
+
+function placeOf(cursor: unknown): DeadRunPlace | undefined {
+  if (cursor === undefined || cursor === '') return undefined
+  const [, at, seq] = CURSOR.exec(String(cursor)) ?? []
+  if (at !== undefined && seq !== undefined) return { at: Number(at), seq: Number(seq) }
+  throw new HomeportError('invalid_request', {
+    problem: `cursor is ${JSON.stringify(String(cursor).slice(0, 80))}; send the cursor of the page before, or none for the first page.`,
+  })
+}
+
+/** Filters of the queue's dead letters that no run can pass. */
+const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
+
+/**
+ * Ids win over filters, and an empty list of ids selects nothing.
+ * @throws HomeportError for empty values and lists, and for dates in the wrong order or unit.
+ */
+function filterOf(query: DeadQuery, mostIds: number): DeadRunFilter | undefined {
+  if (query.dlqIds !== undefined) {
+    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds, mostIds)) : undefined
+  }
+  if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
+  const { responseStatus } = query
+  const [fromDate, toDate, createdAt] = ['fromDate', 'toDate', 'workflowCreatedAt'].map((name) => time(query, name))
+  if (fromDate !== undefined && toDate !== undefined && fromDate > toDate) {
+    refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must not be the later one.`)
+  }
+  return {
+    ...list('runIdPrefixes', texts('workflowRunId', query.workflowRunId)),
+    ...list('urls', urls('workflowUrl', query.workflowUrl ?? query.url)),
+    ...list('labels', texts('label', query.label)),
+    ...list('callerIps', texts('callerIp', query.callerIp ?? query.callerIP)),
+    ...list('flowKeys', texts('flowControlKey', query.flowControlKey)),
+    ...list('failureStates', states(query.failureFunctionState)),
+    ...list('statuses', values('responseStatus', responseStatus)?.map(Number)),
+    ...(createdAt !== undefined && { createdAt }),
+    ...(fromDate !== undefined && { from: fromDate }),
+    ...(toDate !== undefined && { to: toDate }),
+  }
+}
+
+function time(query: DeadQuery, name: string): number | undefined {
+  const value = query[name]
+  if (typeof value !== 'number') return undefined
+  checkUnit(name, value)
+  return value
+}
+
+function list<Name extends string, Value>(name: Name, values: readonly Value[] | undefined) {
+  // A filter that is absent must not be a member at all.
+  return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
+}
+
+function texts(name: string, value: unknown, most = MOST_FILTER_VALUES): string[] | undefined {
+  return values(name, value, (text) => text.split(',', most + 1), most)
+}
+
+/** A URL may itself hold commas: a list is cut only where every part begins like one. */
+function urls(name: string, value: unknown): string[] | undefined {
+  return values(name, value, (text) => {
+    const parts = text.split(',', MOST_FILTER_VALUES + 1)
+    return parts.every((part) => /^https?:\/\//i.test(part)) ? parts : [text]
+  })
+}
+
+function states(value: unknown) {
+  const wanted = values('failureFunctionState', value)
+  return wanted && FAILURE_STATES.filter((state) => wanted.includes(state))
+}
+
+/** Nothing that was meant to choose may pass for no filter at all. */
+function values(
+  name: string,
+  value: unknown,
+  apart = (text: string) => [text],
+  most = MOST_FILTER_VALUES,
+): string[] | undefined {
+  if (value === undefined) return undefined
+  const found = raw(value).flatMap(apart)
+  if (found.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
+  if (found.some((text) => text.length > LONGEST_VALUE)) {
+    refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
+  }
+  if (found.length === 0 || found.includes('')) {
+    refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)
+  }
+  return found
+}
+
+function raw(value: unknown): string[] {
+  return (Array.isArray(value) ? value : [value]).map(String)
+}
+
+function refuse(problem: string): never {
+  throw new HomeportError('invalid_request', { problem })
+}

@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { newId } from '../../base/index.js'
+import {
+  type CallbackConfig,
+  configOf,
+  firstAttemptAt,
+  labelColumn,
+  readSettings,
+  type SettingLimits,
+  storedConfig,
+} from '../../queue/index.js'
+import { failureOf } from '../logs/log-runs.js'
+import { inRole, markOf } from '../protocol/settings.js'
+import { metaOfTrigger } from '../runs/columns.js'
+import type { Role } from '../runs/run-state.js'
+import { type DeadRun, type Revival, type RunRevision, revised } from '../transactions/runs-revive.js'
+import type { DeliveryColumns, NewRun } from '../transactions/runs-rows.js'
+
+/** How a failed run is taken up again: where it stood, or from its payload. */
+export type RevivalKind = 'resume' | 'restart'
+
+/** What a request changes of the runs that it takes up again. */
+export interface Overrides {
+  readonly revision: RunRevision
+  readonly failureCallback?: CallbackConfig
+  /** Unix milliseconds. */
+  readonly dueAt: number
+}
+
+/** The headers of a request that are settings. */
+export function settingsIn(headers: IncomingHttpHeaders): Record<string, string> {
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith('upstash-') && typeof value === 'string') texts[name] = value
+  }
+  return texts
+}
+
+/**
+ * Reads the settings that the headers of a request override (reference workflow 4.13).
+ * @throws HomeportError with what is wrong with one of them.
+ */
+export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: SettingLimits): Overrides {
+  const settings = readSettings(settingsIn(headers), now, limits)
+  const { callback: _, failureCallback, labels, retries, flowKey, ...own } = settings
+  const revision: RunRevision = {
+    config: { ...configOf({ ...own, labels }) },
+    headers: labels.length > 0 ? { 'Upstash-Label': [labels.join(',')] } : {},
+    ...(retries !== undefined && { maxRetries: retries }),
+    ...(flowKey !== undefined && { flowKey }),
+    ...(labels.length > 0 && { labels: labelColumn(labels) }),
+  }
+  return { revision, ...(failureCallback && { failureCallback }), dueAt: firstAttemptAt(settings, now) }
+}
+
+/** Plans the new life of a failed run. */
+export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides, now: number): Revival {
+  const before = metaOfTrigger(dead.meta)
+  const delivery = revised(before.delivery, overrides.revision)
+  const { failureCallback = before.failureCallback } = overrides
+  const meta = JSON.stringify({ ...before, delivery, ...(failureCallback && { failureCallback }) })
+  const shared = { seq: dead.seq, run: newRunOf(dead, delivery, now), meta }
+  if (kind === 'resume') return { ...shared, kind, revision: overrides.revision }
+  return { ...shared, kind, messageId: newId('msg_', now), opening: inRole(delivery, openingRole(dead, delivery)) }
+}
+
+function newRunOf(dead: DeadRun, delivery: DeliveryColumns, now: number): NewRun {
+  const { url, host, path, contact, caller_ip } = dead
+  const { labels, flow_key = null } = delivery
+  return { run_id: newId('wfr_', now), url, host, path, contact, caller_ip, labels, flow_key }
+}
+
+/** What the first delivery has to find out; the same as when the run was triggered. */
+function openingRole(dead: DeadRun, { config }: DeliveryColumns): Role {
+  if (dead.contact === 'unknown') return 'contact'
+  const reason = failureOf(dead)?.reason
+  if (reason === 'unknown-sdk') return 'untried'
+  const isModern = markOf(storedConfig(config)).lazy === true
+  return isModern || reason === 'not-a-workflow' ? 'first' : 'step'
+}

@@ -1,0 +1,243 @@
+import { describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { Flights } from '../runs/flights.js'
+import type { SeenRun } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
+import { becauseOf, type Standing } from './because.js'
+
+const NOW = 1_700_000_000_000
+const STILL: Standing = {
+  now: NOW,
+  createdAt: NOW - 9_000,
+  lastElementAt: NOW - 5_000,
+  pending: [],
+  attempts: [],
+  waits: [],
+  invoked: [],
+  flowPlaces: [],
+  abandonedBranches: [],
+  upcomingCancels: [],
+  subjectOf: () => ({ sleeps: false }),
+  inFlightSince: () => undefined,
+  holdOf: () => undefined,
+}
+const message = (more: object = {}) => ({
+  seq: 1,
+  message_id: 'msg_1',
+  group_key: 1,
+  retried: 0,
+  max_retries: 3,
+  next_at: NOW - 2_000,
+  config: '{}',
+  url: 'https://x.test/w',
+  flow_key: null,
+  ...more,
+})
+const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null }
+
+describe('why a run waits', () => {
+  it('says it in words for every way of waiting', () => {
+    const say = (more: Partial<Standing>) =>
+      becauseOf({ ...STILL, ...more }).map(({ kind, text }) => `${kind}: ${text}`)
+    expect(say({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
+      'retry: retry 2 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503',
+    ])
+    expect(say({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
+      'in-flight: https://x.test/w has had the request for 12 s',
+    ])
+    const later = [message({ next_at: NOW + 1_000 })]
+    expect(say({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
+      'sleeping: step "nap": sleeping until 2023-11-14T22:13:21.000Z',
+    ])
+    expect(say({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
+    expect(say({ pending: [message()] })).toEqual([
+      'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
+    ])
+    const failed = [message({ retried: 1, next_at: NOW + 1_000 })]
+    const answered = [{ ...attempt, status: 500, body: Buffer.from('{"error":"Error","message":"no luck"}') }]
+    expect(say({ pending: failed, attempts: answered })).toEqual([
+      'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 500: no luck',
+    ])
+    // What this server has refused to the SDK comes back as the JSON of the refusal.
+    const refused = [{ ...attempt, body: Buffer.from(JSON.stringify({ message: '{"error":"Send less."}' })) }]
+    expect(say({ pending: failed, attempts: refused })).toEqual([
+      'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503: Send less.',
+    ])
+    const keyed = [message({ flow_key: 'k' })]
+    expect(say({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, which is paused',
+    ])
+    const place = { pending: keyed, flowPlaces: [{ message_seq: 1, place: 3 }] }
+    expect(say({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 2 be under way at once',
+    ])
+    const rate = { by: 'rate', rate: 5, periodMs: 60_000, until: NOW + 9_000 } as const
+    expect(say({ ...place, holdOf: () => rate })).toEqual([
+      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 5 begin in 60 s, the next at 2023-11-14T22:13:29.000Z',
+    ])
+    expect(say(place)).toEqual(['queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w'])
+    expect(say({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
+      'delayed: delayed until 2023-11-14T22:13:21.000Z',
+      'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',
+    ])
+    expect(say({})).toHaveLength(1)
+    expect(say({})[0]).toContain('without sending a further step')
+  })
+
+  it('forgets deliveries that cannot be under way any more', () => {
+    const flights = new Flights(1_000)
+    flights.begin(1, NOW)
+    flights.begin(2, NOW + 500)
+    flights.begin(1, NOW + 900)
+    flights.begin(3, NOW + 1_600)
+    expect([1, 2, 3].map((seq) => flights.since(seq))).toEqual([NOW + 900, undefined, NOW + 1_600])
+    flights.end(3)
+    expect(flights.since(3)).toBeUndefined()
+  })
+
+  const suite = useWorkflows()
+
+  it('is shown in the log of a run that goes on, branch by branch, and is gone with its end', async () => {
+    let answer = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    let tries = 0
+    const app = await suite.host({
+      '/many': {
+        route: async (context) =>
+          Promise.all([
+            context.waitForEvent('wait', 'because-event', { timeout: '1h' }),
+            context.sleep('sleep', '1h'),
+            context.run('held', () => held),
+            context.run('weak', () => {
+              if (++tries < 2) throw new Error('not yet')
+            }),
+          ]),
+      },
+    })
+    const { client } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/many`, retries: 3, retryDelay: '3600000' })
+    // Exactly these: the deliveries that planned the branches may still be under way when all four have begun.
+    const run = await suite.service.when(workflowRunId, 'a reason for each branch and no other', ({ because = [] }) => {
+      const kinds = because.map(({ kind }) => kind).sort()
+      return kinds.join() === 'event,in-flight,retry,sleeping'
+    })
+    expect(run.because).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ kind: 'event', eventId: 'because-event' }),
+        expect.objectContaining({ kind: 'retry', retry: 1, of: 3, status: 500 }),
+      ]),
+    )
+    answer()
+    await fetch(`${suite.service.url}/v2/workflows/runs/${workflowRunId}`, {
+      method: 'DELETE',
+      headers: suite.service.auth,
+    })
+    const ended = await suite.service.ended(workflowRunId)
+    expect(ended.because).toBeUndefined()
+  })
+
+  it('names the run that was invoked, in the reason and in the step that it will complete', async () => {
+    const app = await suite.host({
+      '/child': { route: async (context) => context.waitForEvent('wait', 'child-event') },
+      '/parent': {
+        route: async (context) =>
+          context.invoke('the child', {
+            workflow: { workflowId: 'child', routeFunction: async () => '' } as never,
+            body: '',
+          }),
+      },
+    })
+    const { client } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/parent` })
+    await waitFor(async () => (await client.getWaiters({ eventId: 'child-event' })).length === 1, { what: 'the child' })
+    const run = await suite.service.when(
+      workflowRunId,
+      'only the child to wait for',
+      ({ because = [] }) => because.map(({ kind }) => kind).join() === 'invoked-run',
+    )
+    const child = run.because?.[0]?.workflowRunId
+    expect(child).toMatch(/^wfr_/)
+    expect(run.steps.at(-1)?.steps[0]).toMatchObject({
+      stepName: 'the child',
+      stepType: 'Invoke',
+      state: 'STEP_PROGRESS',
+      invokedWorkflowRunId: child,
+      invokedWorkflowUrl: `${app.url}/child`,
+    })
+    await client.notify({ eventId: 'child-event' })
+    const ended = await suite.service.ended(workflowRunId)
+    expect(ended.steps[1]?.steps[0]).toMatchObject({ state: 'STEP_SUCCESS', invokedWorkflowRunId: child })
+  })
+
+  it('names the step of each branch, and a branch that was given up beside others that go on', async () => {
+    let third = (): void => undefined
+    const answered = new Promise<void>((resolve) => {
+      third = resolve
+    })
+    const app = await suite.host({
+      '/third': async () => {
+        await answered
+        return new Response('ok')
+      },
+      '/branches': {
+        route: async (context) => {
+          const webhook = { webhookUrl: '', eventId: 'evt_branches' }
+          await Promise.all([
+            context.waitForWebhook('hook', webhook, '1h'),
+            context.sleep('nap', '1h'),
+            context.call('call', { url: `${app.url}/third` }),
+            context.invoke('child', {
+              workflow: { workflowId: 'idle', routeFunction: async () => '' } as never,
+              body: '',
+            }),
+            context.run('weak', () => Promise.reject(new Error('not yet'))),
+            context.run('lost', () => undefined),
+          ])
+        },
+        options: { disableTelemetry: true },
+      },
+      '/idle': { route: async (context) => context.sleep('long', '1h') },
+    })
+    const { client, url, auth } = suite.service
+    // A program that is changed under way may answer without a result what it has planned before.
+    const proxy = await suite.host({
+      '/branches': async (request) => {
+        const body = await request.clone().text()
+        const list = body === '' ? [] : (JSON.parse(body) as { body: string }[])
+        const last = Buffer.from(list.at(-1)?.body ?? '', 'base64').toString()
+        if (last.includes('"targetStep"') && last.includes('"lost"')) {
+          return Response.json({}, { headers: { 'Upstash-Workflow-Sdk-Version': '1' } })
+        }
+        return fetch(`${app.url}/branches`, { method: 'POST', headers: request.headers, body })
+      },
+      '/idle': (request) =>
+        fetch(`${app.url}/idle`, {
+          method: 'POST',
+          headers: request.headers,
+          body: request.body,
+          duplex: 'half',
+        } as RequestInit),
+    })
+    const { workflowRunId } = await client.trigger({ url: `${proxy.url}/branches`, retries: 2, retryDelay: '3600000' })
+    const said = ({ because = [] }: SeenRun) =>
+      because.map(({ kind, text }) => [kind, /^step "(\w+)": /.exec(text)?.[1]])
+    const whole = [
+      ['discarded-branch', undefined],
+      ['in-flight', 'call'],
+      ['invoked-run', 'child'],
+      ['retry', 'weak'],
+      ['sleeping', 'nap'],
+      ['webhook', 'hook'],
+    ]
+    const run = await suite.service.when(
+      workflowRunId,
+      'a reason for each branch',
+      (seen) => JSON.stringify(said(seen).sort()) === JSON.stringify(whole),
+    )
+    expect(run.because?.find(({ kind }) => kind === 'discarded-branch')?.text).toContain('the parallel branch "lost"')
+    third()
+    await fetch(`${url}/v2/workflows/runs/${workflowRunId}`, { method: 'DELETE', headers: auth })
+  })
+})

@@ -1,0 +1,175 @@
+import type { HeaderMap } from '../../queue/index.js'
+import type { FailureState } from '../../store/schema/runs.js'
+import { errorText, thrownIn } from '../protocol/thrown.js'
+import { storedFailure, storedLink } from '../runs/columns.js'
+import type { RunLogPage } from '../transactions/runs-logs.js'
+import type { RunRow } from '../transactions/runs-rows.js'
+import { becauseOf, type Standing } from './because.js'
+import { type AttemptError, attemptError, trim } from './log-attempts.js'
+import { type FailedStep, stepGroups } from './log-steps.js'
+import { materialOf, type RunMaterial } from './run-material.js'
+import { abandonedBranches, subjectOf } from './subjects.js'
+
+/** How logs are to be shown. */
+export interface LogView {
+  /** Bodies and results are cut to this many characters. */
+  readonly trimTo: number
+  readonly now: number
+  /** Since when a message, by its number, is being delivered. */
+  readonly inFlightSince: Standing['inFlightSince']
+  /** What leaves no room under a flow-control key of the account. */
+  readonly holdOf: Standing['holdOf']
+}
+
+/** The record of a failure, as this room wrote it into `runs.failure`. */
+export interface FailureRecord extends AnswerRecord {
+  readonly messageId: string
+  readonly reason: string
+  readonly stepName?: string
+  readonly callback?: Partial<AnswerRecord> & { readonly messageId: string; readonly url: string }
+}
+
+interface AnswerRecord {
+  readonly status: number
+  readonly headers: HeaderMap
+  /** Base64. */
+  readonly body: string
+  readonly error?: string
+  readonly retried: number
+  readonly maxRetries: number
+  readonly time: number
+  readonly attempts?: readonly AnswerRecord[]
+}
+
+/** The logs of a page of runs (reference workflow 4.14). */
+export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown>[] {
+  return page.runs.map((run) => {
+    const material = materialOf(run, page, view)
+    const because = run.state === 'RUN_STARTED' && { because: becauseOf(standingOf(run, material, page, view)) }
+    return { ...runLog(run, material), ...canceledBy(run, page), ...because }
+  })
+}
+
+function canceledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
+  const action = cancels.find(({ seq }) => seq === canceled_by)
+  if (!action) return {}
+  const { action_id: actionId, actor, reason } = action
+  return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
+}
+
+function standingOf(
+  run: RunRow,
+  material: RunMaterial,
+  page: RunLogPage,
+  { inFlightSince, holdOf }: LogView,
+): Standing {
+  const { elements, invoked } = material
+  return {
+    ...material,
+    inFlightSince,
+    holdOf,
+    invoked: invoked.filter(({ state }) => state === 'RUN_STARTED'),
+    flowPlaces: page.flowPlaces,
+    upcomingCancels: page.upcomingCancels.filter(({ run_seq }) => run_seq === run.seq),
+    abandonedBranches: abandonedBranches(material),
+    subjectOf: (messageId) => subjectOf(material, messageId),
+    createdAt: run.created_at,
+    lastElementAt: elements.at(-1)?.created_at,
+  }
+}
+
+function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
+  const labels = labelsOf(run)
+  const failure = failureOf(run)
+  return {
+    workflowRunId: run.run_id,
+    workflowUrl: run.url,
+    workflowState: run.state,
+    workflowRunCreatedAt: run.created_at,
+    ...(run.finished_at !== null && { workflowRunCompletedAt: run.finished_at }),
+    workflowRunCallerIp: run.caller_ip,
+    ...(run.response !== null && { workflowRunResponse: trim(run.response, material.trimTo) }),
+    ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
+    ...(labels.length > 0 && { label: labels[0], labels }),
+    ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
+    ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),
+    steps: stepGroups(material, failure && failedStep(failure, material)),
+  }
+}
+
+/** What failed, of a run that has. */
+export function failureOf(run: RunRow): FailureRecord | undefined {
+  return run.failure === null ? undefined : storedFailure(run.failure)
+}
+
+/** The labels of a run. */
+export function labelsOf(run: Pick<RunRow, 'labels'>): string[] {
+  return run.labels.split('|').filter((label) => label !== '')
+}
+
+function invokerOf(parent: string): object {
+  const link = storedLink(parent)
+  return { workflowRunId: link.runId, workflowUrl: link.url, workflowRunCreatedAt: link.createdAt }
+}
+
+function failedStep(failure: FailureRecord, material: RunMaterial): FailedStep {
+  const { messageId, stepName, maxRetries: retries, attempts = [] } = failure
+  const errors = errorViews([...attempts, failure], material.trimTo)
+  return {
+    view: { messageId, ...(stepName !== undefined && { stepName }), state: 'STEP_FAILED', retries, errors },
+    stepId: subjectOf(material, messageId).stepId,
+  }
+}
+
+/** The first failure first, in whatever order the record holds them. */
+function errorViews(answers: readonly AnswerRecord[], trimTo: number): AttemptError[] {
+  return answers.toSorted((one, other) => one.time - other.time).map((answer) => errorView(answer, trimTo))
+}
+
+function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
+  const { status, headers, time } = answer
+  const body = Buffer.from(answer.body, 'base64')
+  return { error: errorText({ ...answer, body }), status, headers, body: trim(body.toString(), trimTo), time }
+}
+
+function failureFunction(failure: FailureRecord, run: RunRow, material: RunMaterial): object {
+  const { trimTo } = material
+  const state: FailureState | null = run.failure_state
+  const { callback } = failure
+  const answered = callback?.status !== undefined
+  return {
+    messageId: callback?.messageId,
+    url: callback?.url,
+    state,
+    failStatus: failure.status,
+    failResponse: trim(messageOf(failure), trimTo),
+    failHeaders: failure.headers,
+    ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
+    ...(callback?.attempts?.length && { errors: errorViews(callback.attempts, trimTo) }),
+    ...callingOf(callback?.messageId, material),
+    ...(answered && {
+      responseStatus: callback.status,
+      responseBody: trim(fromBase64(callback.body ?? ''), trimTo),
+      responseHeaders: callback.headers,
+      maxRetries: callback.maxRetries,
+    }),
+  }
+}
+
+/** What is known of a failure function while it is being called. */
+function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunMaterial): object {
+  const message = messageId === undefined ? undefined : pendingOf.get(messageId)
+  if (!message) return {}
+  const errors = (attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, trimTo))
+  return { ...(errors.length > 0 && { errors }), maxRetries: message.max_retries, nextDeliveryTime: message.next_at }
+}
+
+/** What the failing answer says: what the program has thrown, else the whole body. */
+function messageOf({ body }: FailureRecord): string {
+  return thrownIn(Buffer.from(body, 'base64')) ?? fromBase64(body)
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, 'base64').toString()
+}

@@ -1,0 +1,317 @@
+import { redacted, storedConfig } from '../../queue/index.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { asObject } from '../protocol/invoke.js'
+import { callHeader, isPlan, linkOf, parseText, type Sent, stepIdOfCall } from '../protocol/sent-steps.js'
+import { storedWait } from '../runs/columns.js'
+import type { PendingStep } from '../transactions/runs-logs.js'
+import type { ElementRow } from '../transactions/runs-rows.js'
+import {
+  type AttemptError,
+  attemptError,
+  type ErrorsByStep,
+  errorsByStep,
+  type StepOfDelivery,
+  trim,
+} from './log-attempts.js'
+import { firstBy, type RunMaterial } from './run-material.js'
+import {
+  callFields,
+  callRequest,
+  deliveryFields,
+  invokedFields,
+  invokeFields,
+  sleepFields,
+  waitFields,
+  waitTimes,
+} from './step-fields.js'
+
+/** How a step stands, as run logs show it (reference workflow 4.14). */
+export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
+
+/** A step, as run logs show it. */
+export type StepView = Readonly<Record<string, unknown>> & {
+  readonly state: StepState
+  readonly errors?: readonly AttemptError[]
+}
+
+/** Steps that belong together. */
+export interface GroupView {
+  readonly type: 'sequential' | 'parallel' | 'next'
+  readonly steps: readonly StepView[]
+}
+
+/** What a run has failed with. */
+export interface FailedStep {
+  readonly view: StepView & { readonly errors: readonly AttemptError[] }
+  /** The step that the failing delivery was for, as far as the list tells. */
+  readonly stepId: number | undefined
+}
+
+/** The steps of a run in groups: what has been, then what is going on or what the run has failed with. */
+export function stepGroups(run: RunMaterial, failed?: FailedStep): readonly GroupView[] {
+  const { sent } = run
+  const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
+  const open = openSteps(run, failed)
+  const standing: BranchStanding = {
+    failed,
+    results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
+    open: firstBy(open, ({ stepId }) => stepId),
+  }
+  const shown = new Set<number>()
+  const groups: GroupView[] = [initGroup(run)]
+  for (const one of sent) {
+    const id = Number(isPlan(one.step) ? one.step.targetStep : one.step.stepId)
+    if (shown.has(id)) continue
+    const group = branches.get(id)
+    for (const branch of group ?? [one]) shown.add(Number(branch.step.targetStep ?? branch.step.stepId))
+    groups.push(groupView(run, one, group, standing))
+  }
+  const others = open.filter(({ stepId }) => !shown.has(Number(stepId)))
+  groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
+  const errors = errorsByStep(run.pastAttempts, stepsOfDeliveries(run), run.trimTo)
+  const past = withErrors(groups, errors)
+  if (failed) return withFailure(past, failed)
+  const next = nextSteps(run, errors.get('unknown'))
+  return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
+}
+
+/** Adds to the steps what had failed before they came through. */
+function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonly GroupView[] {
+  if (errors.size === 0) return groups
+  const added = (step: StepView): StepView => {
+    const before = errors.get(Number(step.stepId ?? 0))
+    return before ? { ...step, errors: before } : step
+  }
+  return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
+}
+
+/** A failure belongs on the parallel branch that it is of; any other is listed at the end. */
+function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep): readonly GroupView[] {
+  const isBranch = (step: StepView): boolean => step.state === 'STEP_FAILED' && Number(step.stepId) === stepId
+  const onBranch = (step: StepView): StepView =>
+    isBranch(step) ? { ...step, errors: [...(step.errors ?? []), ...view.errors] } : step
+  const at = groups.findIndex(({ type, steps }) => type === 'parallel' && steps.some(isBranch))
+  if (at < 0) return [...groups, { type: 'next', steps: [view] }]
+  return groups.map((group, index) => (index === at ? { ...group, steps: group.steps.map(onBranch) } : group))
+}
+
+/** Tells by its message for which step a delivery was. */
+function stepsOfDeliveries(run: RunMaterial): (messageId: string) => StepOfDelivery {
+  const sentOf = new Map(run.sent.map((one) => [one.element, one]))
+  const nextOf = new Map<ElementRow, Sent | undefined>()
+  let next: Sent | undefined
+  for (const element of run.elements.toReversed()) {
+    nextOf.set(element, next)
+    next = sentOf.get(element) ?? next
+  }
+  return (messageId) => {
+    const delivered = run.elementOf.get(messageId)
+    if (!delivered) return stepOfDelivery(run, undefined, next)
+    if (delivered.kind === 'toCallback') return stepIdOfCall(delivered)
+    return stepOfDelivery(run, sentOf.get(delivered), nextOf.get(delivered))
+  }
+}
+
+/**
+ * The step that the program was to do on a delivery: the one that was planned by what was delivered, or the next one.
+ * Of a delivery that a cancellation has ended nobody has said which step it was for.
+ */
+function stepOfDelivery({ state }: RunMaterial, own: Sent | undefined, next: Sent | undefined): StepOfDelivery {
+  if (own && isPlan(own.step)) return Number(own.step.targetStep)
+  if (state === 'RUN_CANCELED' && !next) return 'unknown'
+  const { step } = next ?? own ?? {}
+  return Number((step && isPlan(step) ? step.targetStep : step?.stepId) ?? 0)
+}
+
+/** How parallel branches stand that were planned, by the numbers of their steps. */
+interface BranchStanding {
+  readonly failed: FailedStep | undefined
+  readonly results: ReadonlyMap<number, Sent>
+  readonly open: ReadonlyMap<unknown, StepView>
+}
+
+function groupView(
+  run: RunMaterial,
+  one: Sent,
+  group: readonly Sent[] | undefined,
+  standing: BranchStanding,
+): GroupView {
+  if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
+  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, standing)) }
+}
+
+/** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
+function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
+  const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
+  const groups = new Map<number, Sent[]>()
+  for (let at = 0; at < sorted.length; ) {
+    const group = sorted.slice(at, at + Math.max(1, Number(sorted[at]?.step.concurrent) || 1))
+    for (const { step } of group) groups.set(Number(step.targetStep), group)
+    at += group.length
+  }
+  return groups
+}
+
+function branchView(run: RunMaterial, plan: Sent, { results, open, failed }: BranchStanding): StepView {
+  const result = results.get(Number(plan.step.targetStep))
+  if (result) return stepView(run, result)
+  const { targetStep, ...step } = plan.step
+  return (
+    open.get(targetStep) ?? {
+      ...stepView(run, { element: plan.element, step: { ...step, stepId: targetStep } }),
+      state: openState(run, failed, { messageId: plan.element.message_id, stepId: Number(targetStep) }),
+    }
+  )
+}
+
+function initGroup(run: RunMaterial): GroupView {
+  const { elements, delivery, trimTo } = run
+  const init = elements.find(({ position }) => position === 0)
+  const body = init?.body ?? new Uint8Array()
+  const { redact } = storedConfig(delivery?.config)
+  const step: StepView = {
+    stepName: 'init',
+    stepType: 'Initial',
+    callType: 'step',
+    messageId: init?.message_id ?? '',
+    out: redact?.body ? redacted(body) : trim(new TextDecoder().decode(body), trimTo),
+    concurrent: 1,
+    state: 'STEP_SUCCESS',
+    createdAt: init?.created_at ?? 0,
+    ...(init && deliveryFields(run, init)),
+  }
+  return { type: 'sequential', steps: [step] }
+}
+
+function stepView(run: RunMaterial, { element, step }: Sent): StepView {
+  const { out, targetStep: _, callUrl: _u, callMethod: _m, callBody: _b, callHeaders: _h, ...rest } = step
+  return {
+    ...rest,
+    callType: 'step',
+    messageId: element.message_id,
+    createdAt: element.created_at,
+    state: isAsleep(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
+    ...deliveryFields(run, element),
+    ...(out !== undefined && { out: trim(String(out), run.trimTo) }),
+    ...sleepFields(step),
+    ...waitFields(element, step),
+    ...callFields(run, step),
+    ...invokeFields(run, element.message_id),
+  }
+}
+
+/** A sleep is in the list from its start; until its end its message is pending. */
+function isAsleep({ pendingOf, now }: RunMaterial, element: ElementRow): boolean {
+  const message = pendingOf.get(element.message_id)
+  return message !== undefined && message.retried === 0 && message.next_at > now
+}
+
+/** Steps that have begun without an element of their own in the list: calls under way, and waits. */
+function openSteps(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
+  return [...openCalls(run, failed), ...openWaits(run), ...openInvocations(run)]
+}
+
+function openCalls(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
+  const done = new Set(run.sent.map(({ step }) => step.stepId))
+  return run.elements
+    .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
+    .map((element) => ({
+      stepId: stepIdOfCall(element),
+      stepName: callHeader(element, 'stepname'),
+      stepType: 'Call',
+      callType: 'toCallback',
+      messageId: element.message_id,
+      concurrent: Number(callHeader(element, 'concurrent') ?? 1),
+      createdAt: element.created_at,
+      state: openState(run, failed, { messageId: element.message_id, stepId: stepIdOfCall(element) }),
+      ...deliveryFields(run, element),
+      ...callRequest(run, element),
+    }))
+}
+
+function openWaits(run: RunMaterial): StepView[] {
+  return run.waits.map((wait) => {
+    const { step } = storedWait(wait.wait)
+    return {
+      ...step,
+      callType: 'step',
+      messageId: wait.message_id,
+      createdAt: wait.created_at,
+      state: 'STEP_PROGRESS',
+      waitEventId: wait.event_id,
+      ...waitTimes(wait.created_at, wait.deadline),
+      waitTimeout: false,
+    }
+  })
+}
+
+/** An invoked run stands for the step that its end completes, also when that comes too late for this run. */
+function openInvocations(run: RunMaterial): StepView[] {
+  return run.invoked
+    .filter(({ state }) => state === 'RUN_STARTED' || run.state !== 'RUN_STARTED')
+    .map((child) => {
+      const { step, messageId } = linkOf(child)
+      const { targetStep: _, ...shown } = step
+      return {
+        ...shown,
+        callType: 'step',
+        messageId,
+        createdAt: child.created_at,
+        state: invocationState(run.state, child.state),
+        ...invokedFields(run, child),
+      }
+    })
+}
+
+/** The invoked run goes on when this one has ended: how it ends is how the step ends. */
+function invocationState(own: RunState, invoked: RunState): StepState {
+  if (own === 'RUN_CANCELED') return 'STEP_CANCELED'
+  if (invoked === 'RUN_STARTED') return 'STEP_PROGRESS'
+  return invoked === 'RUN_SUCCESS' ? 'STEP_SUCCESS' : 'STEP_CANCELED'
+}
+
+interface OpenStep {
+  readonly messageId: string
+  readonly stepId: number
+}
+
+/** When a run fails, what has not failed itself is canceled. */
+function openState(
+  { state, pendingOf }: RunMaterial,
+  failed: FailedStep | undefined,
+  { messageId, stepId }: OpenStep,
+): StepState {
+  if (state === 'RUN_FAILED' && stepId === failed?.stepId) return 'STEP_FAILED'
+  if (state === 'RUN_CANCELED' || state === 'RUN_FAILED') return 'STEP_CANCELED'
+  const message = pendingOf.get(messageId)
+  return message && message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS'
+}
+
+/** What is being delivered now, or tried again. */
+function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined): StepView[] {
+  const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
+  const waiting = new Set(run.waits.map(({ message_id }) => message_id))
+  if (run.state === 'RUN_CANCELED') {
+    const last = run.elements.at(-1)
+    const { retries } = last ? deliveryFields(run, last) : {}
+    return [{ messageId: last?.message_id, state: 'STEP_CANCELED', retries, ...(errors && { errors }) }]
+  }
+  if (run.state !== 'RUN_STARTED') return []
+  return run.pending
+    .filter(({ message_id }) => !asleep.has(message_id) && !waiting.has(message_id))
+    .map((message) => pendingView(run, message))
+}
+
+function pendingView(run: RunMaterial, message: PendingStep): StepView {
+  const errors = (run.attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, run.trimTo))
+  const name = errors.at(-1)?.headers['Upstash-Error-Step-Name']?.[0]
+  const { retryDelay } = asObject(parseText(message.config)) ?? {}
+  return {
+    messageId: message.message_id,
+    state: message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS',
+    retries: message.max_retries,
+    ...(typeof retryDelay === 'string' && { retryDelay }),
+    ...(name !== undefined && { stepName: name }),
+    ...(errors.length > 0 && { errors, nextDeliveryTime: message.next_at }),
+  }
+}

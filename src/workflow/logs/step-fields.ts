@@ -1,0 +1,94 @@
+import { type HeaderMap, redactHeaders, storedConfig, storedHeaders } from '../../queue/index.js'
+import { asObject } from '../protocol/invoke.js'
+import { parseText, type Sent } from '../protocol/sent-steps.js'
+import { metaOfElement } from '../runs/columns.js'
+import type { InvokedRun } from '../transactions/runs-logs.js'
+import type { ElementRow } from '../transactions/runs-rows.js'
+import { trim } from './log-attempts.js'
+import type { RunMaterial } from './run-material.js'
+
+/** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
+
+interface DeliveryFields {
+  readonly retries?: number
+  readonly retryDelay?: string
+  readonly headers?: HeaderMap
+}
+
+/** How the list with a step is delivered: as the trigger said, unless the step has settings of its own. */
+export function deliveryFields(
+  { delivery }: Pick<RunMaterial, 'delivery'>,
+  { meta }: Pick<ElementRow, 'meta'>,
+): DeliveryFields {
+  const own = metaOfElement(meta).delivery ?? delivery
+  if (!own) return {}
+  const { retryDelay, redact } = storedConfig(own.config)
+  return {
+    retries: own.max_retries,
+    ...(retryDelay !== undefined && { retryDelay }),
+    headers: redactHeaders(storedHeaders(own.headers), redact),
+  }
+}
+
+/** What is known of a wait that is over. */
+export function waitFields({ meta }: ElementRow, { waitEventId, waitTimeout }: Sent['step']): object {
+  if (typeof waitEventId !== 'string') return {}
+  const { since, until } = asObject(asObject(parseText(meta))?.wait) ?? {}
+  const times = typeof since === 'number' && typeof until === 'number' ? waitTimes(since, until) : {}
+  return { waitTimeout: waitTimeout === true, ...times }
+}
+
+/** How long a wait may take, Unix milliseconds. */
+export function waitTimes(since: number, until: number): object {
+  return { waitTimeoutDuration: `${Math.round((until - since) / 1_000)}s`, waitTimeoutDeadline: until }
+}
+
+/** Until when a run sleeps, Unix milliseconds: an SDK says it in seconds. */
+export function sleepFields({ sleepUntil }: Sent['step']): object {
+  return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
+}
+
+/** The request of a call and its answer. */
+export function callFields(run: RunMaterial, step: Sent['step']): object {
+  if (step.stepType !== 'Call') return {}
+  const request = run.callOf.get(Number(step.stepId))
+  const result = asObject(parseText(String(step.out)))
+  return {
+    ...(request && callRequest(run, request)),
+    ...(result && {
+      callResponseStatus: result.status,
+      callResponseBody: trim(String(result.body ?? ''), run.trimTo),
+      callResponseHeaders: result.header,
+    }),
+  }
+}
+
+/** The request of a call, by the element that asked for it. */
+export function callRequest(run: RunMaterial, element: ElementRow): object {
+  const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
+  return {
+    callUrl: delivery.url,
+    callMethod: delivery.method,
+    callHeaders: parseText(String(delivery.headers ?? '{}')),
+    callBody: trim(new TextDecoder().decode(element.body), run.trimTo),
+  }
+}
+
+/** The run that a step has invoked, by the message that told of its end. */
+export function invokeFields(run: RunMaterial, messageId: string): object {
+  const child = run.invokedBy.get(messageId)
+  return child ? invokedFields(run, child) : {}
+}
+
+/** A run that a step has invoked. */
+export function invokedFields({ trimTo }: RunMaterial, { run_id, url, created_at, payload, meta }: InvokedRun): object {
+  const { delivery } = metaOfElement(meta)
+  const { redact } = storedConfig(delivery?.config)
+  return {
+    invokedWorkflowRunId: run_id,
+    invokedWorkflowUrl: url,
+    invokedWorkflowCreatedAt: created_at,
+    ...(!redact?.body && { invokedWorkflowRunBody: trim(new TextDecoder().decode(payload ?? undefined), trimTo) }),
+    invokedWorkflowRunHeaders: redactHeaders(storedHeaders(delivery?.headers), redact),
+  }
+}

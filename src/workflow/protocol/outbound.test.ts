@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import type { PendingMessage } from '../../queue/index.js'
+import type { Delivery } from '../transactions/runs-read.js'
+import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
+import type { RunMark } from './settings.js'
+
+const run = {
+  seq: 1,
+  run_id: 'wfr_1',
+  account_id: 'acc',
+  url: 'https://x.test/w',
+  state: 'RUN_STARTED',
+  created_at: 5,
+} as const
+const step = (text: string) => ({ message_id: `msg_${text}`, body: Buffer.from(text) })
+const ofStep = (list: Delivery['list']) =>
+  sendingOf({ run, element: { position: 1, kind: 'step', meta: null }, body: new Uint8Array(), list })
+const ofOther = (kind: 'toCallback' | 'fromCallback' | 'failureCall') =>
+  sendingOf({ run, element: { position: 1, kind, meta: null }, body: Buffer.from('body'), list: [] })
+const message = (mark: RunMark): PendingMessage => ({
+  seq: 1,
+  messageId: 'msg_1',
+  accountId: 'acc',
+  kind: 'workflow',
+  groupKey: 1,
+  url: 'https://x.test/w',
+  method: 'POST',
+  headers: { 'X-Tenant': ['blue'] },
+  body: undefined,
+  config: { 'x-workflow': mark },
+  maxRetries: 3,
+  retried: 0,
+  nextAt: 0,
+  createdAt: 0,
+  callerIp: undefined,
+  labels: [],
+  flowKey: undefined,
+})
+const text = (body: Uint8Array | undefined): string => new TextDecoder().decode(body)
+
+describe('the request of a delivery', () => {
+  it('carries the list with the version of the protocol', () => {
+    const { headers, body } = outboundOf(message({ role: 'step' }), ofStep([step('a'), step('b')]))
+    expect(JSON.parse(text(body))).toEqual([
+      { messageId: 'msg_a', body: btoa('a'), callType: 'step' },
+      { messageId: 'msg_b', body: btoa('b'), callType: 'step' },
+    ])
+    expect(headers).toMatchObject({
+      'X-Tenant': ['blue'],
+      'Upstash-Workflow-Runid': ['wfr_1'],
+      'Upstash-Workflow-Sdk-Version': ['1'],
+      'Upstash-Workflow-Createdat': ['5'],
+    })
+  })
+
+  it('of a first contact says that nothing is known, and no version', () => {
+    const { headers } = outboundOf(message({ role: 'contact' }), ofStep([step('a')]))
+    expect(headers['Upstash-Workflow-Unknown-Sdk']).toEqual(['true'])
+    expect(headers['Upstash-Workflow-Sdk-Version']).toBeUndefined()
+  })
+
+  it('to a third party says nothing of the run', () => {
+    const { headers, body } = outboundOf(message({ role: 'call' }), ofOther('toCallback'))
+    expect([headers, text(body)]).toEqual([{ 'X-Tenant': ['blue'] }, 'body'])
+  })
+
+  it.each([
+    ['result', 'fromCallback'],
+    ['failure', 'failureCall'],
+  ] as const)('that brings a %s has no version, or the SDK would take it for a list', (role, kind) => {
+    const { headers, body } = outboundOf(message({ role }), ofOther(kind))
+    expect(text(body)).toBe('body')
+    expect(headers['Upstash-Workflow-Runid']).toEqual(['wfr_1'])
+    expect(headers['Upstash-Workflow-Sdk-Version']).toBeUndefined()
+  })
+
+  it('leaves out a list that is too large, for programs that can fetch it', () => {
+    const large = ofStep([{ message_id: 'msg_a', body: new Uint8Array(INLINE_LIMIT_BYTES + 1) }])
+    expect(outboundOf(message({ role: 'step', lazy: true }), large).body).toBeUndefined()
+    expect(outboundOf(message({ role: 'step' }), large).body?.byteLength).toBeGreaterThan(INLINE_LIMIT_BYTES)
+  })
+})

@@ -1,0 +1,103 @@
+import type { HeaderMap, Outbound, PendingMessage } from '../../queue/index.js'
+import type { Delivery, ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
+import { base64 } from './bytes.js'
+import {
+  CREATED_AT_HEADER,
+  INIT_HEADER,
+  PROTOCOL_HEADER,
+  PROTOCOL_VERSION,
+  RUN_ID_HEADER,
+  UNKNOWN_SDK_HEADER,
+  URL_HEADER,
+} from './protocol.js'
+import { markOf } from './settings.js'
+
+/** A list larger than this is not sent to a program that can fetch it (reference workflow 4.5). */
+export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
+
+/** A third party's answer that is larger than this does not fit into a step; the program is told so instead. */
+export const CALL_ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+
+/** A step as it stands in the body of a delivery. */
+export interface ListElement {
+  readonly messageId: string
+  /** JSON. Ids and base64 need no escaping. */
+  readonly text: string
+  /** Of the step itself. */
+  readonly bodyBytes: number
+}
+
+/** A step as it stands in the body of a delivery. */
+export function listElement({ message_id: messageId, body }: ListedStep): ListElement {
+  const text = `{"messageId":"${messageId}","body":"${base64(body)}","callType":"step"}`
+  return { messageId, text, bodyBytes: body.byteLength }
+}
+
+/** What a request is made of. */
+export interface Sending {
+  readonly run: RunOfDelivery
+  /** Of deliveries of a list. */
+  readonly list: readonly ListElement[]
+  /** Of other deliveries. */
+  readonly body: Uint8Array
+}
+
+/** What a request is made of that delivers what the store has. */
+export function sendingOf({ run, list, body }: Delivery): Sending {
+  return { run, list: list.map(listElement), body }
+}
+
+/**
+ * The request that delivers an element of a run.
+ * @param inlineLimitBytes a list that is larger is left to be fetched, by a program that can.
+ */
+export function outboundOf(
+  message: PendingMessage,
+  sending: Sending,
+  inlineLimitBytes: number = INLINE_LIMIT_BYTES,
+): Outbound {
+  const { role, lazy } = markOf(message.config)
+  switch (role) {
+    case 'call':
+      return { ...request(message, message.headers, sending.body), keepBytes: CALL_ANSWER_LIMIT_BYTES }
+    case 'result':
+    case 'failure':
+      // Without the protocol's version: with it the SDK would take the body for a list.
+      return request(message, { ...message.headers, ...identity(sending) }, sending.body)
+    case 'contact':
+      return request(
+        message,
+        { ...message.headers, ...identity(sending), [UNKNOWN_SDK_HEADER]: ['true'] },
+        listBody(sending.list),
+      )
+    case 'first':
+    case 'untried':
+    case 'step':
+      return request(
+        message,
+        { ...message.headers, ...identity(sending), ...listHeaders(sending) },
+        lazy && listBytes(sending.list) > inlineLimitBytes ? undefined : listBody(sending.list),
+      )
+  }
+}
+
+function request({ url, method }: PendingMessage, headers: HeaderMap, body: Uint8Array | undefined): Outbound {
+  return { url, method, headers, body: body && body.byteLength > 0 ? body : undefined }
+}
+
+function identity({ run }: Sending): HeaderMap {
+  return { [RUN_ID_HEADER]: [run.run_id], [CREATED_AT_HEADER]: [String(run.created_at)] }
+}
+
+function listHeaders({ run }: Sending): HeaderMap {
+  return { [PROTOCOL_HEADER]: [PROTOCOL_VERSION], [URL_HEADER]: [run.url], [INIT_HEADER]: ['false'] }
+}
+
+function listBytes(list: readonly ListElement[]): number {
+  return list.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)
+}
+
+/** The list as the SDK reads it. */
+export function listBody(list: readonly ListElement[]): Uint8Array {
+  return Buffer.from(`[${list.map(({ text }) => text).join(',')}]`)
+}

@@ -1,0 +1,116 @@
+import { HomeportError } from '../../contract/errors.js'
+import {
+  type CallbackConfig,
+  configOf,
+  DEFAULT_RETRIES,
+  forwardedHeaders,
+  type HeaderMap,
+  labelColumn,
+  type MessageConfig,
+  type PublishItem,
+  parseDestination,
+  readSettings,
+  type SettingLimits,
+  type Settings,
+  storedConfig,
+} from '../../queue/index.js'
+import type { Role } from '../runs/run-state.js'
+import type { DeliveryColumns, ElementMeta } from '../transactions/runs-rows.js'
+import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
+
+/** What the messages of a run carry in their configuration for this room. */
+export interface RunMark {
+  readonly role: Role
+  /** The program can fetch a list that is too large to be sent. */
+  readonly lazy?: true
+}
+
+/** The name under which `RunMark` stands in `MessageConfig`. */
+const MARK = 'x-workflow'
+
+/** Reads the mark of a message of this room. */
+export function markOf(config: MessageConfig): RunMark {
+  // Only this room makes messages of its kind, and always with a mark.
+  return config[MARK] as RunMark
+}
+
+/** The configuration of a message of a run. */
+export function markedConfig(config: MessageConfig, mark: RunMark): string {
+  return JSON.stringify({ ...config, [MARK]: mark })
+}
+
+/** What stands at the start of a run's list, or with a step whose SDK repeats its settings (reference workflow 4.16). */
+export interface RunMeta extends ElementMeta {
+  readonly delivery: DeliveryColumns
+  readonly failureCallback?: CallbackConfig
+  /** The failure function wants the failing list, because its SDK does not know the payload by itself (4.11, 4.16). */
+  readonly reportsList?: true
+}
+
+/** A trigger or a step, taken apart. */
+export interface RunItem {
+  readonly settings: Settings
+  readonly meta: RunMeta
+}
+
+/** What reading an item takes besides the item. */
+export interface Reading {
+  readonly now: number
+  readonly ip: string
+  readonly limits: SettingLimits
+}
+
+/**
+ * Reads the settings that the deliveries of a run get: those of its trigger, or of a step whose SDK repeats them.
+ * @throws HomeportError with what is wrong with the item.
+ */
+export function readRunItem(item: PublishItem, reading: Reading): RunItem {
+  const destination = parseDestination(item.headers['upstash-workflow-url'] ?? item.destination)
+  const settings = readSettings(item.headers, reading.now, reading.limits)
+  const { callback: _, failureCallback, ...own } = settings
+  const lazy = announces(item.headers, 'LazyFetch') && announces(item.headers, 'WF_TriggerOnConfig')
+  const delivery: DeliveryColumns = {
+    url: destination.url,
+    method: 'POST',
+    headers: JSON.stringify(endpointHeaders(forwardedHeaders(item.headers, settings.forwardAll), item.headers)),
+    config: markedConfig(configOf({ ...own }), { role: 'step', ...(lazy && { lazy }) }),
+    max_retries: settings.retries ?? DEFAULT_RETRIES,
+    labels: labelColumn(settings.labels),
+    flow_key: settings.flowKey ?? null,
+    caller_ip: reading.ip,
+    host: destination.host,
+    path: destination.path,
+  }
+  return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...sourceOf(item.headers) }) } }
+}
+
+/** What an SDK that announces this wants its failure function to be told. */
+export function sourceOf(headers: ItemHeaders): Pick<RunMeta, 'reportsList'> {
+  return announces(headers, 'InitialBody') ? {} : { reportsList: true }
+}
+
+/** The same delivery in another role. */
+export function inRole(delivery: DeliveryColumns, role: Role): DeliveryColumns {
+  const config = storedConfig(delivery.config)
+  return { ...delivery, config: markedConfig(config, { ...markOf(config), role }) }
+}
+
+/** The headers of the user, and nothing that the server says itself. */
+function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, string>>): HeaderMap {
+  const kept = Object.entries(forwarded).filter(([name]) => passesToEndpoint(name.toLowerCase()))
+  return { 'Content-Type': [item['content-type'] ?? 'application/json'], ...Object.fromEntries(kept) }
+}
+
+const LONGEST_RUN_ID = 512
+
+/**
+ * The run that an item belongs to.
+ * @throws HomeportError `invalid_request` for an id that could not stand in a URL.
+ */
+export function runIdOf(item: PublishItem): string {
+  const id = item.headers['upstash-workflow-runid'] ?? ''
+  if (id !== '' && id.length <= LONGEST_RUN_ID && !/[\s/\x00-\x1f\x7f]/.test(id)) return id
+  throw new HomeportError('invalid_request', {
+    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${LONGEST_RUN_ID} characters without spaces, slashes and control characters, such as "wfr_order-17".`,
+  })
+}

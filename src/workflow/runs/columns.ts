@@ -1,0 +1,30 @@
+/**
+ * The JSON columns of runs. This room checked what is in them before it wrote them, so they are not checked again:
+ * these functions are the only places that take them on trust.
+ */
+import type { CallbackConfig } from '../../queue/index.js'
+import type { FailureRecord } from '../logs/log-runs.js'
+import type { RunMeta } from '../protocol/settings.js'
+import type { ParentLink } from '../transactions/runs-rows.js'
+import type { WaitRecord } from '../transactions/runs-wait.js'
+
+type Json = string | null | undefined
+
+/** Reads the settings at the start of a run's list, which every trigger writes. */
+export const metaOfTrigger = (json: Json): RunMeta => JSON.parse(json ?? '{}') as RunMeta
+
+/** Reads the settings with an element of a list; a step has none unless its SDK repeats them. */
+export const metaOfElement = (json: Json): Partial<RunMeta> => JSON.parse(json ?? '{}') as Partial<RunMeta>
+
+/** Reads the settings of a call: whom to bring its result. */
+export const metaOfCall = (json: Json): { readonly callback: CallbackConfig } =>
+  JSON.parse(json ?? '{}') as { readonly callback: CallbackConfig }
+
+/** Reads what a run waits for. */
+export const storedWait = (json: string): WaitRecord => JSON.parse(json) as WaitRecord
+
+/** Reads whom an invoked run tells of its end. */
+export const storedLink = (json: Json): ParentLink => JSON.parse(json ?? '{}') as ParentLink
+
+/** Reads what made a run fail. */
+export const storedFailure = (json: string): FailureRecord => JSON.parse(json) as FailureRecord

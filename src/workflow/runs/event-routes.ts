@@ -1,0 +1,249 @@
+import { type Clock, newId, parseDuration } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow-events.js'
+import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
+import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../../queue/index.js'
+import type { Store } from '../../store/index.js'
+import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
+import { announces } from '../protocol/protocol.js'
+import { readRunItem, runIdOf } from '../protocol/settings.js'
+import type { NotifyArgs, NotifyResult, Released } from '../transactions/runs-notify.js'
+import * as runsNotify from '../transactions/runs-notify.js'
+import * as runsRead from '../transactions/runs-read.js'
+import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
+import * as runsWait from '../transactions/runs-wait.js'
+import { storedWait } from './columns.js'
+
+/** What waiting and notifying work with. */
+export interface EventDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
+  readonly clock: Clock
+  readonly limits: SettingLimits
+  /** The account of a `UserID`; webhook addresses hold one. */
+  readonly accountOfUser: (userId: string) => string | undefined
+  /** Where users reach the service; the scheme of webhook addresses. */
+  readonly publicUrl: string
+}
+
+const DEFAULT_WAIT = '7d'
+const LONGEST_WAIT_MS = 366 * 86_400_000
+
+/** Waits, notifications and webhooks (reference workflow 4.9). */
+export function eventRoutes(deps: EventDeps): Route[] {
+  return [
+    route(waitForEvent, ({ params, body, headers, caller, ip }) => {
+      const origin = { headers: singleValues(headers), ip }
+      return wait(deps, caller.accountId, understandWait(deps, params.eventId, body, origin))
+    }),
+    route(notifyEvent, async ({ params, body, caller }) => {
+      const result = await notify(
+        deps,
+        { accountId: caller.accountId, by: 'token', ...(await meant(deps, caller.accountId, params.event)) },
+        body,
+      )
+      return result.released.map(toNotified)
+    }),
+    route(listWaiters, async ({ params, caller }) => {
+      const eventId = givenEvent(params.eventId)
+      const rows = await deps.store.run(runsNotify.waiters, { accountId: caller.accountId, eventId })
+      return rows.map(toWaiter)
+    }),
+    ...webhooks.map((webhook) => route(webhook, (call) => callWebhook(deps, webhook.method, call))),
+  ]
+}
+
+type WaitBody = {
+  readonly url: string
+  readonly timeout?: string
+  readonly timeoutUrl?: string
+  readonly timeoutHeaders?: Readonly<Record<string, readonly string[]>>
+  readonly step: Readonly<Record<string, unknown>>
+}
+
+interface WaitOrigin {
+  readonly headers: Readonly<Record<string, string>>
+  readonly ip: string
+}
+
+const checkWait = compileChecker(waitForEvent.body.schema, 'body')
+
+/**
+ * Reads what a run wants to wait for.
+ * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, which would hang.
+ */
+function understandWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
+  try {
+    checkWait(body)
+    return readWait(deps, givenEvent(event), body as WaitBody, origin)
+  } catch (error) {
+    throw error instanceof HomeportError ? new HomeportError('step_refused', { problem: error.message }) : error
+  }
+}
+
+function readWait(deps: EventDeps, eventId: string, body: WaitBody, origin: WaitOrigin) {
+  const now = deps.clock.now()
+  const messageId = newId('msg_', now)
+  const runId = runIdOf({ destination: body.url, headers: origin.headers, body: undefined })
+  const record = recordOf(deps, body, origin, now)
+  return { runId, eventId, messageId, record, deadline: now + timeoutMs(body.timeout), at: now }
+}
+
+async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof readWait>) {
+  const { runId, messageId } = asked
+  const result = await deps.store.run(runsWait.wait, { accountId, ...asked })
+  switch (result.kind) {
+    case 'missing':
+      throw new HomeportError('run_unknown', { runId })
+    case 'ended':
+      throw new HomeportError('run_ended', { runId, state: result.state })
+    case 'known':
+      return { messageId: result.messageId }
+    case 'waiting':
+    case 'noticed':
+      deps.queue.offer(result.offers)
+      return { messageId }
+  }
+}
+
+function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: number): WaitRecord {
+  const { url, timeoutUrl = url, timeoutHeaders = {}, step } = body
+  deps.queue.refuseForbidden([url, timeoutUrl], {})
+  const record: WaitRecord = { step, url, timeoutUrl, headers: mergedNames(timeoutHeaders) }
+  if (announces(origin.headers, 'WF_TriggerOnConfig')) return record
+  // An SDK that does not rely on the trigger's settings repeats them with the wait.
+  const item: PublishItem = { destination: url, headers: singleValues(timeoutHeaders), body: undefined }
+  return { ...record, delivery: readRunItem(item, { now, ip: origin.ip, limits: deps.limits }).meta.delivery }
+}
+
+function timeoutMs(text = DEFAULT_WAIT): number {
+  const ms = parseDuration(/^\d{1,12}$/.test(text) ? `${text}s` : text)
+  if (ms !== undefined && ms <= LONGEST_WAIT_MS) return ms
+  throw new HomeportError('invalid_request', {
+    problem: `timeout is ${JSON.stringify(text.slice(0, 80))}; send a duration of at most 366 days, such as 30s, 12h or 7d.`,
+  })
+}
+
+/** Names that differ only in case are one header. */
+function mergedNames(headers: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, values]) => [titleCase(name), values]))
+}
+
+function singleValues(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): Record<string, string> {
+  const single: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) single[name.toLowerCase()] = typeof value === 'string' ? value : value.join(', ')
+  }
+  return single
+}
+
+/** The rest of a path, decoded: event ids may hold slashes and spaces. The query of a webhook is for the run. */
+function decodedEvent(rest: string): string {
+  const eventId = decoded(rest.split('?', 1)[0] ?? rest)
+  if (eventId !== '') return eventId
+  throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
+}
+
+/** SDKs put ids into the path as they are, so what follows a question mark is part of the id, but for credentials. */
+function givenEvent(rest: string): string {
+  const mark = rest.indexOf('?')
+  if (mark < 0) return decodedEvent(rest)
+  const kept = rest
+    .slice(mark + 1)
+    .split('&')
+    .filter((part) => !/^qstash_token=/i.test(part))
+  const eventId = decodedEvent(rest.slice(0, mark))
+  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decoded(kept.join('&'))}` : eventId
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+type Meant = Pick<NotifyArgs, 'eventId' | 'runId'>
+
+/** The two forms differ only in depth, and event ids may hold slashes: a first segment that is a run makes it the run's. */
+async function meant({ store }: EventDeps, accountId: string, rest: string): Promise<Meant> {
+  const whole = givenEvent(rest)
+  const slash = whole.indexOf('/')
+  if (slash < 0) return { eventId: whole }
+  const runId = whole.slice(0, slash)
+  const run = await store.run(runsRead.find, { accountId, runId })
+  return run ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
+}
+
+async function notify(
+  deps: EventDeps,
+  who: Pick<NotifyArgs, 'accountId' | 'by'> & Meant,
+  data: Uint8Array,
+): Promise<NotifyResult> {
+  const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
+  deps.queue.drop({ seqs: result.drop, comesBack: true })
+  deps.queue.offer(result.offers)
+  if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })
+  return result
+}
+
+async function callWebhook(
+  deps: EventDeps,
+  method: string,
+  call: Call<{ userId: string; workflowRunId: string; eventId: string }, unknown, Uint8Array>,
+) {
+  const { userId, workflowRunId: runId, eventId } = call.params
+  const accountId = deps.accountOfUser(userId)
+  const who =
+    accountId === undefined ? undefined : { accountId, runId, eventId: decodedEvent(eventId), by: 'webhook' as const }
+  const result = who && (await notify(deps, who, webhookData(deps, method, call)))
+  if (!result || result.kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
+  return reply(200, { received: true as const })
+}
+
+/** What the proxy nearest to the caller says. */
+function firstOf(forwarded: string | readonly string[] | undefined): string | undefined {
+  const first = (typeof forwarded === 'string' ? forwarded : forwarded?.[0])?.split(',', 1)[0]?.trim()
+  return first === '' ? undefined : first
+}
+
+/** The request as the SDK makes it again: its URL must be the address that was called. */
+function webhookData(
+  { publicUrl }: EventDeps,
+  method: string,
+  { headers, target, body }: Call<unknown, unknown, Uint8Array>,
+): Uint8Array {
+  const known = new URL(publicUrl)
+  const proto = firstOf(headers['x-forwarded-proto']) ?? known.protocol.slice(0, -1)
+  const header = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [titleCase(name), Array.isArray(value) ? value : [value ?? '']]),
+  )
+  const host = firstOf(headers['x-forwarded-host']) ?? headers.host ?? known.host
+  return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
+}
+
+function toWaiter(row: WaitRow) {
+  const { url, timeoutUrl, headers } = storedWait(row.wait)
+  const plain = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
+  return {
+    url,
+    deadline: Math.floor(row.deadline / 1_000),
+    headers: plain,
+    timeoutUrl,
+    timeoutBody: null,
+    timeoutHeaders: plain,
+  }
+}
+
+function toNotified({ wait: row, runId, createdAt }: Released) {
+  return {
+    waiter: toWaiter(row),
+    messageId: row.message_id,
+    deduplicated: false,
+    workflowRunId: runId,
+    workflowCreatedAt: createdAt,
+  }
+}

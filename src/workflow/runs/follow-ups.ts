@@ -1,0 +1,135 @@
+import { newId } from '../../base/index.js'
+import {
+  AS_ACCEPTED,
+  type AttemptOutcome,
+  type CallbackConfig,
+  configOf,
+  forwardedHeaders,
+  type HeaderMap,
+  type PendingMessage,
+  parseDestination,
+  readSettings,
+  storedConfig,
+  storedHeaders,
+} from '../../queue/index.js'
+import { failureBody, lastAnswer, recordOf, resultBody } from '../logs/reports.js'
+import { listBody, listElement } from '../protocol/outbound.js'
+import { markedConfig, type RunMeta, sourceOf } from '../protocol/settings.js'
+import type { Delivery } from '../transactions/runs-read.js'
+import type { DeliveryColumns, NewElement } from '../transactions/runs-rows.js'
+import type { RunFailing } from '../transactions/runs-settle.js'
+import { metaOfCall, metaOfElement } from './columns.js'
+import type { FailureReason } from './run-state.js'
+
+/** What a follow-up is made from. */
+export interface Following {
+  readonly message: PendingMessage
+  readonly outcome: AttemptOutcome
+  readonly delivery: Delivery
+  /** The settings of the run's trigger, and its initial payload. */
+  readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
+  readonly largestStepBytes: number
+  /** Of a failing answer this much is recorded. */
+  readonly responseKeepBytes: number
+  readonly now: number
+}
+
+/** The element that brings the result of a call to the program (reference workflow 4.6.1). */
+export function resultElement(following: Following): NewElement {
+  const { message, outcome, delivery, now } = following
+  const { callback } = metaOfCall(delivery.element.meta)
+  return {
+    kind: 'fromCallback',
+    messageId: newId('msg_', now),
+    body: resultBody(message, outcome, following.largestStepBytes),
+    meta: metaOfResult(callback, following),
+    dueAt: now,
+    delivery: callbackDelivery(callback, 'result', following),
+  }
+}
+
+/** An SDK that does not rely on the trigger's settings says with the call who is told when its result cannot be brought. */
+function metaOfResult({ headers }: CallbackConfig, { now }: Following): string | null {
+  const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
+  return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
+}
+
+/** How a run fails, with the call of its failure function if it has one (reference workflow 4.10). */
+export function failingOf(following: Following, reason: FailureReason): RunFailing {
+  const { message, outcome, delivery, now } = following
+  const answer = lastAnswer(outcome, reason)
+  const dlqId = `${now}-${message.seq}`
+  const { messageId, retried, maxRetries } = message
+  const stepName = answer.headers['Upstash-Error-Step-Name']?.[0]
+  const failure = {
+    messageId,
+    ...recordOf(answer, following.responseKeepBytes),
+    retried,
+    maxRetries,
+    reason,
+    time: now,
+    ...(stepName !== undefined && { stepName }),
+  }
+  const { failureCallback, reportsList } = settingsOf(following)
+  if (!failureCallback) return { failure, dlqId }
+  const source = reportsList ? failingList(following) : following.beginning.payload
+  const body = failureBody({ run: delivery.run, message, answer, dlqId, source })
+  const id = newId('msg_', now)
+  const calling = callbackDelivery(failureCallback, 'failure', following)
+  return {
+    failure: { ...failure, callback: { messageId: id, url: failureCallback.url } },
+    dlqId,
+    callback: {
+      kind: 'failureCall',
+      messageId: id,
+      body,
+      // Kept to call it again.
+      meta: JSON.stringify({ delivery: calling }),
+      dueAt: now,
+      delivery: calling,
+    },
+  }
+}
+
+/** What was to be delivered; what was no list brought the result of a call to a program that has at least its payload. */
+function failingList({ delivery: { list }, beginning, message }: Following): Uint8Array {
+  const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
+  return listBody(steps.map(listElement))
+}
+
+/** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
+function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
+  const { delivery, ...own } = metaOfElement(element.meta)
+  switch (element.kind) {
+    case 'step':
+      return delivery ? { ...own, delivery } : beginning.meta
+    case 'fromCallback':
+      return { ...beginning.meta, ...own }
+    case 'toCallback':
+    case 'failureCall':
+      return beginning.meta
+  }
+}
+
+function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {
+  const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
+  const { callback: _c, failureCallback: _f, ...own } = settings
+  const run = following.beginning.meta.delivery
+  const flowKey = settings.flowKey ?? run.flow_key
+  const { flow, ...ofRun } = storedConfig(run.config)
+  // The limits in a configuration are those of its key.
+  const config = { ...ofRun, ...(flow && flowKey === run.flow_key && { flow }), ...configOf(own) }
+  const destination = parseDestination(callback.url)
+  const headers: HeaderMap = { ...storedHeaders(run.headers), ...forwardedHeaders(callback.headers, false) }
+  return {
+    ...run,
+    url: callback.url,
+    host: destination.host,
+    path: destination.path,
+    method: 'POST',
+    headers: JSON.stringify({ ...headers, 'Content-Type': ['application/json'] }),
+    config: markedConfig(config, { role }),
+    ...(flowKey !== undefined && { flow_key: flowKey }),
+    max_retries: settings.retries ?? run.max_retries,
+  }
+}

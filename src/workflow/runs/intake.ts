@@ -1,0 +1,358 @@
+import { type Clock, inSlices, newId } from '../../base/index.js'
+import { HomeportError, isError } from '../../contract/errors.js'
+import {
+  type BatchReply,
+  configOf,
+  firstAttemptAt,
+  forwardedHeaders,
+  type HeaderMap,
+  type Intake,
+  labelColumn,
+  type Publisher,
+  type PublishItem,
+  parseDestination,
+  type Queue,
+  readSettings,
+  type SettingLimits,
+} from '../../queue/index.js'
+import type { Store } from '../../store/index.js'
+import { ownBytes } from '../protocol/bytes.js'
+import { parseInvocation } from '../protocol/invoke.js'
+import {
+  announces,
+  asksForContact,
+  belongsToRun,
+  classify,
+  type ItemKind,
+  PROTOCOL_HEADER,
+} from '../protocol/protocol.js'
+import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from '../protocol/settings.js'
+import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
+import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
+import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submit.js'
+import * as runsSubmit from '../transactions/runs-submit.js'
+import { metaOfTrigger } from './columns.js'
+import type { Starting, TriggerGate } from './gate.js'
+import type { RecentLists } from './recent-lists.js'
+import { webhookOf } from './webhooks.js'
+
+/** How deep runs may invoke runs that invoke runs. */
+const DEEPEST_INVOCATION = 100
+
+/** Sending it again would not help. */
+const LARGE_STEP = 'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
+/** By which the result of a call will say what step it is for. */
+const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
+
+/** What the intake works with. */
+export interface IntakeDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer' | 'refuseForbidden'>
+  readonly clock: Clock
+  readonly limits: SettingLimits
+  readonly lists: RecentLists
+}
+
+type StartOfRun = Exclude<Submission, { kind: 'append' }>
+
+/** What became of one item. */
+export interface Accepted {
+  /** The message that the item made; for a run that was there before, the one of its first element. */
+  readonly messageId: string
+  readonly outcome: Submitted
+}
+
+/**
+ * Takes what belongs to runs out of publish requests: triggers, steps, calls, invocations. Everything of one request
+ * happens in one transaction; one step for a run that has ended fails all of it (reference workflow 4.12).
+ */
+export class RunIntake implements Intake, TriggerGate {
+  readonly name = 'workflow'
+  readonly #deps: IntakeDeps
+  #gate: TriggerGate | undefined
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps
+  }
+
+  /** Lets a gate decide which runs may start. */
+  guard(gate: TriggerGate): void {
+    this.#gate = gate
+  }
+
+  /** Does what makes these runs, unless the gate does not let one of them start. */
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
+    return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work()
+  }
+
+  claims(item: PublishItem): boolean {
+    return belongsToRun(item.headers)
+  }
+
+  async submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
+    const now = this.#deps.clock.now()
+    const submissions = await inSlices(items, (item) => this.#submission(item, publisher, now))
+    const accepted = await this.run(publisher, submissions, now)
+    return accepted.map(toReply)
+  }
+
+  /**
+   * Submits what has been read already.
+   * @throws HomeportError `run_ended`, `run_unknown` or what the gate says; then nothing of the request has happened.
+   */
+  async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
+    const { accountId } = publisher.caller
+    const submit = () => this.#deps.store.run(runsSubmit.submit, { accountId, submissions, at: now })
+    const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
+    const result = await this.pass(accountId, starting, now, submit)
+    switch (result.kind) {
+      case 'ended':
+        throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
+      case 'missing': {
+        const again = withStartOf(submissions, result.runId)
+        if (again) return this.run(publisher, again, now)
+        throw new HomeportError('run_unknown', { runId: result.runId })
+      }
+      case 'accepted':
+        this.#remember(accountId, submissions, result.places, now)
+        this.#deps.queue.offer(result.offers)
+        return result.results.map((outcome, index) => ({
+          outcome,
+          messageId: messageIdOf(submissions[index], outcome),
+        }))
+    }
+  }
+
+  /** What has joined a list is what is sent next. */
+  #remember(accountId: string, submissions: readonly Submission[], places: readonly ElementPlace[], now: number): void {
+    const sources = new Map(submissions.map((submission) => [elementOf(submission).messageId, submission]))
+    for (const { messageId, runSeq, position } of places) {
+      const source = sources.get(messageId)
+      const element = source && elementOf(source)
+      const step = element?.kind === 'step' ? { message_id: messageId, body: element.body } : undefined
+      if (source?.kind === 'append') this.#deps.lists.grew(runSeq, position, step)
+      else if (source && step) this.#rememberStart(goingOn(source.run, runSeq, accountId, now), source, step)
+    }
+  }
+
+  #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
+    const { lists } = this.#deps
+    lists.renamed(run.account_id, run.run_id)
+    // The first element of a run whose program is unknown gets another message when that answers.
+    if (contact === 'known') lists.began(run, step, metaOfTrigger(first.meta).delivery)
+  }
+
+  /** Makes the submission of a trigger, of any origin. A trigger that asks for a first contact gets that instead. */
+  trigger(item: PublishItem, runId: string, role: 'first' | 'untried', publisher: Publisher, now: number): Submission {
+    const opening = asksForContact(item.headers) ? 'contact' : role
+    return { kind: 'start', ...startOf(this.#runItem(item, publisher, now), item, runId, opening, now) }
+  }
+
+  /** Reads the settings of a run, and refuses to deliver it to where nothing may be delivered. */
+  #runItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
+    const { limits, queue } = this.#deps
+    const read = readRunItem(item, { now, ip: publisher.ip, limits })
+    queue.refuseForbidden([read.meta.delivery.url], item.headers)
+    return read
+  }
+
+  #submission(item: PublishItem, publisher: Publisher, now: number): Submission {
+    const runId = runIdOf(item)
+    const kind = classify(item.headers)
+    try {
+      return this.#read(item, kind, runId, publisher, now)
+    } catch (error) {
+      throw error instanceof HomeportError ? this.refusal(item, error) : error
+    }
+  }
+
+  /** A program must not take what is wrong with its step for the end of its run. */
+  refusal(item: PublishItem, error: HomeportError): HomeportError {
+    const kind = classify(item.headers)
+    const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
+    if (!ofGoingRun) return error
+    const problem = isError(error, 'body_too_large') ? `${error.message} ${LARGE_STEP}` : error.message
+    return new HomeportError('step_refused', { problem })
+  }
+
+  #read(item: PublishItem, kind: ItemKind, runId: string, publisher: Publisher, now: number): Submission {
+    switch (kind) {
+      case 'trigger':
+        return this.trigger(item, runId, 'first', publisher, now)
+      case 'confirm': {
+        const read = this.#runItem(item, publisher, now)
+        return { kind: 'confirm', ifUnknown: 'refuse', ...startOf(read, item, runId, 'first', now) }
+      }
+      case 'invoke':
+        return this.#invocation(item, runId, publisher, now)
+      case 'step':
+        return { kind: 'append', runId, element: this.#step(item, runId, publisher, now) }
+      case 'call':
+        return { kind: 'append', runId, element: this.#call(item, publisher, now), ...markOfCall(item) }
+    }
+  }
+
+  #invocation(item: PublishItem, runId: string, publisher: Publisher, now: number): Submission {
+    refuseDeepNesting(item)
+    const { payload, link } = parseInvocation(item.body)
+    const parent: ParentLink = { ...link, messageId: newId('msg_', now) }
+    const child = { ...item, body: payload }
+    const read = this.#runItem(child, publisher, now)
+    return { kind: 'start', ...startOf(read, child, runId, 'first', now), parent }
+  }
+
+  #step(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
+    const webhook = webhookOf(item.body)
+    const element = {
+      ...{ kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) },
+      ...(webhook !== undefined && { webhook }),
+    }
+    if (announces(item.headers, 'WF_TriggerOnConfig')) {
+      const settings = readSettings(item.headers, now, this.#deps.limits)
+      const delivery = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
+      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...(delivery && { delivery }) }
+    }
+    // An SDK that does not rely on the trigger's settings repeats them: then those of the step count.
+    const { settings, meta } = this.#runItem(item, publisher, now)
+    return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
+  }
+
+  #call(item: PublishItem, publisher: Publisher, now: number): NewElement {
+    const settings = readSettings(item.headers, now, this.#deps.limits)
+    const { callback, failureCallback: _, ...own } = settings
+    const destination = parseDestination(item.destination)
+    this.#deps.queue.refuseForbidden([destination.url], item.headers)
+    if (!callback) {
+      throw new HomeportError('invalid_request', {
+        problem: 'Upstash-Callback is missing; a call of a workflow run names there the endpoint that gets its result.',
+      })
+    }
+    const delivery: DeliveryColumns = {
+      url: destination.url,
+      method: settings.method ?? 'POST',
+      headers: JSON.stringify(headersOfCall(item)),
+      config: markedConfig(configOf(own), { role: 'call' }),
+      max_retries: settings.retries ?? 0,
+      labels: labelColumn(settings.labels),
+      flow_key: settings.flowKey ?? null,
+      caller_ip: publisher.ip,
+      host: destination.host,
+      path: destination.path,
+    }
+    return {
+      kind: 'toCallback',
+      messageId: newId('msg_', now),
+      body: ownBytes(item.body),
+      meta: JSON.stringify({ delivery, callback }),
+      dueAt: firstAttemptAt(settings, now),
+      delivery,
+    }
+  }
+}
+
+/**
+ * What the third party gets. SDKs that announce no features forward the version of the protocol with everything, also
+ * with their calls: another workflow that is called would take its payload for a list (reference workflow 4.2).
+ */
+function headersOfCall({ headers }: PublishItem): HeaderMap {
+  const { [PROTOCOL_HEADER]: version, ...others } = forwardedHeaders(headers, false)
+  return version === undefined || headers['upstash-feature-set'] === undefined
+    ? others
+    : { ...others, [PROTOCOL_HEADER]: version }
+}
+
+/** The step that a call is for, as it stands in the JSON that is kept of it; unknown SDKs may not say. */
+function markOfCall({ headers }: PublishItem): { mark?: string } {
+  const stepId = headers[`upstash-callback-${STEP_ID_HEADER}`]
+  return stepId === undefined
+    ? {}
+    : { mark: `${JSON.stringify(`upstash-${STEP_ID_HEADER}`)}:${JSON.stringify(stepId)}` }
+}
+
+/** A workflow that invokes itself would go on for ever (reference workflow 4.8). */
+function refuseDeepNesting(item: PublishItem): void {
+  const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
+  if (Number(found) <= DEEPEST_INVOCATION) return
+  throw new HomeportError('setting_limit', {
+    setting: 'The nesting of invocations',
+    found,
+    limit: String(DEEPEST_INVOCATION),
+  })
+}
+
+function startOf(
+  { settings, meta }: RunItem,
+  item: PublishItem,
+  runId: string,
+  role: 'first' | 'untried' | 'contact',
+  now: number,
+): { run: NewRun; first: NewElement } {
+  const { url, host, path, labels, flow_key, caller_ip } = meta.delivery
+  const checked = role !== 'first' || announces(item.headers, 'WF_DetectTrigger')
+  const run: NewRun = {
+    run_id: runId,
+    url,
+    host,
+    path,
+    contact: role === 'contact' ? 'unknown' : 'known',
+    labels,
+    flow_key: flow_key ?? null,
+    caller_ip: caller_ip ?? '',
+  }
+  const first: NewElement = {
+    kind: 'step',
+    messageId: newId('msg_', now),
+    body: ownBytes(item.body),
+    meta: JSON.stringify(meta),
+    dueAt: firstAttemptAt(settings, now),
+    delivery: checked ? inRole(meta.delivery, role) : meta.delivery,
+  }
+  return { run, first }
+}
+
+/** Whether a submission may make a run. */
+function mayStart(submission: Submission): submission is StartOfRun {
+  return submission.kind === 'start' || (submission.kind === 'confirm' && submission.ifUnknown === 'start')
+}
+
+/** The same with confirmations of a run that is not known as starts of it; `undefined` when there are none. */
+function withStartOf(submissions: readonly Submission[], runId: string): Submission[] | undefined {
+  const isOfUnknown = (submission: Submission): boolean =>
+    submission.kind === 'confirm' && submission.run.run_id === runId && submission.ifUnknown === 'refuse'
+  if (!submissions.some(isOfUnknown)) return undefined
+  return submissions.map((submission) =>
+    submission.kind === 'confirm' && isOfUnknown(submission) ? { ...submission, ifUnknown: 'start' } : submission,
+  )
+}
+
+function elementOf(submission: Submission): NewElement {
+  return submission.kind === 'append' ? submission.element : submission.first
+}
+
+function goingOn({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
+  return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
+}
+
+function messageIdOf(submission: Submission | undefined, outcome: Submitted): string {
+  if (outcome.kind === 'exists' || outcome.kind === 'repeated') return outcome.messageId
+  return submission ? elementOf(submission).messageId : ''
+}
+
+function toReply({ messageId, outcome }: Accepted): BatchReply {
+  switch (outcome.kind) {
+    case 'appended':
+    case 'confirmed':
+      return { messageId }
+    case 'started':
+      return { messageId, workflowRunId: outcome.runId, workflowCreatedAt: outcome.createdAt }
+    case 'repeated':
+      return { messageId, deduplicated: true }
+    case 'exists':
+      return {
+        messageId,
+        workflowRunId: outcome.runId,
+        workflowCreatedAt: outcome.createdAt,
+        deduplicated: true,
+      }
+  }
+}

@@ -1,0 +1,241 @@
+import { type Clock, unreachable } from '../../base/index.js'
+import { isError } from '../../contract/errors.js'
+import {
+  type AttemptOutcome,
+  attemptRecord,
+  type Decision,
+  decideNext,
+  type MessageKind,
+  type Outbound,
+  type PendingMessage,
+  type Settled,
+} from '../../queue/index.js'
+import type { MessageEnd, SettleArgs } from '../../queue/transactions/messages-settle.js'
+import * as messagesSettle from '../../queue/transactions/messages-settle.js'
+import type { Store } from '../../store/index.js'
+import { lastAnswer, recordOf } from '../logs/reports.js'
+import { firstBytes } from '../protocol/bytes.js'
+import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
+import { markOf } from '../protocol/settings.js'
+import * as runsNotify from '../transactions/runs-notify.js'
+import type { Contents, Delivery } from '../transactions/runs-read.js'
+import * as runsRead from '../transactions/runs-read.js'
+import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
+import type { RunEffect } from '../transactions/runs-settle.js'
+import * as runsSettle from '../transactions/runs-settle.js'
+import { metaOfTrigger } from './columns.js'
+import type { Flights } from './flights.js'
+import { type Following, failingOf, resultElement } from './follow-ups.js'
+import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns } from './refused-returns.js'
+import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
+
+/** What the deliveries of runs work with. */
+export interface KindDeps {
+  readonly store: Store
+  readonly clock: Clock
+  /** A request to this server that is larger is refused. */
+  readonly bodyLimitBytes: number
+  readonly flights: Flights
+  readonly lists: RecentLists
+  readonly refusedReturns: RefusedReturns
+  /** Of an answer this much is recorded with its run. */
+  readonly responseKeepBytes: number
+  /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
+  readonly inlineLimitBytes?: number | undefined
+}
+
+const NO_BODY = new Uint8Array()
+const NOTHING: Settled = { offers: [] }
+
+/** Messages that belong to runs: what each attempt sends, and what follows for the run from how it ended. */
+export class RunMessages implements MessageKind {
+  readonly name = RUN_MESSAGE_KIND
+  readonly #deps: KindDeps
+
+  constructor(deps: KindDeps) {
+    this.#deps = deps
+  }
+
+  prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+    const { role } = markOf(message.config)
+    const known = bringsList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
+    return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
+  }
+
+  /** Asks the store what there is to send. */
+  async #fetch(message: PendingMessage): Promise<Outbound | undefined> {
+    const { role } = markOf(message.config)
+    const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
+    if (delivery && mayDeliver(delivery.run.state, role)) {
+      const sending = sendingOf(delivery)
+      this.#deps.lists.wasRead(delivery, sending.list)
+      return this.#begin(message, sending)
+    }
+    await this.#done(message)
+    return undefined
+  }
+
+  #begin(message: PendingMessage, sending: Sending): Outbound {
+    this.#deps.flights.begin(message.seq, this.#deps.clock.now())
+    const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
+    // The failure function gets the last answer of its program whole, as far as that is no larger than a request may be.
+    return isReported(markOf(message.config).role)
+      ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes }
+      : outbound
+  }
+
+  async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    const settled = await this.#settleBy(message, outcome)
+    // Only now: a message whose outcome is not yet stored still looks like one that has to be sent.
+    this.#deps.flights.end(message.seq)
+    return settled
+  }
+
+  async #settleBy(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    const now = this.#deps.clock.now()
+    const next = decideNext(message, outcome, now)
+    const decision = this.#deps.refusedReturns.isEmpty ? next : await this.#orRefused(next, message, outcome)
+    const verdict = judge(markOf(message.config).role, decision, outcome)
+    switch (verdict.kind) {
+      case 'done':
+        await this.#done(message)
+        return NOTHING
+      case 'retry':
+        return this.#retry(message, outcome, verdict.at, now)
+      case 'fail':
+      case 'fail-unless-confirmed':
+      case 'return-call':
+      case 'callback-ended':
+        return this.#settleRun(message, outcome, verdict, now)
+      default:
+        return unreachable(verdict)
+    }
+  }
+
+  /** A program that has returned too much is not asked for the same again. */
+  async #orRefused(decision: Decision, message: PendingMessage, { startedAt }: AttemptOutcome): Promise<Decision> {
+    if (decision.kind !== 'retry') return decision
+    const { run } = (await this.#read(message)) ?? {}
+    const isRefused =
+      run && this.#deps.refusedReturns.hasSince({ accountId: run.account_id, runId: run.run_id }, startedAt)
+    return isRefused ? { kind: 'failed', reason: 'refused' } : decision
+  }
+
+  #read(message: PendingMessage, contents: Contents = 'whole'): Promise<Delivery | undefined> {
+    const args = { seq: runSeqOf(message), messageId: message.messageId, contents }
+    return this.#deps.store.run(runsRead.delivery, args)
+  }
+
+  async #beginning(message: PendingMessage, contents: Contents = 'whole'): Promise<Following['beginning'] | undefined> {
+    const row = await this.#deps.store.run(runsRead.beginning, { seq: runSeqOf(message), contents })
+    return row && { meta: metaOfTrigger(row.meta), payload: row.body }
+  }
+
+  /** What an outcome is settled with; without contents when these are damaged, since they are why it has come to this. */
+  async #context(message: PendingMessage) {
+    const read = async (contents: Contents) => ({
+      delivery: await this.#read(message, contents),
+      beginning: await this.#beginning(message, contents),
+    })
+    try {
+      return await read('whole')
+    } catch (error) {
+      if (!isError(error, 'store_damaged')) throw error
+      return read('none')
+    }
+  }
+
+  /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */
+  async #expire(message: PendingMessage): Promise<Delivery | undefined> {
+    const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
+    await this.#deps.store.run(runsNotify.expireWait, args)
+    // Also when it was not for us to end the wait: a notification may just have done so, with this very message.
+    return this.#read(message)
+  }
+
+  /** Deletes a message from which nothing follows, or that has nothing to deliver any more. */
+  #done({ seq, retried }: PendingMessage): Promise<void> {
+    return this.#deps.store.run(runsSettle.settleDone, { seq, retried })
+  }
+
+  async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
+    const args = settling(message, outcome, { kind: 'retry', nextAt: at }, now)
+    const settled = await this.#deps.store.run(messagesSettle.settle, args)
+    return settled.kind === 'gone'
+      ? NOTHING
+      : { ...NOTHING, again: { ...message, retried: message.retried + 1, nextAt: at } }
+  }
+
+  async #settleRun(
+    message: PendingMessage,
+    outcome: AttemptOutcome,
+    verdict: RunVerdict,
+    now: number,
+  ): Promise<Settled> {
+    const { delivery, beginning } = await this.#context(message)
+    if (!delivery || !beginning) {
+      await this.#done(message)
+      return NOTHING
+    }
+    const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
+    const effect = effectOf(verdict, {
+      ...{ message, outcome, delivery, beginning },
+      ...{ largestStepBytes, responseKeepBytes, now },
+    })
+    const args = {
+      runSeq: runSeqOf(message),
+      message: settling(message, outcome, { kind: 'delivered', keep: false }, now),
+      effect,
+    }
+    const settled = await this.#deps.store.run(runsSettle.settleRun, args)
+    if (settled.kind === 'gone') return NOTHING
+    return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
+  }
+}
+
+type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
+
+/** Whether the failure function is told of the answer to a message. */
+function isReported(role: Role): boolean {
+  return role !== 'call' && role !== 'failure'
+}
+
+function bringsList(role: Role): boolean {
+  return role === 'step' || role === 'first' || role === 'untried'
+}
+
+function effectOf(verdict: RunVerdict, following: Following): RunEffect {
+  switch (verdict.kind) {
+    case 'fail':
+      return { kind: 'fail', failing: failingOf(following, verdict.reason) }
+    case 'fail-unless-confirmed':
+      return { kind: 'fail-unless-confirmed', failing: failingOf(following, 'no-first-contact') }
+    case 'return-call':
+      return { kind: 'append', element: resultElement(following) }
+    case 'callback-ended': {
+      const { message, outcome, now } = following
+      const { retried, maxRetries } = message
+      const answer = recordOf(lastAnswer(outcome, undefined), following.responseKeepBytes)
+      const callback = { ...answer, retried, maxRetries, time: now }
+      return { kind: 'callback-ended', state: verdict.state, callback }
+    }
+    default:
+      return unreachable(verdict)
+  }
+}
+
+/** No more of an answer goes to the store with an attempt: it keeps no more of one that another follows. */
+const ATTEMPT_BYTES = 65_536
+
+function settling(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
+  const { seq, retried } = message
+  const attempt = attemptRecord(outcome)
+  const body = attempt.body && firstBytes(attempt.body, ATTEMPT_BYTES)
+  return { seq, retried, at: now, attempt: { ...attempt, body }, end, follow: [] }
+}
+
+function runSeqOf(message: PendingMessage): number {
+  if (message.groupKey === undefined) throw new Error(`message ${message.messageId} names no run`)
+  return message.groupKey
+}

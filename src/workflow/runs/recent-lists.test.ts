@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import { listElement } from '../protocol/outbound.js'
+import type { Delivery } from '../transactions/runs-read.js'
+import { RecentLists } from './recent-lists.js'
+
+const runOf = (seq: number, run_id = `r${seq}`): Delivery['run'] => {
+  return { seq, run_id, account_id: 'acc', url: 'https://x.test/w', state: 'RUN_STARTED', created_at: 1 }
+}
+const step = (message_id: string, bytes = 1) => ({ message_id, body: Buffer.alloc(bytes, 'x') })
+const delivery = {
+  url: 'https://x.test/w',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 3,
+  labels: '',
+  host: 'x.test',
+  path: '/w',
+}
+const idsOf = (lists: RecentLists, seq: number, messageId: string) =>
+  lists.upTo(seq, messageId)?.list.map((element) => element.messageId)
+
+describe('the lists of runs that have just grown', () => {
+  it('end at the element that is delivered, however long they have become', () => {
+    const lists = new RecentLists()
+    lists.began(runOf(1), step('a'), delivery)
+    lists.grew(1, 1, step('b'))
+    // Not part of what programs replay.
+    lists.grew(1, 2)
+    lists.grew(1, 3, step('c'))
+    expect(idsOf(lists, 1, 'b')).toEqual(['a', 'b'])
+    expect(idsOf(lists, 1, 'c')).toEqual(['a', 'b', 'c'])
+    expect(idsOf(lists, 1, 'd')).toBeUndefined()
+    expect(idsOf(lists, 2, 'a')).toBeUndefined()
+  })
+
+  it('are known without a gap or not at all, until they are read again', () => {
+    const lists = new RecentLists()
+    lists.began(runOf(1), step('a'), delivery)
+    lists.grew(1, 2, step('c'))
+    expect(idsOf(lists, 1, 'a')).toBeUndefined()
+    const read = { run: runOf(1), element: { position: 2, kind: 'step' as const, meta: null }, body: Buffer.alloc(0) }
+    const list = [step('a'), step('b'), step('c')]
+    lists.wasRead({ ...read, list }, list.map(listElement))
+    lists.grew(1, 3, step('d'))
+    expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
+    // A shorter list that was read meanwhile takes nothing away.
+    lists.wasRead({ ...read, list }, list.map(listElement))
+    expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('are forgotten with the end of their runs, and when their ids name others', () => {
+    const lists = new RecentLists()
+    lists.began(runOf(1, 'same'), step('a'), delivery)
+    expect(lists.deliveryOf('acc', 'same')).toBe(delivery)
+    lists.renamed('acc', 'same')
+    expect([idsOf(lists, 1, 'a'), lists.deliveryOf('acc', 'same')]).toEqual([undefined, undefined])
+    lists.began(runOf(2), step('a'), delivery)
+    lists.forget(2)
+    expect(idsOf(lists, 2, 'a')).toBeUndefined()
+  })
+
+  it('take a bounded part of the memory: large ones are not kept, nor those that have not grown for long', () => {
+    const lists = new RecentLists()
+    lists.began(runOf(0), step('a', 300_000), delivery)
+    expect(idsOf(lists, 0, 'a')).toBeUndefined()
+    for (let seq = 1; seq <= 400; seq++) lists.began(runOf(seq), step('a', 100_000), delivery)
+    expect(idsOf(lists, 1, 'a')).toBeUndefined()
+    expect(idsOf(lists, 400, 'a')).toEqual(['a'])
+    const known = Array.from({ length: 400 }, (_, index) => idsOf(lists, index + 1, 'a')).filter(Boolean)
+    expect(known.length * 100_000).toBeLessThan(32 * 2 ** 20)
+    expect(known.length).toBeGreaterThan(200)
+  })
+})

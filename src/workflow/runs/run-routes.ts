@@ -1,0 +1,102 @@
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { endRun, getRunSteps } from '../../contract/workflow.js'
+import { type Route, route, type TooLarge } from '../../http/index.js'
+import type { Queue } from '../../queue/index.js'
+import type { Store } from '../../store/index.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { base64 } from '../protocol/bytes.js'
+import * as runsCancel from '../transactions/runs-cancel.js'
+import * as runsFinish from '../transactions/runs-finish.js'
+import * as runsRead from '../transactions/runs-read.js'
+import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns, RunName } from './refused-returns.js'
+
+/** What the operations on single runs work with. */
+export interface RunDeps {
+  readonly store: Store
+  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly clock: Clock
+  readonly lists: Pick<RecentLists, 'forget'>
+  readonly refusedReturns: Pick<RefusedReturns, 'add'>
+}
+
+/** How a request has left a run. */
+interface Ended {
+  readonly workflowRunId: string
+  readonly workflowState: RunState
+}
+
+/** Ending a run, and reading the list of one that is going on. */
+export function runRoutes(deps: RunDeps): Route[] {
+  return [
+    route(getRunSteps, ({ params, caller }) =>
+      listOf(deps, { accountId: caller.accountId, runId: params.workflowRunId }),
+    ),
+    {
+      ...route(endRun, ({ params, query, body, caller }) => {
+        const name = { accountId: caller.accountId, runId: params.workflowRunId }
+        return query.cancel === false ? finish(deps, name, new TextDecoder().decode(body)) : cancel(deps, name)
+      }),
+      refuseTooLarge: (request) => refuseReturn(deps, request),
+    },
+  ]
+}
+
+const LARGE_RETURN =
+  'A program returns its result in one request: keep what is large elsewhere, and return where it is.'
+
+/** To run the program again would not make less of what it returns. */
+function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
+  const { pathname, searchParams } = new URL(target, 'http://localhost')
+  if (!caller || searchParams.get('cancel') !== 'false') return error
+  const runId = decodeURIComponent(pathname.slice(pathname.lastIndexOf('/') + 1))
+  refusedReturns.add({ accountId: caller.accountId, runId }, clock.now())
+  return new HomeportError('step_refused', { problem: `${error.message} ${LARGE_RETURN}` })
+}
+
+async function listOf({ store }: RunDeps, name: RunName) {
+  const found = await store.run(runsRead.withElements, name)
+  if (!found) throw new HomeportError('run_not_found', { runId: name.runId })
+  if (found.run.state !== 'RUN_STARTED') {
+    throw new HomeportError('run_not_going_on', { runId: name.runId, state: found.run.state })
+  }
+  return found.elements.map(({ message_id, body, kind }) => ({
+    messageId: message_id,
+    body: base64(body),
+    callType: kind,
+  }))
+}
+
+/** The program has returned. Said twice, or to a run that has ended otherwise, it changes nothing. */
+async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, response: string): Promise<Ended> {
+  const result = await store.run(runsFinish.finishRun, { ...name, response, at: clock.now() })
+  switch (result.kind) {
+    case 'missing':
+      throw new HomeportError('run_not_found', { runId: name.runId })
+    case 'already':
+      return { workflowRunId: name.runId, workflowState: result.state }
+    case 'finished':
+      lists.forget(result.runSeq)
+      queue.offer(result.offers)
+      return { workflowRunId: name.runId, workflowState: 'RUN_SUCCESS' }
+  }
+}
+
+async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<Ended> {
+  const run = await store.run(runsRead.find, name)
+  if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
+  const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
+  queue.drop({ groupKeys: canceled })
+  queue.offer(offers)
+  if (canceled.length === 0) await explainUncanceled(store, name)
+  return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
+}
+
+/** A run that was canceled before is as it should be; one that has ended otherwise cannot be canceled. */
+async function explainUncanceled(store: Store, name: RunName): Promise<void> {
+  const run = await store.run(runsRead.find, name)
+  if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
+  if (run.state !== 'RUN_CANCELED')
+    throw new HomeportError('run_not_cancelable', { runId: name.runId, state: run.state })
+}

@@ -1,0 +1,91 @@
+import { type Clock, inSlices, newId } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors.js'
+import { triggerRun, triggerRuns } from '../../contract/workflow.js'
+import { type Route, route } from '../../http/index.js'
+import { itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
+import { runIdOf } from '../protocol/settings.js'
+import type { Accepted, RunIntake } from './intake.js'
+
+/** What the operations that trigger runs work with. */
+export interface TriggerDeps {
+  readonly intake: RunIntake
+  readonly clock: Clock
+}
+
+/** What every SDK of 1.0 or newer can do; a run at an older one fails with its first answer. */
+const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
+
+/** Triggering runs without an SDK (reference workflow 4.4). */
+export function triggerRoutes(deps: TriggerDeps): Route[] {
+  return [
+    route(triggerRun, async ({ params, headers, body, caller, ip }) => {
+      const item = itemOfRequest({ rest: params.destination, headers, body })
+      const [triggered] = await trigger(deps, { caller, ip }, [item])
+      // One item in, one answer out.
+      return triggered as Triggered
+    }),
+    route(triggerRuns, async ({ body, caller, ip }) => {
+      const items = await inSlices(body, ({ destination, headers = {}, body: text }) => ({
+        destination,
+        headers: lowerCase(headers),
+        body: text === undefined ? undefined : new TextEncoder().encode(text),
+      }))
+      return trigger(deps, { caller, ip }, items)
+    }),
+  ]
+}
+
+interface Triggered {
+  readonly workflowRunId: string
+  readonly workflowCreatedAt: number
+  readonly deduplicated?: true
+}
+
+async function trigger(
+  { intake, clock }: TriggerDeps,
+  publisher: Publisher,
+  items: readonly PublishItem[],
+): Promise<Triggered[]> {
+  const now = clock.now()
+  const submissions = await inSlices(items, (item) => {
+    const prepared = withDefaults(item, now)
+    return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
+  })
+  return (await intake.run(publisher, submissions, now)).map(answerOf)
+}
+
+/** The headers that an SDK would have sent: a run id, its abilities, and the workflow's own failure function. */
+function withDefaults(item: PublishItem, now: number): PublishItem {
+  const destination = workflowUrl(item.destination)
+  const headers: Record<string, string> = {
+    'upstash-workflow-runid': newId('wfr_', now),
+    ...item.headers,
+    // Left empty, it stands for the workflow's own.
+    'upstash-failure-callback': item.headers['upstash-failure-callback']?.trim() || destination,
+    'upstash-feature-set': FEATURES,
+    'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
+    'upstash-failure-callback-forward-upstash-workflow-failure-callback': 'true',
+  }
+  const label = headers['upstash-label']
+  if (label !== undefined) headers['upstash-forward-upstash-label'] = label
+  return { ...item, destination, headers }
+}
+
+/** @throws HomeportError for what is no URL: the endpoints of a URL group are no workflows of one run. */
+function workflowUrl(text: string): string {
+  if (text === '' || /^https?(:|%3a)/i.test(text)) return parseDestination(text).url
+  const found = JSON.stringify(text.slice(0, 80))
+  throw new HomeportError('invalid_request', {
+    problem: `A run needs the URL of its workflow; found ${found}. Send one that begins with http:// or https://.`,
+  })
+}
+
+function answerOf({ outcome }: Accepted): Triggered {
+  if (outcome.kind === 'appended' || outcome.kind === 'repeated') throw new Error('a trigger was taken for a step')
+  const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
+  return { workflowRunId, workflowCreatedAt, ...(outcome.kind === 'exists' && { deduplicated: true as const }) }
+}
+
+function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}
