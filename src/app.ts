@@ -21,7 +21,7 @@ import {
   sessionRoutes,
 } from './accounts/index.js'
 import {
-  HeldMemory,
+  ClientMemoryBudget,
   IdleMemory,
   membersOf,
   type Service,
@@ -33,7 +33,7 @@ import {
 } from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import { type Config, isLoopback } from './config/index.js'
-import { type ConsoleParts, consoleRoutes, consoleSite } from './console.js'
+import { type ConsoleDeps, consoleRoutes, consoleSite } from './console.js'
 import { type HomeportError, isError } from './contract/errors.js'
 import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
@@ -55,7 +55,7 @@ export interface App {
 }
 
 /** What the process around the server decides. */
-export interface AppSurroundings {
+export interface AppOptions {
   /** Called when the server can no longer keep its promises and has to end; what was acknowledged is safe. */
   readonly onFailure: (error: Error) => void
 }
@@ -64,7 +64,7 @@ export interface AppSurroundings {
  * Builds the server of a configuration. The data directory must be locked by the caller.
  * @throws HomeportError when the engine, the plans or the store cannot be used; nothing is left running then.
  */
-export async function createApp(config: Config, surroundings: AppSurroundings): Promise<App> {
+export async function createApp(config: Config, surroundings: AppOptions): Promise<App> {
   const logger = createLogger({ level: config.logLevel })
   const problems = new Problems(systemClock, logger)
   tellOfLastCrash(config.dataDir, problems)
@@ -78,7 +78,7 @@ export async function createApp(config: Config, surroundings: AppSurroundings): 
     onFailure: surroundings.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
   })
-  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: heldMemory(logger) })
+  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: clientMemoryBudget(logger) })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -92,8 +92,10 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
   }
 }
 
-function heldMemory(logger: Logger): HeldMemory {
-  return new HeldMemory(undefined, (error) => logger.error({ error }, 'a connection that gives way has met a fault'))
+function clientMemoryBudget(logger: Logger): ClientMemoryBudget {
+  return new ClientMemoryBudget(undefined, (error) =>
+    logger.error({ error }, 'a connection that gives way has met a fault'),
+  )
 }
 
 /** A crash is mentioned for so long, unless its report is deleted. */
@@ -177,7 +179,7 @@ interface Foundations {
   readonly tls: ServerCertificate | undefined
   readonly store: Store
   /** What all clients together may make the process hold. */
-  readonly held: HeldMemory
+  readonly held: ClientMemoryBudget
 }
 
 function compose(foundations: Foundations): Composed {
@@ -303,7 +305,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
 
 /** The management listener also carries the console, and for it the operations of the queue. */
 function managementListener(
-  foundations: Foundations & Pick<ConsoleParts, 'databases' | 'fleet'>,
+  foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'>,
   accounts: Accounts,
   routes: readonly Route[],
   queueRoutes: readonly Route[],

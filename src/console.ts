@@ -30,7 +30,7 @@ import type { Store } from './store/index.js'
 import type { Problem, Problems } from './telemetry/index.js'
 
 /** What the answers for the console are made of. */
-export interface ConsoleParts {
+export interface ConsoleDeps {
   readonly config: Config
   readonly engine: EngineInfo
   readonly plans: PlanTable
@@ -46,7 +46,7 @@ export interface ConsoleParts {
 }
 
 /** The operations behind the pages of the console. */
-export function consoleRoutes(parts: ConsoleParts): Route[] {
+export function consoleRoutes(parts: ConsoleDeps): Route[] {
   const settings = settingsOf(parts)
   return [
     route(getConsoleSettings, async () => settings),
@@ -65,7 +65,7 @@ export function consoleSite({ publicRestUrl }: Config): Site | undefined {
   return folder === undefined ? undefined : Site.read({ folder, connectTo: [new URL(publicRestUrl).origin] })
 }
 
-function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSettings {
+function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSettings {
   return {
     version,
     api_url: config.publicApiUrl,
@@ -78,7 +78,7 @@ function settingsOf({ config, engine, plans, version }: ConsoleParts): ConsoleSe
   }
 }
 
-async function overview(parts: ConsoleParts, accountId: string): Promise<Overview> {
+async function overview(parts: ConsoleDeps, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = parts
   const [counts, disk] = await Promise.all([
     store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
@@ -118,7 +118,7 @@ const expiryOf = (certificate: string | undefined): { certificate_expires_at?: n
     : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
 
 /** From memory: what is known of the present month needs no store, however many databases there are. */
-function usageOf({ books, nowMs }: ConsoleParts['databases']['usage'], accountId: string): DatabaseUsage[] {
+function usageOf({ books, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
   const own = books.filter(({ row }) => row.account_id === accountId)
   const entries = own.map((book) => ({
     database_id: book.row.database_id,
@@ -131,7 +131,7 @@ function usageOf({ books, nowMs }: ConsoleParts['databases']['usage'], accountId
   return entries.sort((one, other) => other.cost - one.cost)
 }
 
-async function regions({ databases, fleet }: ConsoleParts, accountId: string, id: string): Promise<RegionStatus[]> {
+async function regions({ databases, fleet }: ConsoleDeps, accountId: string, id: string): Promise<RegionStatus[]> {
   if (databases.directory.rowOf(id)?.account_id !== accountId)
     throw new HomeportError('database_not_found', { databaseId: id })
   const replication = await fleet.replication(id)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { HeldMemory, type Holder } from './client-memory.js'
+import { ClientMemoryBudget, type Holder } from './client-memory.js'
 
 class Client implements Holder {
   heldBytes = 0
@@ -10,7 +10,7 @@ class Client implements Holder {
     this.owner = owner
   }
 
-  giveWay(): void {
+  evict(): void {
     this.gaveWay = true
     this.heldBytes = 0
   }
@@ -18,7 +18,7 @@ class Client implements Holder {
 
 const LIMIT_BYTES = 3_200
 
-function grow(memory: HeldMemory, client: Client, bytes: number): void {
+function grow(memory: ClientMemoryBudget, client: Client, bytes: number): void {
   client.heldBytes += bytes
   memory.grew(client, bytes)
 }
@@ -26,10 +26,10 @@ function grow(memory: HeldMemory, client: Client, bytes: number): void {
 describe('memory that is held for clients', () => {
   it('costs whoever is served nothing when another throws as it gives way', () => {
     const faults: unknown[] = []
-    const memory = new HeldMemory(LIMIT_BYTES, (fault) => faults.push(fault))
+    const memory = new ClientMemoryBudget(LIMIT_BYTES, (fault) => faults.push(fault))
     const defect = new Error('a defect')
     const broken = Object.assign(new Client('a'), {
-      giveWay: () => {
+      evict: () => {
         throw defect
       },
     })
@@ -40,14 +40,14 @@ describe('memory that is held for clients', () => {
   })
 
   it('is left alone up to the bound', () => {
-    const memory = new HeldMemory(LIMIT_BYTES)
+    const memory = new ClientMemoryBudget(LIMIT_BYTES)
     const clients = [new Client('a'), new Client('b')]
     for (const client of clients) grow(memory, client, LIMIT_BYTES / 2)
     expect(clients.map(({ gaveWay }) => gaveWay)).toEqual([false, false])
   })
 
   it('is given up by the owner that has most of it, largest holder first, until the rest fits', () => {
-    const memory = new HeldMemory(LIMIT_BYTES)
+    const memory = new ClientMemoryBudget(LIMIT_BYTES)
     const single = new Client('single')
     grow(memory, single, 1_000)
     const crowd = Array.from({ length: 30 }, () => new Client('crowd'))
@@ -61,7 +61,7 @@ describe('memory that is held for clients', () => {
   })
 
   it('does not count for those who are gone', () => {
-    const memory = new HeldMemory(LIMIT_BYTES)
+    const memory = new ClientMemoryBudget(LIMIT_BYTES)
     const gone = new Client('a')
     grow(memory, gone, LIMIT_BYTES)
     memory.gone(gone)

@@ -7,7 +7,7 @@ export interface Holder {
   /** What is held for it at the moment, bytes; 0 once it is gone. */
   readonly heldBytes: number
   /** Gives all of it up. A client that cannot be told loses its connection. */
-  giveWay(): void
+  evict(): void
 }
 
 /** Holders of less need not be known, bytes: there are never so many of them that they matter. */
@@ -30,7 +30,7 @@ interface Account {
  * The bound is exceeded by a thirty-second part of it at most, and by what a holder that has given way keeps until the
  * present turn is over.
  */
-export class HeldMemory {
+export class ClientMemoryBudget {
   readonly limitBytes: number
   readonly #holders = new Set<Holder>()
   readonly #onFault: (error: unknown) => void
@@ -77,7 +77,7 @@ export class HeldMemory {
       left -= first.bytes
       this.#holders.delete(first.holder)
       try {
-        first.holder.giveWay()
+        first.holder.evict()
       } catch (error) {
         this.#onFault(error)
       }

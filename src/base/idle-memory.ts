@@ -10,7 +10,7 @@ const MOST_WORK = 0.05
 const LEAST_GROWTH_BYTES = 4 * 2 ** 20
 
 /** What decides when memory is given back. */
-export interface IdleMemoryParts {
+export interface IdleMemoryDeps {
   readonly clock: Clock
   /** Whether nothing is under way that a pause of some tenths of a second would hold up. */
   readonly isAtRest: () => boolean
@@ -29,11 +29,11 @@ export interface IdleMemoryParts {
  * after a while of rest, and not again before there is something to collect.
  */
 export class IdleMemory {
-  readonly #parts: Required<IdleMemoryParts>
+  readonly #parts: Required<IdleMemoryDeps>
   #isWatching = false
   #keptBytes = 0
 
-  constructor(parts: IdleMemoryParts) {
+  constructor(parts: IdleMemoryDeps) {
     this.#parts = { workSinceAsked: workMeter(), heapBytes, collect: collectAll, ...parts }
   }
 

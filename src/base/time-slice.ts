@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { othersFirst } from './yield.js'
+import { yieldToEventLoop } from './yield.js'
 
 /** Long enough that switching costs nothing, short enough that nobody notices. */
 const SLICE_MS = 8
@@ -14,7 +14,7 @@ export class TimeSlice {
 
   /** Lets everybody else go first, and begins the next slice. */
   async rest(): Promise<void> {
-    await othersFirst()
+    await yieldToEventLoop()
     this.#endsAt = performance.now() + SLICE_MS
   }
 }

@@ -1,4 +1,4 @@
 /** Ends this turn of the event loop: long work in parts lets everybody else go first between them. */
-export function othersFirst(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

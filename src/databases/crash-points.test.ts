@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, processesMarked, waitFor } from '../../test/support/index.js'
-import { readRegionsOf } from './engine-wish.js'
+import { readRegionsOf } from './desired-engine.js'
 import { everyRow } from './every-row.js'
 import type { DatabaseRow } from './life.js'
 import { ask, databaseDirs, enginesOf, least } from './testing/checks.js'
@@ -27,7 +27,7 @@ interface Before {
   readonly backup: Buffer
 }
 
-/** A change, made so that it can be repeated on the same database: what it wishes differs from what is. */
+/** A change, made so that it can be repeated on the same database: what it asks for differs from what is. */
 interface Change {
   readonly make: (life: Mortal, before: Before) => Promise<unknown>
   /** What has become of it, by the row (undefined when there is none) and the value of `k`. */

@@ -5,11 +5,11 @@ import { IDEMPOTENCY_KEPT_MS } from '../contract/databases.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import type { Platform, Region } from '../contract/regions.js'
 import type { Caller } from '../http/index.js'
-import { engineSpecOf } from './engine-wish.js'
+import type { ChangeDeps } from './change-deps.js'
+import { engineSpecOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
 import { begin, type DatabaseRow, serve, undo } from './life.js'
-import { type DatabaseWish, judgeCreation } from './rules.js'
-import type { Surroundings } from './surroundings.js'
+import { type DesiredDatabase, judgeCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
 
 /** How long to wait before an undoing that failed is tried again. */
@@ -30,20 +30,20 @@ export interface AdoptedDatabase {
 
 /** Makes databases: wholly, or not at all. */
 export class Creation {
-  readonly #parts: Surroundings
+  readonly #parts: ChangeDeps
   readonly #underWay = new Map<string, Promise<DatabaseRow>>()
   #stopped = false
 
-  constructor(parts: Surroundings) {
+  constructor(parts: ChangeDeps) {
     this.#parts = parts
   }
 
   /**
    * Makes a database and resolves when it serves.
-   * @param key the caller's `Idempotency-Key`: the same key and wish answer the same database.
+   * @param key the caller's `Idempotency-Key`: the same key and desired state answer the same database.
    */
-  async create(caller: Caller, wish: DatabaseWish, key: string | undefined): Promise<DatabaseRow> {
-    const outcome = await begin(this.#parts.store, this.#argsOf(caller, wish, key))
+  async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
+    const outcome = await begin(this.#parts.store, this.#argsOf(caller, desired, key))
     switch (outcome.kind) {
       case 'created':
         return this.#track(outcome.database, caller)
@@ -100,21 +100,21 @@ export class Creation {
     await Promise.allSettled(this.#underWay.values())
   }
 
-  #argsOf(caller: Caller, wish: DatabaseWish, key: string | undefined): databases.CreateArgs {
+  #argsOf(caller: Caller, desired: DesiredDatabase, key: string | undefined): databases.CreateArgs {
     const now = this.#parts.clock.now()
     const identity = newIdentity()
     return {
       database: {
         database_id: identity.databaseId,
         account_id: caller.accountId,
-        name: wish.name,
-        platform: wish.platform,
-        primary_region: wish.primaryRegion,
-        read_regions: JSON.stringify(wish.readRegions),
-        plan: wish.plan,
-        budget: wish.budget,
-        eviction: wish.eviction ? 1 : 0,
-        tls: wish.tls ? 1 : 0,
+        name: desired.name,
+        platform: desired.platform,
+        primary_region: desired.primaryRegion,
+        read_regions: JSON.stringify(desired.readRegions),
+        plan: desired.plan,
+        budget: desired.budget,
+        eviction: desired.eviction ? 1 : 0,
+        tls: desired.tls ? 1 : 0,
         persistence: 'append-only',
         password: identity.password,
         rest_token: identity.restToken,
@@ -124,7 +124,7 @@ export class Creation {
       ports: { ...this.#parts.settings.redisPorts, avoid: [] },
       slugs: identity.slugs,
       limit: this.#limitOf(caller),
-      idempotency: key === undefined ? undefined : { key, requestHash: sha256Hex(JSON.stringify(wish)) },
+      idempotency: key === undefined ? undefined : { key, requestHash: sha256Hex(JSON.stringify(desired)) },
       forgetBefore: now - IDEMPOTENCY_KEPT_MS,
     }
   }

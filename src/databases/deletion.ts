@@ -1,21 +1,21 @@
 import { auditRow } from '../accounts/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
+import type { ChangeDeps } from './change-deps.js'
 import { beginDelete, type DatabaseRow, endDelete } from './life.js'
-import type { Surroundings } from './surroundings.js'
 
 /** What deletions need of the databases around them. */
-interface DeletionParts extends Surroundings {
+interface DeletionDeps extends ChangeDeps {
   readonly backups: Pick<Backups, 'removeAll'>
 }
 
 /** Deletes databases, down to the last file. */
 export class Deletion {
-  readonly #parts: DeletionParts
+  readonly #parts: DeletionDeps
   readonly #underWay = new Map<string, Promise<void>>()
   readonly #leaving = new Map<string, DatabaseRow>()
 
-  constructor(parts: DeletionParts) {
+  constructor(parts: DeletionDeps) {
     this.#parts = parts
   }
 

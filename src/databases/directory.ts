@@ -9,7 +9,7 @@ import {
   readRegionsOf,
   settingsOf,
   usersOf,
-} from './engine-wish.js'
+} from './desired-engine.js'
 import type * as databases from './transactions/databases.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 

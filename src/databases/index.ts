@@ -1,5 +1,5 @@
 /**
- * Databases: the management side. A caller says what should be; this room judges the wish, writes it down, lets the
+ * Databases: the management side. A caller says what should be; this room judges the desired state, writes it down, lets the
  * fleet make it real, tells the data plane whom to serve, and answers with the record.
  *
  *   request ─ rules ─ row `creating` ─┬─ fleet: engines and replication ─┬─ row without `creating` ─ record
@@ -11,7 +11,7 @@
  * - `rules.ts` judges a request beyond its schema; `plan-file.ts` reads the operator's plans.
  * - `creation.ts`, `deletion.ts`: the two long changes, each undone or ended after a crash by the next start.
  * - `changes/`: everything else that an owner can change; `changes/changer.ts` tells how, and what a crash leaves.
- * - `engine-wish.ts`: what the engines of a database have to be, users and their rights included.
+ * - `engine-wish state.ts`: what the engines of a database have to be, users and their rights included.
  * - `summaries.ts`: short facts of many databases, from memory.
  * - `directory.ts`: who may log in to what, in memory, for the data plane.
  * - `sleep/`: engines of databases that nobody uses rest, and wake with the next request; a page of its own tells more.
@@ -27,8 +27,8 @@
  * reads from servers that are not ours.
  */
 export { createDatabases, type Databases } from './databases.js'
+export type { DatabaseSettings, DatabasesOptions } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
-export type { DatabaseSettings, DatabasesOptions } from './parts.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'
 export { databaseRoutes } from './routes.js'

@@ -2,9 +2,9 @@ import { isObject, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
+import type { DatabasesOptions } from './deps.js'
 import type { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
-import type { DatabasesOptions } from './parts.js'
 import * as databasesData from './transactions/databases-data.js'
 
 /** What is wrong with the data of a database, as its row keeps it until it is over or its owner has decided. */

@@ -1,7 +1,7 @@
 import type { DatabaseRecord } from '../contract/databases.js'
 import type { PlanTable } from '../contract/plans.js'
 import { isPrimaryRegion, isReadRegion, type ReadRegion, type Region } from '../contract/regions.js'
-import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './engine-wish.js'
+import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './desired-engine.js'
 import { renderLoss } from './losses.js'
 import type * as databases from './transactions/databases.js'
 

@@ -4,7 +4,7 @@ import type { PlanName, PlanTable } from '../contract/plans.js'
 import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/regions.js'
 
 /** A creation with every default filled in and every rule kept. */
-export interface DatabaseWish {
+export interface DesiredDatabase {
   readonly name: string
   readonly platform: Platform
   readonly primaryRegion: Region
@@ -27,8 +27,8 @@ export interface RuleSettings {
  * Fills in the defaults of a request that has passed its schema, and checks what stands between its fields.
  * @throws HomeportError `invalid_request` with every problem at once; `plan_not_allowed`.
  */
-export function judgeCreation(body: CreateDatabaseBody, settings: RuleSettings): DatabaseWish {
-  const wish: DatabaseWish = {
+export function judgeCreation(body: CreateDatabaseBody, settings: RuleSettings): DesiredDatabase {
+  const desired: DesiredDatabase = {
     name: body.database_name.trim(),
     platform: body.platform,
     primaryRegion: body.primary_region,
@@ -39,15 +39,15 @@ export function judgeCreation(body: CreateDatabaseBody, settings: RuleSettings):
     tls: body.tls ?? settings.tlsByDefault,
   }
   const problems = [
-    ...nameProblems(wish.name, 'database_name'),
-    ...platformProblems(wish),
-    ...readRegionProblems(wish, settings.plans),
+    ...nameProblems(desired.name, 'database_name'),
+    ...platformProblems(desired),
+    ...readRegionProblems(desired, settings.plans),
   ]
   if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
-  if (settings.accountType === 'free' && wish.plan !== 'free') {
-    throw new HomeportError('plan_not_allowed', { plan: wish.plan })
+  if (settings.accountType === 'free' && desired.plan !== 'free') {
+    throw new HomeportError('plan_not_allowed', { plan: desired.plan })
   }
-  return wish
+  return desired
 }
 
 /** What is wrong with a name, trimmed, that came in this field. */
@@ -63,7 +63,7 @@ export function nameProblems(name: string, field: string): string[] {
   return problems
 }
 
-function platformProblems({ platform, primaryRegion }: DatabaseWish): string[] {
+function platformProblems({ platform, primaryRegion }: DesiredDatabase): string[] {
   const home = REGIONS[primaryRegion].platform
   if (home === platform) return []
   return [
@@ -72,7 +72,7 @@ function platformProblems({ platform, primaryRegion }: DatabaseWish): string[] {
 }
 
 /** What decides which read regions a database may have. */
-export interface RegionsWish {
+export interface DesiredRegions {
   readonly readRegions: readonly string[]
   readonly platform: string
   readonly primaryRegion: string
@@ -80,8 +80,8 @@ export interface RegionsWish {
 }
 
 /** What is wrong with the read regions of a database. */
-export function readRegionProblems(wish: RegionsWish, plans: PlanTable): string[] {
-  const { readRegions, platform, primaryRegion, plan } = wish
+export function readRegionProblems(desired: DesiredRegions, plans: PlanTable): string[] {
+  const { readRegions, platform, primaryRegion, plan } = desired
   const problems: string[] = []
   const repeated = readRegions.find((region, index) => readRegions.indexOf(region) !== index)
   if (repeated) problems.push(`\`read_regions\` must not repeat a region; found "${repeated}" more than once.`)

@@ -7,7 +7,7 @@ import {
   type SummariesQuery,
 } from '../contract/console.js'
 import type { PlanTable } from '../contract/plans.js'
-import { planOf } from './engine-wish.js'
+import { planOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
 import type { DatabaseBook } from './usage/index.js'

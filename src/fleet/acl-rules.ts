@@ -1,5 +1,5 @@
 /**
- * Fits ACL rules to the engine that gets them. Wishes name commands as the newest engines have them; an engine refuses
+ * Fits ACL rules to the engine that gets them. DesiredStates name commands as the newest engines have them; an engine refuses
  * a rule about a command that it does not know, and with it the whole file of users. Pure.
  */
 import { VECTOR_READS, VECTOR_WRITES } from '../contract/commands.js'

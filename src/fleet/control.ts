@@ -52,12 +52,12 @@ export async function withControl<Result>(
   }
 }
 
-async function setUsers(engine: Redis, wished: ReturnType<typeof allUsers>): Promise<void> {
+async function setUsers(engine: Redis, desired: ReturnType<typeof allUsers>): Promise<void> {
   const present = (await engine.call('ACL', 'USERS')) as readonly string[]
   // Each is whole by itself, and an engine whose memory is full refuses whatever is queued in a transaction.
   const pipeline = engine.pipeline()
-  for (const [name, rules] of wished) pipeline.call('ACL', 'SETUSER', name, 'reset', ...rules)
-  for (const name of present) if (!wished.has(name)) pipeline.call('ACL', 'DELUSER', name)
+  for (const [name, rules] of desired) pipeline.call('ACL', 'SETUSER', name, 'reset', ...rules)
+  for (const name of present) if (!desired.has(name)) pipeline.call('ACL', 'DELUSER', name)
   const replies = (await pipeline.exec()) ?? []
   for (const [error] of replies) if (error) throw error
 }
@@ -73,8 +73,8 @@ export function applySettings(
     await engine.call('CONFIG', 'SET', ...memory, 'notify-keyspace-events', spec.keyspaceEvents ?? '')
     // A setting that the spec has no longer goes back to what it is without it.
     await engine.call('CONFIG', 'SET', ...OWN_DEFAULTS.flatMap((line) => line.split(' ')))
-    const wished = knownSettings(spec, settings).flat()
-    if (wished.length > 0) await engine.call('CONFIG', 'SET', ...wished)
+    const desired = knownSettings(spec, settings).flat()
+    if (desired.length > 0) await engine.call('CONFIG', 'SET', ...desired)
     await setUsers(engine, allUsers(spec, address.secrets, commands))
   })
 }

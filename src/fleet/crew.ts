@@ -59,7 +59,7 @@ export class Crew {
     return memberPaths(this.#context.layout, this.#databaseId, region)
   }
 
-  /** Forgets earlier failures, because there is a new wish. */
+  /** Forgets earlier failures, because there is a new desired state. */
   forgive(): void {
     for (const region of this.#members.keys()) this.#update(region, transitions.forgiven)
   }
@@ -156,7 +156,7 @@ export class Crew {
     this.#onEvent()
   }
 
-  /** Only a primary keeps a log, and no primary is ever unwished while its database stays. */
+  /** Only a primary keeps a log, and no primary is ever undesired while its database stays. */
   async #setLogAside(region: string): Promise<void> {
     const { dir } = this.paths(region)
     if (!(await readLogFiles(dir))) return

@@ -52,12 +52,12 @@ describe('the user file', () => {
     for (const secret of [PASSWORD, ...Object.values(secrets)]) expect(text).not.toContain(secret)
   })
 
-  test('switches the user `default` off when it is not wished', () => {
+  test('switches the user `default` off when it is not desired', () => {
     expect(renderUsers(specOf('db', [], { users: [] }), secrets, new Set())).toContain('user default off -@all\n')
   })
 })
 
-describe('a wish', () => {
+describe('a desired', () => {
   const users = (name: string, rules: string) => [{ name, password: 'x', rules }]
 
   test.each([

@@ -143,7 +143,7 @@ function userRules(user: EngineUser, commands: ReadonlySet<string>): readonly st
   return ['on', `#${sha256Hex(user.password)}`, ...fitRules(user.rules, commands).split(' ')]
 }
 
-/** All users that an engine should have: the wished ones, the fleet's own, and `default` switched off unless wished. */
+/** All users that an engine should have: the desired ones, the fleet's own, and `default` switched off unless desired. */
 export function allUsers(
   spec: EngineSpec,
   secrets: InternalSecrets,

@@ -77,7 +77,7 @@ describe('a database', async () => {
     expect(JSON.stringify(processesMarked(root))).not.toContain(PASSWORD)
   })
 
-  test('keeps its data when it is stopped and wished again', async () => {
+  test('keeps its data when it is stopped and desired again', async () => {
     await fleet.ensure(specOf('db_sleep'))
     await clientOf((await fleet.endpoints('db_sleep'))[0]).set('key', 'value')
     await fleet.ensure(specOf('db_sleep', [], { wanted: 'stopped' }))
@@ -171,7 +171,7 @@ describe('a database', async () => {
     await fleet.remove('never-there')
   })
 
-  test('that a newer wish stops lets the older caller know', async () => {
+  test('that a newer desired stops lets the older caller know', async () => {
     const running = fleet.ensure(specOf('db_newer'))
     running.catch(() => {})
     await fleet.ensure(specOf('db_newer', [], { wanted: 'stopped' }))
@@ -184,7 +184,7 @@ describe('a database', async () => {
     expect(processesMarked(join(dataDir, 'databases', 'db_many', 'us-east-1'))).toHaveLength(1)
   })
 
-  test('that nobody has wished has no endpoints', async () => {
+  test('that nobody has desired has no endpoints', async () => {
     await expect(fleet.endpoints('db_unknown')).rejects.toMatchObject({ code: 'starting' })
   })
 
@@ -293,7 +293,7 @@ describe('replicas', async () => {
     }
   })
 
-  test('that are not wished any more leave nothing, and the primary closes its port', async () => {
+  test('that are not desired any more leave nothing, and the primary closes its port', async () => {
     await fleet.ensure(specOf('db_less', regions))
     await fleet.ensure(specOf('db_less'))
     expect(readdirSync(join(dataDir, 'databases', 'db_less'))).toEqual(['us-east-1'])

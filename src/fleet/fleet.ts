@@ -124,7 +124,7 @@ class EngineFleet implements Fleet {
     signal?: AbortSignal,
     patience: Patience = 'deadline',
   ): Promise<readonly EngineEndpoint[]> {
-    return this.#wishedKeeper(databaseId).endpoints(signal, patience)
+    return this.#desiredKeeper(databaseId).endpoints(signal, patience)
   }
 
   async rest(databaseId: string): Promise<void> {
@@ -140,12 +140,12 @@ class EngineFleet implements Fleet {
   }
 
   async tidyLog(databaseId: string): Promise<void> {
-    const source = await this.#wishedKeeper(databaseId).source()
+    const source = await this.#desiredKeeper(databaseId).source()
     if (source.persistence === 'append-only') await tidyLog(source)
   }
 
   async occupancy(databaseId: string): Promise<EngineOccupancy> {
-    const { address } = await this.#wishedKeeper(databaseId).source()
+    const { address } = await this.#desiredKeeper(databaseId).source()
     return occupancyOf(address)
   }
 
@@ -196,13 +196,13 @@ class EngineFleet implements Fleet {
 
   async dropStrays(spec: EngineSpec): Promise<void> {
     const { layout } = this.#context()
-    const wished = new Set(spec.members.map(({ region }) => region))
+    const desired = new Set(spec.members.map(({ region }) => region))
     const place = this.#placeOf(spec)
     for (const region of directoriesIn(databaseDir(layout, spec.databaseId))) {
       const paths = memberPaths(layout, spec.databaseId, region)
       // What has no configuration and is not empty either was made by somebody else.
       const isMember = (await readFileIfThere(paths.configFile)) !== undefined || readdirSync(paths.dir).length === 0
-      if (wished.has(region) || !isMember) continue
+      if (desired.has(region) || !isMember) continue
       const reason = `The database has no member in ${region}, but a log lay there.`
       if (await readLogFiles(paths.dir)) await setDataAside({ ...place, memberDir: paths.dir, reason })
       await deleteEngineFiles(paths)
@@ -220,7 +220,7 @@ class EngineFleet implements Fleet {
   }
 
   async usedBytes(databaseId: string): Promise<number> {
-    const { address } = await this.#wishedKeeper(databaseId).source()
+    const { address } = await this.#desiredKeeper(databaseId).source()
     return usedBytes(address)
   }
 
@@ -357,8 +357,8 @@ class EngineFleet implements Fleet {
     return this.#state.context
   }
 
-  /** The keeper of a database that something is wished for. */
-  #wishedKeeper(databaseId: string): DatabaseKeeper {
+  /** The keeper of a database that something is desired for. */
+  #desiredKeeper(databaseId: string): DatabaseKeeper {
     this.#context()
     const keeper = this.#keepers.get(databaseId)
     if (!keeper) throw new HomeportError('starting', {})

@@ -6,7 +6,7 @@
  *
  * ```
  *   ensure, remove, stop                     endpoints, observe
- *        │ wish                                     ▲ what is
+ *        │ desired state                                     ▲ what is
  *        ▼                                          │
  *     keeper ──▶ reconcile (pure) ──▶ actions ──▶ crew ──▶ runs ──IPC──▶ launcher ──▶ engine processes
  *        ▲                                          │                                     │
@@ -14,9 +14,9 @@
  * ```
  *
  * - `member.ts` is the state machine of one process; each arrow is one function.
- * - `reconcile.ts` compares wish and observation and returns actions. It is asked after every event and remembers
- *   nothing, so no order of wishes, crashes and late answers is special.
- * - `keeper.ts` holds the wish of one database and those who wait; `crew.ts` carries actions out; `engine-run.ts` is
+ * - `reconcile.ts` compares desired state and observation and returns actions. It is asked after every event and remembers
+ *   nothing, so no order of desired states, crashes and late answers is special.
+ * - `keeper.ts` holds the desired state of one database and those who wait; `crew.ts` carries actions out; `engine-run.ts` is
  *   one life of one process; `control.ts` changes an engine that runs.
  * - `launcher/` is the small process that starts engines, because a spawn would hold up every request for about 6 ms.
  * - `tidy-log.ts` rewrites a log before its engine is stopped, where the next start gains by it.
@@ -29,7 +29,7 @@
  *   of users to the commands that it has.
  *
  * Promises
- * - `ensure` resolves when every member answers its users with the wished settings, and every replica holds the
+ * - `ensure` resolves when every member answers its users with the desired settings, and every replica holds the
  *   primary's data and receives its changes. When it rejects, the reason is named without paths or secrets.
  * - An engine that ends without being told is started again: at once the first time, then with growing pauses.
  * - Two engines never run on one directory. A new one starts only after the old one's end was seen, and after a life

@@ -1,5 +1,5 @@
 /**
- * The keeper of one database: holds the wish, asks `reconcile` what to do after every event, lets the crew do it, and
+ * The keeper of one database: holds the desired state, asks `reconcile` what to do after every event, lets the crew do it, and
  * lets those go who wait for the result.
  */
 import { rm } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { Crew } from './crew.js'
 import type { FleetContext } from './engine-run.js'
 import { databaseDir } from './layout.js'
 import { isSoonBack, type Member } from './member.js'
-import { type Plan, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
+import { type DesiredState, desiredMembers, type Plan, reconcile, serves } from './reconcile.js'
 import type { SampledMember } from './sample.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
@@ -29,7 +29,7 @@ export class DatabaseKeeper {
   readonly #databaseId: string
   readonly #crew: Crew
   readonly #waiters: Waiters
-  #wish: Wish = { kind: 'halt' }
+  #desired: DesiredState = { kind: 'halt' }
   #plan: Plan = { actions: [], matched: true }
   #timer: Timer | undefined
   /** Since when the engine is asked to be broken off, and when that was asked last. */
@@ -45,22 +45,22 @@ export class DatabaseKeeper {
 
   /** See `Fleet.ensure`. */
   async declare(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
-    if (this.#wish.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
-    if (this.#wish.kind === 'spec') refuseMove(this.#wish.spec, spec)
-    this.#setWish({ kind: 'spec', spec, settings: settingsOf(spec) })
+    if (this.#desired.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
+    if (this.#desired.kind === 'spec') refuseMove(this.#desired.spec, spec)
+    this.#setDesired({ kind: 'spec', spec, settings: settingsOf(spec) })
     await this.#waiters.wait(() => this.#checkEnsured(spec), this.#limitFor(patience))
   }
 
   /** See `Fleet.remove`. */
   async remove(): Promise<void> {
-    this.#setWish({ kind: 'remove' })
+    this.#setDesired({ kind: 'remove' })
     await this.#untilMatched()
     await rm(databaseDir(this.#context.layout, this.#databaseId), { recursive: true, force: true })
   }
 
-  /** Ends all processes cleanly and keeps all files. Resolves when none runs, or what a newer wish says is true. */
+  /** Ends all processes cleanly and keeps all files. Resolves when none runs, or what a newer desired state says is true. */
   async halt(): Promise<void> {
-    if (this.#wish.kind !== 'remove') this.#setWish({ kind: 'halt' })
+    if (this.#desired.kind !== 'remove') this.#setDesired({ kind: 'halt' })
     await this.#untilMatched()
   }
 
@@ -72,9 +72,9 @@ export class DatabaseKeeper {
   /** The primary that serves, for a snapshot of its data; waits while it is on its way up. */
   async source(): Promise<SnapshotSource> {
     const [primary] = await this.#waiters.wait(() => this.#checkEndpoints(), this.#limit())
-    if (!primary || this.#wish.kind !== 'spec') throw new HomeportError('starting', {})
+    if (!primary || this.#desired.kind !== 'spec') throw new HomeportError('starting', {})
     const { region } = primary
-    const { persistence } = this.#wish.spec
+    const { persistence } = this.#desired.spec
     return {
       address: this.#crew.address(region),
       dir: this.#crew.paths(region).dir,
@@ -101,14 +101,16 @@ export class DatabaseKeeper {
     return nowMs - sinceMs >= SPARED_WITHOUT_LOG_MS
   }
 
-  /** How the database is kept on disk, while anything is wished of it. */
+  /** How the database is kept on disk, while anything is desired of it. */
   get persistence(): EngineSpec['persistence'] | undefined {
-    return this.#wish.kind === 'spec' ? this.#wish.spec.persistence : undefined
+    return this.#desired.kind === 'spec' ? this.#desired.spec.persistence : undefined
   }
 
   /** The members that serve now, primary first; none while the primary does not. */
   serving(): readonly SampledMember[] {
-    const serving = wishedMembers(this.#wish).filter(({ region }) => serves(this.#wish, this.#crew.members, region))
+    const serving = desiredMembers(this.#desired).filter(({ region }) =>
+      serves(this.#desired, this.#crew.members, region),
+    )
     if (serving[0]?.role !== 'primary') return []
     return serving.map((member) => ({
       ...this.#endpointOf(member),
@@ -119,19 +121,19 @@ export class DatabaseKeeper {
 
   /** Whether nothing of the database runs or is about to. */
   get isAtRest(): boolean {
-    return this.#plan.matched && wishedMembers(this.#wish).length === 0
+    return this.#plan.matched && desiredMembers(this.#desired).length === 0
   }
 
   /** See `Fleet.observe`. */
   observe(): readonly MemberStatus[] {
-    const order = wishedMembers(this.#wish).map((spec) => spec.region)
+    const order = desiredMembers(this.#desired).map((spec) => spec.region)
     const members = [...this.#crew.members.values()]
     members.sort((left, right) => order.indexOf(left.region) - order.indexOf(right.region))
-    return members.map((member) => statusOf(member, serves(this.#wish, this.#crew.members, member.region)))
+    return members.map((member) => statusOf(member, serves(this.#desired, this.#crew.members, member.region)))
   }
 
-  #setWish(wish: Wish): void {
-    this.#wish = wish
+  #setDesired(desired: DesiredState): void {
+    this.#desired = desired
     this.#crew.forgive()
     this.#step()
   }
@@ -141,7 +143,7 @@ export class DatabaseKeeper {
     const { clock } = this.#context
     this.#timer?.cancel()
     do {
-      this.#plan = reconcile(this.#wish, this.#crew.members, clock.now())
+      this.#plan = reconcile(this.#desired, this.#crew.members, clock.now())
       for (const action of this.#plan.actions) this.#crew.perform(action)
     } while (this.#plan.actions.length > 0)
     const dueAtMs = this.#plan.lookAgainAtMs
@@ -153,22 +155,22 @@ export class DatabaseKeeper {
     return this.#waiters.wait(() => this.#plan.matched || undefined, {})
   }
 
-  /** True when the wish is fulfilled, undefined while it may still be. */
+  /** True when the desired state is fulfilled, undefined while it may still be. */
   #checkEnsured(spec: EngineSpec): true | undefined {
-    if (this.#wish.kind === 'halt') throw new HomeportError('starting', {})
-    if (this.#wish.kind === 'remove' || this.#wish.spec.wanted !== spec.wanted) {
+    if (this.#desired.kind === 'halt') throw new HomeportError('starting', {})
+    if (this.#desired.kind === 'remove' || this.#desired.spec.wanted !== spec.wanted) {
       throw new HomeportError('engine_failed', { reason: 'another change has replaced this one' })
     }
     if (this.#plan.matched) return true
-    for (const { region } of wishedMembers(this.#wish)) this.#throwIfFailed(region)
+    for (const { region } of desiredMembers(this.#desired)) this.#throwIfFailed(region)
     return undefined
   }
 
   #checkEndpoints(): readonly EngineEndpoint[] | undefined {
-    const wished = wishedMembers(this.#wish)
-    const primary = wished[0]
+    const desired = desiredMembers(this.#desired)
+    const primary = desired[0]
     if (!primary) throw new HomeportError('starting', {})
-    const serving = wished.filter(({ region }) => serves(this.#wish, this.#crew.members, region))
+    const serving = desired.filter(({ region }) => serves(this.#desired, this.#crew.members, region))
     if (serving.includes(primary)) return serving.map((member) => this.#endpointOf(member))
     this.#throwIfFailed(primary.region)
     return undefined

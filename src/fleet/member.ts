@@ -15,7 +15,7 @@
  * - `stopped`: no process. Files may be there.
  * - `starting`: from the decision to start until the engine answers; there may or may not be a process yet.
  * - `up`: the process answers commands. What it is set to stands in the state; `reconcile.ts` compares that with the
- *   wish. At most one task (a change over the control connection) is under way.
+ *   desired state. At most one task (a change over the control connection) is under way.
  * - `stopping`: the process was told to end; no new one may start before it has ended.
  * - `backing-off`: the process ended by itself or did not start; the next start is due at `untilMs`.
  * - `deleting`: no process, and its files are being deleted.
@@ -62,7 +62,7 @@ export type MemberState =
   | { readonly kind: 'deleting' }
 
 /**
- * A member and its state. `failures` counts ends, failed starts and failed tasks until a new wish, or until an engine was
+ * A member and its state. `failures` counts ends, failed starts and failed tasks until a new desired state, or until an engine was
  * up for a while; a start that works says little about an engine that ends again and again. `failure` is the last one.
  * `silentStarts` counts the starts in a row that no engine has answered.
  */
@@ -171,7 +171,7 @@ export function deleting(member: Member): Member {
   return { ...member, state: { kind: 'deleting' } }
 }
 
-/** Any state: a new wish forgets earlier failures, so that what waited is tried at once. */
+/** Any state: a new desired state forgets earlier failures, so that what waited is tried at once. */
 export function forgiven(member: Member): Member {
   const { region, role, state } = member
   const fresh = { region, role, failures: 0, silentStarts: 0 }

@@ -41,8 +41,8 @@ async function locate(nameOrPath: string): Promise<string | undefined> {
   return nameOrPath.includes('/') && (await isProgram(nameOrPath)) ? realpath(nameOrPath) : undefined
 }
 
-async function findBinary(wished: string | undefined): Promise<string> {
-  const names = wished === undefined ? NAMES : [wished]
+async function findBinary(desired: string | undefined): Promise<string> {
+  const names = desired === undefined ? NAMES : [desired]
   for (const name of names) {
     const path = await locate(name)
     if (path) return path

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Failure, Member } from './member.js'
 import * as transitions from './member.js'
-import { type Action, linkOf, reconcile, serves, type Wish, wishedMembers } from './reconcile.js'
+import { type Action, type DesiredState, desiredMembers, linkOf, reconcile, serves } from './reconcile.js'
 import { specOf } from './testing/fleet-house.js'
 
 const FAILURE: Failure = { kind: 'engine', reason: 'it failed' }
@@ -11,13 +11,13 @@ const REPLICAS = ['eu-west-1', 'ap-south-1']
 /** A crew whose engines are only thought of: what it is told to do is pending until the test settles it. */
 class ModelCrew {
   readonly members = new Map<string, Member>()
-  wish: Wish = { kind: 'halt' }
+  desired: DesiredState = { kind: 'halt' }
   pending: Action[] = []
   nowMs = 0
   #generation = 0
 
-  setWish(wish: Wish): void {
-    this.wish = wish
+  setDesired(desired: DesiredState): void {
+    this.desired = desired
     for (const [region, member] of this.members) this.members.set(region, transitions.forgiven(member))
     this.step()
   }
@@ -26,7 +26,7 @@ class ModelCrew {
   step(): readonly Action[] {
     const all: Action[] = []
     for (let round = 0; round < 10; round++) {
-      const { actions } = reconcile(this.wish, this.members, this.nowMs)
+      const { actions } = reconcile(this.desired, this.members, this.nowMs)
       if (actions.length === 0) return all
       for (const action of actions) this.#begin(action)
       all.push(...actions)
@@ -91,14 +91,14 @@ class ModelCrew {
     for (let round = 0; round < 200; round++) {
       const action = this.pending[0]
       if (action) this.settle(action, true)
-      else if (reconcile(this.wish, this.members, this.nowMs).matched) return
+      else if (reconcile(this.desired, this.members, this.nowMs).matched) return
       else this.nowMs += 60_000
       this.step()
     }
   }
 }
 
-const wishes: readonly Wish[] = [
+const all: readonly DesiredState[] = [
   { kind: 'spec', spec: specOf('db'), settings: 'a' },
   { kind: 'spec', spec: specOf('db', REPLICAS), settings: 'a' },
   { kind: 'spec', spec: specOf('db', REPLICAS.slice(1)), settings: 'b' },
@@ -107,14 +107,14 @@ const wishes: readonly Wish[] = [
   { kind: 'remove' },
 ]
 
-/** The wish at an index, as often round as it takes. */
-function wishAt(index: number): Wish {
-  return wishes[index % wishes.length] ?? { kind: 'halt' }
+/** The desired state at an index, as often round as it takes. */
+function desiredAt(index: number): DesiredState {
+  return all[index % all.length] ?? { kind: 'halt' }
 }
 
-function startedWith(wish: Wish): ModelCrew {
+function startedWith(desired: DesiredState): ModelCrew {
   const crew = new ModelCrew()
-  crew.setWish(wish)
+  crew.setDesired(desired)
   crew.calm()
   return crew
 }
@@ -122,30 +122,30 @@ function startedWith(wish: Wish): ModelCrew {
 describe('the reconciler', () => {
   test('starts all members at once, lets replicas in, then links them', () => {
     const crew = new ModelCrew()
-    crew.setWish(wishAt(1))
+    crew.setDesired(desiredAt(1))
     expect(crew.pending.map(({ kind }) => kind)).toEqual(['start', 'start', 'start'])
     for (const action of crew.pending) crew.settle(action, true)
     expect(crew.pending.map(({ kind }) => kind)).toEqual(['open-port'])
     for (const action of crew.pending) crew.settle(action, true)
     expect(crew.pending.map(({ kind }) => kind)).toEqual(['follow', 'follow'])
     crew.calm()
-    expect(REPLICAS.every((region) => serves(crew.wish, crew.members, region))).toBe(true)
+    expect(REPLICAS.every((region) => serves(crew.desired, crew.members, region))).toBe(true)
   })
 
   test('restarts a member that ended at once the first time, then with growing pauses', () => {
-    const crew = startedWith(wishAt(0))
+    const crew = startedWith(desiredAt(0))
     crew.crash('us-east-1')
     expect(crew.members.get('us-east-1')).toMatchObject({ state: { kind: 'starting' }, failures: 1 })
     crew.crash('us-east-1')
-    const { actions, lookAgainAtMs } = reconcile(crew.wish, crew.members, crew.nowMs)
+    const { actions, lookAgainAtMs } = reconcile(crew.desired, crew.members, crew.nowMs)
     expect({ actions, lookAgainAtMs }).toEqual({ actions: [], lookAgainAtMs: crew.nowMs + 100 })
     expect([1, 2, 3, 4, 50].map(transitions.pauseAfter)).toEqual([0, 100, 200, 400, 30_000])
   })
 
   test('links replicas anew when their primary was replaced', () => {
-    const crew = startedWith(wishAt(1))
+    const crew = startedWith(desiredAt(1))
     crew.crash('us-east-1')
-    expect(serves(crew.wish, crew.members, 'eu-west-1')).toBe(false)
+    expect(serves(crew.desired, crew.members, 'eu-west-1')).toBe(false)
     crew.calm()
     const primary = crew.members.get('us-east-1')?.state
     const replica = crew.members.get('eu-west-1')?.state
@@ -153,40 +153,40 @@ describe('the reconciler', () => {
   })
 
   test('changes settings without stopping anything', () => {
-    const crew = startedWith(wishAt(1))
-    crew.setWish({ kind: 'spec', spec: specOf('db', REPLICAS), settings: 'new' })
+    const crew = startedWith(desiredAt(1))
+    crew.setDesired({ kind: 'spec', spec: specOf('db', REPLICAS), settings: 'new' })
     expect(crew.pending.map(({ kind }) => kind)).toEqual(['apply-settings', 'apply-settings', 'apply-settings'])
   })
 
   test('ends engines cleanly when their files stay, and at once when those go', () => {
-    const stopped = startedWith(wishAt(1))
-    stopped.setWish(wishAt(3))
+    const stopped = startedWith(desiredAt(1))
+    stopped.setDesired(desiredAt(3))
     expect(stopped.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'save' })
-    const removed = startedWith(wishAt(1))
-    removed.setWish({ kind: 'remove' })
+    const removed = startedWith(desiredAt(1))
+    removed.setDesired({ kind: 'remove' })
     expect(removed.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'discard' })
   })
 
-  test('reaches the last wish through whatever wishes, failures and crashes come before', () => {
-    const events = fc.array(fc.tuple(fc.constantFrom('wish', 'done', 'failed', 'crash', 'time'), fc.nat(11)))
+  test('reaches the last desired through whatever desired states, failures and crashes come before', () => {
+    const events = fc.array(fc.tuple(fc.constantFrom('desired', 'done', 'failed', 'crash', 'time'), fc.nat(11)))
     const regions = ['us-east-1', ...REPLICAS]
     fc.assert(
       fc.property(fc.nat(5), events, (first, story) => {
         const crew = new ModelCrew()
-        crew.setWish(wishAt(first))
+        crew.setDesired(desiredAt(first))
         for (const [event, choice] of story) {
           const action = crew.pending[choice % Math.max(crew.pending.length, 1)]
-          if (event === 'wish') crew.setWish(wishAt(choice))
+          if (event === 'desired') crew.setDesired(desiredAt(choice))
           else if (event === 'crash') crew.crash(regions[choice % 3] ?? '')
           else if (event === 'time') crew.nowMs += choice * 1_000
           else if (action) crew.settle(action, event === 'done')
           crew.step()
         }
         crew.calm()
-        expect(reconcile(crew.wish, crew.members, crew.nowMs)).toMatchObject({ actions: [], matched: true })
-        const wished = wishedMembers(crew.wish)
-        expect(wished.every(({ region }) => serves(crew.wish, crew.members, region))).toBe(true)
-        if (crew.wish.kind === 'remove') expect(crew.members.size).toBe(0)
+        expect(reconcile(crew.desired, crew.members, crew.nowMs)).toMatchObject({ actions: [], matched: true })
+        const desired = desiredMembers(crew.desired)
+        expect(desired.every(({ region }) => serves(crew.desired, crew.members, region))).toBe(true)
+        if (crew.desired.kind === 'remove') expect(crew.members.size).toBe(0)
       }),
       { numRuns: 1_000 },
     )

@@ -12,12 +12,12 @@ import type { EngineSpec, MemberRole, MemberSpec } from './types.js'
  * - `halt`: no process, all files kept, because Homeport itself stops.
  * - `remove`: no process and no file.
  */
-export type Wish =
+export type DesiredState =
   | { readonly kind: 'spec'; readonly spec: EngineSpec; readonly settings: string }
   | { readonly kind: 'halt' }
   | { readonly kind: 'remove' }
 
-type SpecWish = Extract<Wish, { kind: 'spec' }>
+type DesiredSpec = Extract<DesiredState, { kind: 'spec' }>
 
 /**
  * One thing to do with one member. `save` ends an engine cleanly, `discard` at once, because its data goes too. What is
@@ -63,40 +63,40 @@ export function linkOf(primary: UpState): string {
 }
 
 /** The members that should run. */
-export function wishedMembers(wish: Wish): readonly MemberSpec[] {
-  return wish.kind === 'spec' && wish.spec.wanted === 'running' ? wish.spec.members : []
+export function desiredMembers(desired: DesiredState): readonly MemberSpec[] {
+  return desired.kind === 'spec' && desired.spec.wanted === 'running' ? desired.spec.members : []
 }
 
-function keepsFiles(wish: Wish, region: string): boolean {
-  switch (wish.kind) {
+function keepsFiles(desired: DesiredState, region: string): boolean {
+  switch (desired.kind) {
     case 'spec':
-      return wish.spec.members.some((member) => member.region === region)
+      return desired.spec.members.some((member) => member.region === region)
     case 'halt':
       return true
     case 'remove':
       return false
     default:
-      return unreachable(wish)
+      return unreachable(desired)
   }
 }
 
-/** The primary of a wish, while it answers. */
-function primaryUp(wish: Wish, members: Members): UpState | undefined {
-  const state = members.get(wishedMembers(wish)[0]?.region ?? '')?.state
+/** The primary of a desired state, while it answers. */
+function primaryUp(desired: DesiredState, members: Members): UpState | undefined {
+  const state = members.get(desiredMembers(desired)[0]?.region ?? '')?.state
   return state?.kind === 'up' ? state : undefined
 }
 
 /** Whether a member may get requests: a primary that answers, or a replica linked to the primary that runs now. */
-export function serves(wish: Wish, members: Members, region: string): boolean {
+export function serves(desired: DesiredState, members: Members, region: string): boolean {
   const state = members.get(region)?.state
-  const primary = primaryUp(wish, members)
+  const primary = primaryUp(desired, members)
   if (state?.kind !== 'up' || !primary) return false
   return state === primary || (primary.replicationPort > 0 && state.linkedTo === linkOf(primary))
 }
 
-function planUnwished(wish: Wish, member: Member): Action | undefined {
+function planUndesired(desired: DesiredState, member: Member): Action | undefined {
   const { region, state } = member
-  const keep = keepsFiles(wish, region)
+  const keep = keepsFiles(desired, region)
   switch (state.kind) {
     case 'starting':
     case 'up':
@@ -104,7 +104,7 @@ function planUnwished(wish: Wish, member: Member): Action | undefined {
     case 'backing-off':
       return { kind: 'give-up', region }
     case 'stopped':
-      return keep ? undefined : { kind: 'delete', region, data: wish.kind === 'remove' ? 'discard' : 'set-aside' }
+      return keep ? undefined : { kind: 'delete', region, data: desired.kind === 'remove' ? 'discard' : 'set-aside' }
     case 'stopping':
     case 'deleting':
       return undefined
@@ -113,17 +113,17 @@ function planUnwished(wish: Wish, member: Member): Action | undefined {
   }
 }
 
-function planPrimary(wish: SpecWish, region: string, state: UpState): Action | undefined {
-  const hasReplicas = wish.spec.members.length > 1
+function planPrimary(desired: DesiredSpec, region: string, state: UpState): Action | undefined {
+  const hasReplicas = desired.spec.members.length > 1
   if (hasReplicas && state.replicationPort === 0) return { kind: 'open-port', region }
   if (!hasReplicas && state.replicationPort > 0) return { kind: 'close-port', region }
   return undefined
 }
 
-function planReplica(wish: SpecWish, members: Members, region: string): Action | undefined {
-  const state = primaryUp(wish, members)
-  if (!state || state.replicationPort === 0 || serves(wish, members, region)) return undefined
-  const [primary, ...replicas] = wish.spec.members
+function planReplica(desired: DesiredSpec, members: Members, region: string): Action | undefined {
+  const state = primaryUp(desired, members)
+  if (!state || state.replicationPort === 0 || serves(desired, members, region)) return undefined
+  const [primary, ...replicas] = desired.spec.members
   const port = state.replicationPort
   return {
     kind: 'follow',
@@ -135,22 +135,27 @@ function planReplica(wish: SpecWish, members: Members, region: string): Action |
   }
 }
 
-function planUp(wish: SpecWish, members: Members, { region, role }: MemberSpec, state: UpState): Action | undefined {
+function planUp(
+  desired: DesiredSpec,
+  members: Members,
+  { region, role }: MemberSpec,
+  state: UpState,
+): Action | undefined {
   if (state.task.kind === 'working') return undefined
-  const { spec, settings } = wish
+  const { spec, settings } = desired
   if (state.settings !== settings) return { kind: 'apply-settings', region, spec, settings }
-  return role === 'primary' ? planPrimary(wish, region, state) : planReplica(wish, members, region)
+  return role === 'primary' ? planPrimary(desired, region, state) : planReplica(desired, members, region)
 }
 
-function planWished(wish: SpecWish, members: Members, member: MemberSpec): Action | undefined {
+function planDesired(desired: DesiredSpec, members: Members, member: MemberSpec): Action | undefined {
   const state = members.get(member.region)?.state ?? { kind: 'stopped' }
-  const { spec, settings } = wish
+  const { spec, settings } = desired
   switch (state.kind) {
     case 'stopped':
     case 'backing-off':
       return { kind: 'start', region: member.region, role: member.role, spec, settings }
     case 'up':
-      return planUp(wish, members, member, state)
+      return planUp(desired, members, member, state)
     case 'starting':
     case 'stopping':
     case 'deleting':
@@ -167,22 +172,22 @@ function dueAt(member: Member): number | undefined {
   return undefined
 }
 
-/** A wished member is as it should be when it serves, has the wished settings and nothing is left to do. */
-function isAsWished(wish: SpecWish, members: Members, spec: MemberSpec): boolean {
+/** A desired member is as it should be when it serves, has the desired settings and nothing is left to do. */
+function isAsDesired(desired: DesiredSpec, members: Members, spec: MemberSpec): boolean {
   const state = members.get(spec.region)?.state
   if (state?.kind !== 'up' || state.task.kind === 'working') return false
-  return serves(wish, members, spec.region) && planUp(wish, members, spec, state) === undefined
+  return serves(desired, members, spec.region) && planUp(desired, members, spec, state) === undefined
 }
 
-/** An unwished member is as it should be when it has no process, and no files unless they are kept. */
-function isAtRest(wish: Wish, member: Member): boolean {
-  return member.state.kind === 'stopped' && keepsFiles(wish, member.region)
+/** An undesired member is as it should be when it has no process, and no files unless they are kept. */
+function isAtRest(desired: DesiredState, member: Member): boolean {
+  return member.state.kind === 'stopped' && keepsFiles(desired, member.region)
 }
 
-/** The wished members that wait after a failure, each with the time when it is due. */
-function waitingMembers(wished: readonly MemberSpec[], members: Members, nowMs: number): Map<string, number> {
+/** The desired members that wait after a failure, each with the time when it is due. */
+function waitingMembers(desired: readonly MemberSpec[], members: Members, nowMs: number): Map<string, number> {
   const waiting = new Map<string, number>()
-  for (const { region } of wished) {
+  for (const { region } of desired) {
     const member = members.get(region)
     const due = member && dueAt(member)
     // What seems to be further away than any pause was planned by a clock that has been set back since.
@@ -192,16 +197,16 @@ function waitingMembers(wished: readonly MemberSpec[], members: Members, nowMs: 
 }
 
 /** Decides what to do for one database; see the top of this file. */
-export function reconcile(wish: Wish, members: Members, nowMs: number): Plan {
-  const wished = wishedMembers(wish)
-  const regions = new Set(wished.map((spec) => spec.region))
-  const unwished = [...members.values()].filter((member) => !regions.has(member.region))
-  const waiting = waitingMembers(wished, members, nowMs)
-  const actions = unwished.map((member) => planUnwished(wish, member))
-  let matched = unwished.every((member) => isAtRest(wish, member))
-  if (wish.kind === 'spec') {
-    for (const spec of wished) if (!waiting.has(spec.region)) actions.push(planWished(wish, members, spec))
-    matched &&= wished.every((spec) => isAsWished(wish, members, spec))
+export function reconcile(desired: DesiredState, members: Members, nowMs: number): Plan {
+  const wanted = desiredMembers(desired)
+  const regions = new Set(wanted.map((spec) => spec.region))
+  const undesired = [...members.values()].filter((member) => !regions.has(member.region))
+  const waiting = waitingMembers(wanted, members, nowMs)
+  const actions = undesired.map((member) => planUndesired(desired, member))
+  let matched = undesired.every((member) => isAtRest(desired, member))
+  if (desired.kind === 'spec') {
+    for (const spec of wanted) if (!waiting.has(spec.region)) actions.push(planDesired(desired, members, spec))
+    matched &&= wanted.every((spec) => isAsDesired(desired, members, spec))
   }
   const plan = { actions: actions.filter((action) => action !== undefined), matched }
   return waiting.size > 0 ? { ...plan, lookAgainAtMs: Math.min(...waiting.values()) } : plan

@@ -54,8 +54,8 @@ function problemOf(spec: EngineSpec): string | undefined {
 }
 
 /**
- * Checks a wish before anything is done for it, so that nothing from it can break out of a path or of an engine file.
- * A wish comes from Homeport's own rooms; a wrong one is a defect there, hence the plain `Error`.
+ * Checks a desired state before anything is done for it, so that nothing from it can break out of a path or of an engine file.
+ * A desired state comes from Homeport's own rooms; a wrong one is a defect there, hence the plain `Error`.
  */
 export function checkSpec(spec: EngineSpec): void {
   const problem = problemOf(spec)
@@ -63,7 +63,7 @@ export function checkSpec(spec: EngineSpec): void {
 }
 
 /**
- * A fingerprint of what can change while an engine runs. An engine whose fingerprint differs from its wish's is told
+ * A fingerprint of what can change while an engine runs. An engine whose fingerprint differs from its desired state's is told
  * the new settings over its control connection.
  */
 export function settingsOf(spec: EngineSpec): string {

@@ -70,7 +70,7 @@ export function newLogBytes(info: string): number {
   return Math.max(0, Math.min(heldBytes, writtenBytes))
 }
 
-/** What came of the wish to rewrite a log. `lacks-room`: the old log and the new one may not fit on the disk together. */
+/** What came of the desired state to rewrite a log. `lacks-room`: the old log and the new one may not fit on the disk together. */
 export type Shrinking =
   | { readonly kind: 'rewritten' }
   | { readonly kind: 'small' }

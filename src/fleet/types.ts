@@ -14,7 +14,7 @@ export interface EngineInfo {
   readonly packageVersion?: string
   /** The names of its commands in upper case, those of subcommands as `CLIENT|KILL`. */
   readonly commands: ReadonlySet<string>
-  /** Its settings and the values that they have in an engine of ours unless a wish says otherwise. */
+  /** Its settings and the values that they have in an engine of ours unless a desired state says otherwise. */
   readonly settings: ReadonlyMap<string, string>
   /** What this program can do beyond the oldest supported version, such as `hash-field-ttl` or `json`. */
   readonly capabilities: readonly EngineCapability[]
@@ -54,7 +54,7 @@ export interface EngineUser {
   readonly rules: string
 }
 
-/** The wish: what should run for one database. */
+/** The desired state: what should run for one database. */
 export interface EngineSpec {
   /** Letters, digits, `_` and `-`; also the name of the database's directory. */
   readonly databaseId: string
@@ -191,7 +191,7 @@ export interface FleetOptions {
   readonly allowUnsafeVersion?: boolean
   /** How long an engine may take to end cleanly before it is killed. Default 10,000. */
   readonly stopGraceMs?: number
-  /** How long `ensure` may work on a wish, and how long `endpoints` waits. Default 30,000. */
+  /** How long `ensure` may work on a desired state, and how long `endpoints` waits. Default 30,000. */
   readonly readyDeadlineMs?: number
   /** Told what was found of the data of a database, before its engine serves. */
   readonly onData?: (databaseId: string, report: DataReport) => void
@@ -201,13 +201,13 @@ export interface FleetOptions {
 /** The engine processes of all databases. The only one that starts or stops such a process. */
 export interface Fleet extends Service {
   /**
-   * Declares what should run for a database and resolves when it does: every member answers with the wished settings
-   * and every replica has its link. A newer wish for the same database replaces an older one; the older call settles
+   * Declares what should run for a database and resolves when it does: every member answers with the desired settings
+   * and every replica has its link. A newer desired state for the same database replaces an older one; the older call settles
    * with the newer when both want the same (`running` or `stopped`), and rejects otherwise.
    *
    * Rejects with `engine_failed` when three starts in a row fail or the deadline passes, with `store_full` when the
-   * disk has no room, with `starting` before `start` and after `stop`. The wish stands, and is tried again with
-   * growing pauses, until another wish or `remove` replaces it.
+   * disk has no room, with `starting` before `start` and after `stop`. The desired state stands, and is tried again with
+   * growing pauses, until another desired state or `remove` replaces it.
    */
   ensure(spec: EngineSpec, patience?: Patience): Promise<void>
 
@@ -218,14 +218,14 @@ export interface Fleet extends Service {
    * Where the engines of a database can be reached, primary first. Waits while the primary is on its way up, without
    * a deadline while it gets on with `while-loading`; replicas that are not (yet) linked are left out.
    *
-   * Rejects with `engine_failed` when the primary does not come up, with `starting` when nothing is wished to run for
+   * Rejects with `engine_failed` when the primary does not come up, with `starting` when nothing is desired to run for
    * this database, and with the signal's reason when that is aborted.
    */
   endpoints(databaseId: string, signal?: AbortSignal, patience?: Patience): Promise<readonly EngineEndpoint[]>
 
   /**
    * Ends the processes of a database cleanly and keeps its files; nothing of it is left in memory either. Resolves when
-   * nothing runs, or when a newer wish has replaced this one. `ensure` brings it back.
+   * nothing runs, or when a newer desired state has replaced this one. `ensure` brings it back.
    */
   rest(databaseId: string): Promise<void>
 
@@ -254,7 +254,7 @@ export interface Fleet extends Service {
   /** How far the members that serve now have come, primary first; none while the primary does not serve. Wakes nothing. */
   replication(databaseId: string): Promise<readonly ReplicationStatus[]>
 
-  /** What is observed of the members of a database, primary first; empty when the fleet has no wish for it. */
+  /** What is observed of the members of a database, primary first; empty when the fleet has no desired state for it. */
   observe(databaseId: string): readonly MemberStatus[]
 
   /**

@@ -1,12 +1,12 @@
 import { createServer, type Socket } from 'node:net'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { atCleanup, freePort, waitFor } from '../../test/support/index.js'
-import { HeldMemory, type Holder, systemClock } from '../base/index.js'
+import { ClientMemoryBudget, type Holder, systemClock } from '../base/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 import { awaitOpening } from './tls/await-opening.js'
 
 /** Stands for whatever may throw while bytes of a client are taken: a vitest run ends with an error nobody catches. */
-class FaultyMemory extends HeldMemory {
+class FaultyMemory extends ClientMemoryBudget {
   isFaulty = false
 
   override grew(holder: Holder, bytes: number): void {

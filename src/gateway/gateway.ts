@@ -1,4 +1,4 @@
-import { type Clock, HeldMemory, type Service } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { DatabaseListener } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
@@ -49,7 +49,7 @@ export interface GatewayOptions {
   /** How much a client of the Redis protocol may leave unread. Default 1 MiB until it is slow, 256 MiB until it is lost. */
   readonly readerBounds?: ReaderBounds
   /** What clients of all databases together may make the process hold. Omitted: a bound of the gateway's own. */
-  readonly memory?: HeldMemory
+  readonly memory?: ClientMemoryBudget
   /** How long clients may finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }
@@ -96,7 +96,7 @@ class DataPlane implements Gateway {
   readonly #rest: RestListener
   readonly #logins: LoginWatch
   readonly #doorway = new Doorway()
-  readonly #memory: HeldMemory
+  readonly #memory: ClientMemoryBudget
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
   /** Databases whose port could not be opened; it is tried again with the next change of any. */
@@ -115,7 +115,7 @@ class DataPlane implements Gateway {
     const administration = options.administration ?? NO_ADMINISTRATION
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
     this.#logins = new LoginWatch(options.clock)
-    this.#memory = options.memory ?? new HeldMemory()
+    this.#memory = options.memory ?? new ClientMemoryBudget()
     this.#rest = new RestListener({
       ...options,
       headTimeoutMs,

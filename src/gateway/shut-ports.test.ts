@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { othersFirst } from '../base/index.js'
+import { yieldToEventLoop } from '../base/index.js'
 import { ShutPorts } from './shut-ports.js'
 
 function ports() {
@@ -14,16 +14,16 @@ function ports() {
 it('tells of one port by the name of its database', async () => {
   const { lines, note } = ports()
   note('a')
-  await othersFirst()
+  await yieldToEventLoop()
   expect(lines).toEqual([[{ error: 'held', databaseId: 'a' }, 'the port of a database cannot be opened']])
 })
 
 it('tells of all that fail in one go in one line, and of those that fail later in another', async () => {
   const { lines, note } = ports()
   note('a', 'b', 'c')
-  await othersFirst()
+  await yieldToEventLoop()
   note('d')
-  await othersFirst()
+  await yieldToEventLoop()
   expect(lines).toEqual([
     [{ error: 'held', databaseId: 'a', databases: 3 }, 'the ports of 3 databases cannot be opened'],
     [{ error: 'held', databaseId: 'd' }, 'the port of a database cannot be opened'],

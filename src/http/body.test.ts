@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { HeldMemory } from '../base/index.js'
+import { ClientMemoryBudget } from '../base/index.js'
 import { readBody } from './body.js'
 
 it('puts a body of megabytes together as it was sent', async () => {
@@ -12,7 +12,7 @@ it('puts a body of megabytes together as it was sent', async () => {
   const sent = Buffer.alloc(5_000_001, 'a number of letters that is no power of two')
   const received = new Promise<Uint8Array>((resolve, reject) => {
     server.once('request', (request: IncomingMessage, response) => {
-      readBody(request, { bytes: sent.byteLength, ms: 60_000 }, { memory: new HeldMemory(), owner: 'somebody' })
+      readBody(request, { bytes: sent.byteLength, ms: 60_000 }, { memory: new ClientMemoryBudget(), owner: 'somebody' })
         .then(resolve, reject)
         .finally(() => response.end())
     })

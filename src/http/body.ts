@@ -1,5 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import { type HeldMemory, type Holder, joinBytes, othersFirst, systemClock, type Timer } from '../base/index.js'
+import {
+  type ClientMemoryBudget,
+  type Holder,
+  joinBytes,
+  systemClock,
+  type Timer,
+  yieldToEventLoop,
+} from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 
 const NOTHING = new Uint8Array()
@@ -16,7 +23,7 @@ export interface BodyLimits {
 
 /** Where a body that comes in pieces is counted until it is whole, and as whose. */
 export interface BodyAccount {
-  readonly memory: HeldMemory
+  readonly memory: ClientMemoryBudget
   readonly owner: string
 }
 
@@ -74,7 +81,7 @@ class Gathering implements Holder {
   heldBytes = 0
   readonly #request: IncomingMessage
   readonly #limitBytes: number
-  readonly #memory: HeldMemory
+  readonly #memory: ClientMemoryBudget
   readonly #waiting: Waiting
   readonly #timer: Timer
   #pieces: Buffer[] = []
@@ -94,7 +101,7 @@ class Gathering implements Holder {
     request.once('error', () => this.#refuse(cutOff()))
   }
 
-  giveWay(): void {
+  evict(): void {
     this.#refuse(new HomeportError('memory_short', {}))
   }
 
@@ -114,7 +121,7 @@ class Gathering implements Holder {
   #giveOthersATurn(): void {
     this.#turnBytes = 0
     this.#request.pause()
-    void othersFirst().then(() => this.#request.resume())
+    void yieldToEventLoop().then(() => this.#request.resume())
   }
 
   #end(): void {
@@ -159,7 +166,7 @@ async function joinedInTurns(pieces: readonly Uint8Array[], bytes: number): Prom
     at += piece.byteLength
     if (at < turnEnd) continue
     turnEnd = at + TURN_BYTES
-    await othersFirst()
+    await yieldToEventLoop()
   }
   return whole
 }

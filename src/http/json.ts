@@ -1,4 +1,4 @@
-import { othersFirst } from '../base/index.js'
+import { yieldToEventLoop } from '../base/index.js'
 import { HomeportError } from '../contract/errors.js'
 import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
 
@@ -45,7 +45,7 @@ export function parseJson(bytes: Uint8Array, texts: 'short' | 'long' = 'short'):
 async function parseLong(bytes: Uint8Array, scan: JsonScan): Promise<unknown> {
   while (!scan.isAtEnd) {
     refuseCrossed(scan.advance(SMALL_BYTES))
-    await othersFirst()
+    await yieldToEventLoop()
   }
   if (scan.isList) return parseList(bytes, scan.cuts)
   const text = await decoded(bytes)
@@ -64,7 +64,7 @@ async function parseList(bytes: Uint8Array, cuts: readonly number[]): Promise<un
     if (!Array.isArray(elements) || elements.length === 0) throw invalid('an element of the list is missing')
     for (const element of elements) list.push(element)
     from = to + 1
-    await othersFirst()
+    await yieldToEventLoop()
   }
   return list
 }
@@ -76,7 +76,7 @@ async function decoded(bytes: Uint8Array): Promise<string> {
   let text = ''
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     text += utf8(() => streaming.decode(bytes.subarray(at, at + SLICE_BYTES), { stream: true }))
-    await othersFirst()
+    await yieldToEventLoop()
   }
   return text + utf8(() => streaming.decode())
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { HeldMemory } from '../base/index.js'
+import type { ClientMemoryBudget } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors.js'
 import { type Arrival, arrivalOf } from './arrival.js'
@@ -39,7 +39,7 @@ export interface PipelineSettings {
   /** Larger bodies are refused with 413, slower ones with 400. */
   readonly bodyLimits: BodyLimits
   /** Where bodies are counted that have not come whole. */
-  readonly memory: HeldMemory
+  readonly memory: ClientMemoryBudget
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isObject, othersFirst, TimeSlice } from '../base/index.js'
+import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
 /**
@@ -42,7 +42,7 @@ export function isLongList(value: unknown): value is readonly unknown[] {
 export async function piecesOfList(list: readonly unknown[]): Promise<Buffer[]> {
   const pieces: Buffer[] = []
   for (let start = 0; start < list.length; start += TURN_ITEMS) {
-    if (start > 0) await othersFirst()
+    if (start > 0) await yieldToEventLoop()
     const items = JSON.stringify(list.slice(start, start + TURN_ITEMS)).slice(1, -1)
     pieces.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
   }

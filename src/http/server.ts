@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { codeOf, HeldMemory, randomSecret, type Service, systemClock } from '../base/index.js'
+import { ClientMemoryBudget, codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors.js'
 import { arrivalOf, noteArrival } from './arrival.js'
@@ -50,7 +50,7 @@ export interface HttpSettings {
   /** How long a body may take to come, but for those that are streamed on. Default 300,000. */
   readonly bodyTimeoutMs?: number
   /** What clients together may make the process hold. Omitted: a bound of this listener's own. */
-  readonly memory?: HeldMemory
+  readonly memory?: ClientMemoryBudget
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
   /** Lets the cookie of the console stand for credentials; absent: cookies mean nothing here. */
@@ -90,7 +90,7 @@ export class HttpServer implements Service {
   /** Paths that end in a raw rest, by method: another one may know the same path by its parts. */
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections = new Connections()
-  readonly #memory: HeldMemory
+  readonly #memory: ClientMemoryBudget
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
@@ -98,7 +98,7 @@ export class HttpServer implements Service {
   constructor(settings: HttpSettings) {
     this.name = `${settings.service} API`
     this.#settings = settings
-    this.#memory = settings.memory ?? new HeldMemory()
+    this.#memory = settings.memory ?? new ClientMemoryBudget()
     this.#mounted = [settings, settings.guests ?? { routes: [], bodyLimitBytes: 0 }].flatMap(
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),

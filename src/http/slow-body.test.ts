@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import Type from 'typebox'
 import { expect, it } from 'vitest'
-import { HeldMemory } from '../base/index.js'
+import { ClientMemoryBudget } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
 
@@ -42,7 +42,7 @@ it('gives up a body when too much is held of those that have not come whole', as
   const LIMIT_BYTES = 1_000_000
   const server = new HttpServer({
     ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: LIMIT_BYTES, version: '1.2.3' },
-    memory: new HeldMemory(LIMIT_BYTES),
+    memory: new ClientMemoryBudget(LIMIT_BYTES),
     authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route(take, async () => ({}))],
     publicUrl: 'http://localhost:8702',

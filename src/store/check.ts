@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import pg from 'pg'
-import { neverCollected, othersFirst } from '../base/index.js'
+import { neverCollected, yieldToEventLoop } from '../base/index.js'
 import { isIntact } from './checksum.js'
 import { sqliteFileIn } from './open.js'
 import { connectionSettings } from './postgres/connection.js'
@@ -100,7 +100,7 @@ async function lookDeep(db: Database.Database): Promise<StoreReport> {
     try {
       for (const row of neverCollected(db.prepare(contentsOf(content))).iterate() as Iterable<Checked>) {
         if (!isIntact(row.content, row.crc)) problems.push(changedText(content, row))
-        if (++verified % ROWS_AT_ONCE === 0) await othersFirst()
+        if (++verified % ROWS_AT_ONCE === 0) await yieldToEventLoop()
       }
     } catch (error) {
       problems.push(`${content[0]}: ${reasonOf(error)}`)

@@ -1,4 +1,4 @@
-import { othersFirst } from '../../base/index.js'
+import { yieldToEventLoop } from '../../base/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 
@@ -81,7 +81,7 @@ export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.A
     if (some.length < CHUNK_ITEMS) continue
     pack()
     some = []
-    if ((packed.length * CHUNK_ITEMS) % TURN_IDS === 0) await othersFirst()
+    if ((packed.length * CHUNK_ITEMS) % TURN_IDS === 0) await yieldToEventLoop()
   }
   if (some.length > 0) pack()
   return packed

@@ -1,4 +1,4 @@
-import { othersFirst } from '../../base/index.js'
+import { yieldToEventLoop } from '../../base/index.js'
 import * as messagesCancel from '../../queue/transactions/messages-cancel.js'
 import { FIRST_DUE, type PendingPage, type PendingSelector } from '../../queue/transactions/messages-cancel.js'
 import type { DeadSelector } from '../../queue/transactions/messages-dead.js'
@@ -91,9 +91,9 @@ async function addPending(
 async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const found: bulkSelect.NamedMessage[] = []
   // A hundred thousand ids take some milliseconds at each step.
-  await othersFirst()
+  await yieldToEventLoop()
   const distinct = [...new Set(ids)]
-  await othersFirst()
+  await yieldToEventLoop()
   for (const part of parts(distinct, PAGE_ITEMS)) {
     found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
   }
@@ -102,7 +102,7 @@ async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: 
   const open = seqsOf(found.filter(isUnfinished)).slice(0, most)
   const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
   const absent = distinct.filter((id) => !known.has(id))
-  await othersFirst()
+  await yieldToEventLoop()
   const all = await setOf([...open, ...ended], absent)
   return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
 }
@@ -186,7 +186,7 @@ const timeOf = (dlqId: string): number => Number.parseInt(dlqId, 10) || 0
 
 /** The dead letters that these ids name, and the ids that name none. */
 async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: Reading<Found>) {
-  await othersFirst()
+  await yieldToEventLoop()
   const distinct = [...new Set(dlqIds)]
   const letters: Found[] = []
   // Letters that failed at about the same time lie together.

@@ -1,10 +1,10 @@
 import { auditRow } from '../../accounts/index.js'
 import { unreachable } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
-import { engineSpecOf } from '../engine-wish.js'
+import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as databasesData from '../transactions/databases-data.js'
-import type { BackupParts } from './parts.js'
+import type { BackupDeps } from './deps.js'
 import { refuse } from './refuse.js'
 import type { Restoring } from './restoring.js'
 import { untilDone } from './until-done.js'
@@ -14,15 +14,15 @@ import { untilDone } from './until-done.js'
  * its clients wait. A crash leaves what can be accepted again.
  */
 export class Accepting {
-  readonly #parts: BackupParts
+  readonly #parts: BackupDeps
   readonly #restoring: Restoring
 
-  constructor(parts: BackupParts, restoring: Restoring) {
+  constructor(parts: BackupDeps, restoring: Restoring) {
     this.#parts = parts
     this.#restoring = restoring
   }
 
-  /** Writes the wish down. @returns what is to be done; undefined when nothing is missing. */
+  /** Writes the desired state down. @returns what is to be done; undefined when nothing is missing. */
   async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
     const { store, clock } = this.#parts
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const

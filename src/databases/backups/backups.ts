@@ -13,11 +13,11 @@ import * as backupsDaily from '../transactions/backups-daily.js'
 import * as restores from '../transactions/restores.js'
 import { Accepting } from './accepting.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
+import type { BackupDeps } from './deps.js'
 import { verifiedFile } from './download.js'
 import { BackupFiles, type BackupName } from './files.js'
 import { Importing } from './importing.js'
 import { Making } from './making.js'
-import type { BackupParts } from './parts.js'
 import { refuse } from './refuse.js'
 import { Restoring } from './restoring.js'
 import { renderBackup } from './view.js'
@@ -36,7 +36,7 @@ const STOP_GRACE_MS = 5_000
 /** Backups of databases: see the page of this room. */
 export class Backups implements Service {
   readonly name = 'backups'
-  readonly #parts: BackupParts
+  readonly #parts: BackupDeps
   readonly #making: Making
   readonly #restoring: Restoring
   readonly #accepting: Accepting
@@ -47,7 +47,7 @@ export class Backups implements Service {
   readonly #callers = new Set<(error: Error) => void>()
   #stopping: Promise<void> | undefined
 
-  constructor(options: Omit<BackupParts, 'files' | 'stopping'> & { readonly dataDir: string }) {
+  constructor(options: Omit<BackupDeps, 'files' | 'stopping'> & { readonly dataDir: string }) {
     const { dataDir, ...rest } = options
     this.#stop = new AbortController()
     this.#parts = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }

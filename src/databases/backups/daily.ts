@@ -3,9 +3,9 @@ import { isError } from '../../contract/errors.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
+import type { BackupDeps } from './deps.js'
 import type { BackupFiles } from './files.js'
 import { reasonOf } from './making.js'
-import type { BackupParts } from './parts.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
@@ -18,7 +18,7 @@ const KEPT_ON_THE_WAY_MS = 3 * DAY_MS
 const BUSY_AGAIN_MS = 5 * 60 * 1000
 
 /** What the schedule needs of the rest. */
-export interface DailyParts extends Pick<BackupParts, 'store' | 'clock' | 'logger'> {
+export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger'> {
   readonly files: Pick<BackupFiles, 'remove'>
   /** Begins a backup and resolves when it is completed. */
   readonly make: (backup: backups.NewBackup) => Promise<unknown>
@@ -36,14 +36,14 @@ function nextDailyAfter(dueMs: number, nowMs: number): number {
 
 /** Makes the daily backups, one at a time, and deletes backups that are past their time. */
 export class DailyBackups {
-  readonly #parts: DailyParts
+  readonly #parts: DailyDeps
   #timer: Timer | undefined
   /** The clock may have been ahead in an earlier life. */
   #lookedAtMs = Number.POSITIVE_INFINITY
   #turning: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
 
-  constructor(parts: DailyParts) {
+  constructor(parts: DailyDeps) {
     this.#parts = parts
   }
 

@@ -8,13 +8,13 @@ import type { ImportRecord } from '../../contract/backups.js'
 import { HomeportError } from '../../contract/errors.js'
 import { type EngineSpec, processMemoryFor } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
-import { engineSpecOf, planOf } from '../engine-wish.js'
+import { engineSpecOf, planOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as imports from '../transactions/imports.js'
 import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
+import type { BackupDeps } from './deps.js'
 import { type Making, reasonOf } from './making.js'
-import type { BackupParts } from './parts.js'
 import { refuse } from './refuse.js'
 import type { Restoring } from './restoring.js'
 import { type ImportSource, parseSource } from './source.js'
@@ -40,13 +40,13 @@ type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
  * of the database is untouched until all of it is here and known to load.
  */
 export class Importing {
-  readonly #parts: BackupParts
+  readonly #parts: BackupDeps
   readonly #making: Making
   readonly #restoring: Restoring
   /** Imports under way, by the backup that each fills: counted here, written down at each new state only. */
   readonly #progress = new Map<string, Progress>()
 
-  constructor(parts: BackupParts, making: Making, restoring: Restoring) {
+  constructor(parts: BackupDeps, making: Making, restoring: Restoring) {
     this.#parts = parts
     this.#making = making
     this.#restoring = restoring

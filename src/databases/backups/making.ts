@@ -1,7 +1,7 @@
 import { HomeportError, isError } from '../../contract/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
-import type { BackupParts } from './parts.js'
+import type { BackupDeps } from './deps.js'
 import { untilDone } from './until-done.js'
 
 type BackupRow = backups.BackupRow
@@ -10,9 +10,9 @@ type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'
 
 /** Brings a pending backup to its end: completed or failed, and the row says which. */
 export class Making {
-  readonly #parts: BackupParts
+  readonly #parts: BackupDeps
 
-  constructor(parts: BackupParts) {
+  constructor(parts: BackupDeps) {
     this.#parts = parts
   }
 

@@ -1,11 +1,11 @@
 import { newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
-import { engineSpecOf } from '../engine-wish.js'
+import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
+import type { BackupDeps } from './deps.js'
 import type { Making } from './making.js'
-import type { BackupParts } from './parts.js'
 import { untilDone } from './until-done.js'
 
 type BackupRow = backups.BackupRow
@@ -30,11 +30,11 @@ const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
  * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
  */
 export class Restoring {
-  readonly #parts: BackupParts
+  readonly #parts: BackupDeps
   readonly #making: Making
   readonly #held = new Map<string, Promise<void>>()
 
-  constructor(parts: BackupParts, making: Making) {
+  constructor(parts: BackupDeps, making: Making) {
     this.#parts = parts
     this.#making = making
   }

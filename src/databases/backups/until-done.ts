@@ -1,5 +1,5 @@
 import { pause } from '../../base/index.js'
-import type { BackupParts } from './parts.js'
+import type { BackupDeps } from './deps.js'
 
 /** How long to wait before something that failed is tried again. */
 const AGAIN_MS = 2_000
@@ -9,7 +9,7 @@ const AGAIN_MS = 2_000
  * has become of something. Once the server stops nothing is tried again, because the next start settles it.
  */
 export async function untilDone<Result>(
-  parts: Pick<BackupParts, 'clock' | 'logger' | 'stopping'>,
+  parts: Pick<BackupDeps, 'clock' | 'logger' | 'stopping'>,
   databaseId: string,
   work: () => Promise<Result>,
 ): Promise<Result> {

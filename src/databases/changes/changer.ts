@@ -22,9 +22,9 @@ import type * as accounts from '../../accounts/transactions/accounts.js'
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
-import { engineSpecOf } from '../engine-wish.js'
+import type { ChangeDeps } from '../change-deps.js'
+import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
-import type { Surroundings } from '../surroundings.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 import { Turns } from './turns.js'
@@ -38,14 +38,14 @@ const ABANDON_AGAIN_MS = 5_000
 export type NewConfiguration = Partial<databasesChanges.Configuration>
 
 /** What a database is to be, and how the audit log records it. */
-export interface WishedChange {
+export interface DesiredChange {
   readonly set: NewConfiguration
   /** The audit entry; its entity is the database. */
   readonly action: AuditEvent['action']
   readonly details: AuditEvent['details']
 }
 
-/** A database after a change; `same` when it was as wished already and nothing was written. */
+/** A database after a change; `same` when it was as desired already and nothing was written. */
 export interface Changed {
   readonly kind: 'changed' | 'same'
   readonly row: DatabaseRow
@@ -53,12 +53,12 @@ export interface Changed {
 
 /** Makes changes; see the top of this file. */
 export class Changer {
-  readonly parts: Surroundings
+  readonly parts: ChangeDeps
   readonly #turns = new Turns()
   readonly #transformations = new Set<Promise<unknown>>()
   #stopped = false
 
-  constructor(parts: Surroundings) {
+  constructor(parts: ChangeDeps) {
     this.parts = parts
   }
 
@@ -74,21 +74,21 @@ export class Changer {
   }
 
   /** Writes a change that the store and the data plane alone can make. */
-  configure(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
-    return this.inTurn(databaseId, () => this.write(caller, databaseId, wished))
+  configure(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
+    return this.inTurn(databaseId, () => this.write(caller, databaseId, desired))
   }
 
   /** Writes a change that running engines have to learn of; resolves when they have. */
-  configureEngines(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
+  configureEngines(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
-      const changed = await this.write(caller, databaseId, wished)
+      const changed = await this.write(caller, databaseId, desired)
       if (changed.kind === 'changed') await this.tellEngines(changed.row)
       return changed
     })
   }
 
   /** The same for a change that follows from the present row; `judge` throws to refuse. */
-  reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange): Promise<Changed> {
+  reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const row = await this.parts.store.run(databases.get, { accountId: caller.accountId, databaseId })
       if (!row) throw new HomeportError('database_not_found', { databaseId })
@@ -99,9 +99,9 @@ export class Changer {
   }
 
   /** The transaction of `configure`, in the turn of the caller. */
-  async write(caller: Caller, databaseId: string, wished: WishedChange): Promise<Changed> {
-    const audit = this.auditOf(caller, databaseId, wished)
-    const args = { accountId: caller.accountId, databaseId, set: wished.set, audit }
+  async write(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
+    const audit = this.auditOf(caller, databaseId, desired)
+    const args = { accountId: caller.accountId, databaseId, set: desired.set, audit }
     const outcome = await this.parts.store.run(store.configure, args)
     switch (outcome.kind) {
       case 'changed':
@@ -152,7 +152,7 @@ export class Changer {
     caller: Caller,
     databaseId: string,
     modifyingState: databasesChanges.ChangingState,
-    judge: (row: DatabaseRow) => Promise<WishedChange>,
+    judge: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
     const begun = await this.inTurn(databaseId, () => this.parts.store.run(store.begin, args))
@@ -164,7 +164,7 @@ export class Changer {
   }
 
   /** The audit entry of a change. */
-  auditOf(caller: Caller, databaseId: string, { action, details }: WishedChange): accounts.NewAuditRow {
+  auditOf(caller: Caller, databaseId: string, { action, details }: DesiredChange): accounts.NewAuditRow {
     return auditRow(caller, { action, entity: databaseId, details }, this.parts.clock.now())
   }
 
@@ -172,18 +172,18 @@ export class Changer {
     caller: Caller,
     before: DatabaseRow,
     modifyingState: databasesChanges.ChangingState,
-    judge: (row: DatabaseRow) => Promise<WishedChange>,
+    judge: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
     const { fleet, plans, sleep } = this.parts
     try {
       sleep.wake(databaseId)
       await fleet.endpoints(databaseId, undefined, 'while-loading')
-      const wished = await judge(before)
-      if (store.isSame(before, wished.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
-      await fleet.ensure(engineSpecOf({ ...before, ...wished.set }, plans))
-      const audit = this.auditOf(caller, databaseId, wished)
-      const row = await this.parts.store.run(store.finish, { databaseId, modifyingState, set: wished.set, audit })
+      const desired = await judge(before)
+      if (store.isSame(before, desired.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
+      await fleet.ensure(engineSpecOf({ ...before, ...desired.set }, plans))
+      const audit = this.auditOf(caller, databaseId, desired)
+      const row = await this.parts.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
       if (!row) throw new Error(`database ${databaseId} is not ${modifyingState} any more`)
       await this.show(row)
       return { kind: 'changed', row }
@@ -194,7 +194,7 @@ export class Changer {
   }
 
   /**
-   * Brings the engines back to the old shape. They are told before the change is given up, so that whatever is wished
+   * Brings the engines back to the old shape. They are told before the change is given up, so that whatever is desired
    * next comes later; they need not have taken it yet.
    * Never rejects.
    */

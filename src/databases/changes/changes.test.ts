@@ -12,7 +12,7 @@ const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, d
 
 /** The house of every test that does not open its own; empty at the beginning of each test. */
 let at: House
-/** Makes the next wish for engines fail. */
+/** Makes the next desired state for engines fail. */
 let refuseEngines: ((regions: number) => boolean) | undefined
 
 beforeAll(async () => {

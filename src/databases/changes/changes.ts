@@ -3,17 +3,17 @@ import { isIpRange } from '../../base/index.js'
 import type { ChangePlanBody } from '../../contract/databases-changes.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
+import type { ChangeDeps } from '../change-deps.js'
 import { authorityProblem } from '../client-authority.js'
-import { planNameOf, readRegionsOf } from '../engine-wish.js'
+import { planNameOf, readRegionsOf } from '../desired-engine.js'
 import { newCredentials } from '../identity.js'
 import type { DatabaseRow } from '../life.js'
 import { nameProblems, readRegionProblems } from '../rules.js'
-import type { Surroundings } from '../surroundings.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
-import { Changer, refusalOf, type WishedChange } from './changer.js'
+import { Changer, type DesiredChange, refusalOf } from './changer.js'
 import { Holds } from './holds.js'
-import { judgePlanChange, type PlanWish, readPlanWish } from './plan-change.js'
+import { type DesiredPlan, judgePlanChange, readDesiredPlan } from './plan-change.js'
 
 /**
  * Everything that an owner can change about a database that exists (reference redis 1.2). Every method rejects with
@@ -26,7 +26,7 @@ export class Changes {
   readonly #settleBudget: (databaseId: string) => Promise<void>
 
   /** @param parts `settleBudget` resolves when the state of a database fits its budget. */
-  constructor(parts: Surroundings & { readonly settleBudget: (databaseId: string) => Promise<void> }) {
+  constructor(parts: ChangeDeps & { readonly settleBudget: (databaseId: string) => Promise<void> }) {
     this.#changer = new Changer(parts)
     this.#settleBudget = parts.settleBudget
   }
@@ -55,25 +55,25 @@ export class Changes {
   async rename(caller: Caller, databaseId: string, wanted: string): Promise<DatabaseRow> {
     const name = wanted.trim()
     refuse(nameProblems(name, 'name'))
-    const wished: WishedChange = { set: { name }, action: 'Rename Database', details: { name } }
-    return (await this.#changer.configure(caller, databaseId, wished)).row
+    const desired: DesiredChange = { set: { name }, action: 'Rename Database', details: { name } }
+    return (await this.#changer.configure(caller, databaseId, desired)).row
   }
 
   /** Sets the monthly budget, US dollars; 0 means none. */
   async setBudget(caller: Caller, databaseId: string, budget: number): Promise<void> {
-    const wished: WishedChange = { set: { budget }, action: 'Change Database Budget', details: { budget } }
-    await this.#changer.configure(caller, databaseId, wished)
+    const desired: DesiredChange = { set: { budget }, action: 'Change Database Budget', details: { budget } }
+    await this.#changer.configure(caller, databaseId, desired)
     await this.#settleBudget(databaseId)
   }
 
   /** Turns auto upgrade on or off; rejects with `already_set` when it is so already. */
   async setAutoUpgrade(caller: Caller, databaseId: string, on: boolean): Promise<void> {
-    const wished: WishedChange = {
+    const desired: DesiredChange = {
       set: { auto_upgrade: on ? 1 : 0 },
       action: 'Change Database Auto Upgrade',
       details: { auto_upgrade: on },
     }
-    const { kind } = await this.#changer.configure(caller, databaseId, wished)
+    const { kind } = await this.#changer.configure(caller, databaseId, desired)
     if (kind === 'changed') return
     throw new HomeportError('already_set', { feature: 'Auto upgrade', state: on ? 'enabled' : 'disabled' })
   }
@@ -86,27 +86,27 @@ export class Changes {
         .map((range) => `\`allowed_ips\` takes addresses and networks such as 203.0.113.0/24; found "${range}".`)
         .slice(0, 5),
     )
-    const wished: WishedChange = {
+    const desired: DesiredChange = {
       set: { allowed_ips: JSON.stringify(ranges) },
       action: 'Change Database Allow List',
       details: { allowed_ips: ranges },
     }
-    await this.#changer.configure(caller, databaseId, wished)
+    await this.#changer.configure(caller, databaseId, desired)
   }
 
   /** Makes a change that follows from the present row; resolves when the running engines have learnt of it. */
-  async reconfigure(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange): Promise<void> {
+  async reconfigure(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange): Promise<void> {
     await this.#changer.reconfigureEngines(caller, databaseId, judge)
   }
 
   /** Sets what happens at the size limit: evict (true) or refuse writes. */
   async setEviction(caller: Caller, databaseId: string, on: boolean): Promise<void> {
-    const wished: WishedChange = {
+    const desired: DesiredChange = {
       set: { eviction: on ? 1 : 0 },
       action: 'Change Database Eviction',
       details: { eviction: on },
     }
-    await this.#changer.configureEngines(caller, databaseId, wished)
+    await this.#changer.configureEngines(caller, databaseId, desired)
   }
 
   /**
@@ -115,7 +115,7 @@ export class Changes {
    */
   resetPassword(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const { password, restToken, readOnlyRestToken } = newCredentials()
-    const wished: WishedChange = {
+    const desired: DesiredChange = {
       set: { password, rest_token: restToken, read_only_rest_token: readOnlyRestToken },
       action: 'Reset Database Password',
       details: {},
@@ -123,7 +123,7 @@ export class Changes {
     return this.#changer.inTurn(databaseId, async () => {
       await this.#atRest(caller, databaseId)
       return this.#holds.during(databaseId, async () => {
-        const { row } = await this.#changer.write(caller, databaseId, wished)
+        const { row } = await this.#changer.write(caller, databaseId, desired)
         await this.#changer.tellEngines(row)
         return row
       })
@@ -135,7 +135,7 @@ export class Changes {
    * refuses with `tls_not_configured`, and the port is what it was.
    */
   enableTls(caller: Caller, databaseId: string): Promise<DatabaseRow> {
-    const wished: WishedChange = { set: { tls: 1 }, action: 'Enable Database TLS', details: {} }
+    const desired: DesiredChange = { set: { tls: 1 }, action: 'Enable Database TLS', details: {} }
     return this.#changer.inTurn(databaseId, async () => {
       const before = await this.#atRest(caller, databaseId)
       if (before.tls === 1) return before
@@ -143,7 +143,7 @@ export class Changes {
       try {
         directory.put({ ...before, tls: 1 })
         await onServing(databaseId)
-        return (await this.#changer.write(caller, databaseId, wished)).row
+        return (await this.#changer.write(caller, databaseId, desired)).row
       } catch (error) {
         await this.#changer.show(before)
         throw error
@@ -155,7 +155,7 @@ export class Changes {
   setClientAuthority(caller: Caller, databaseId: string, authority: string | null): Promise<DatabaseRow> {
     const problem = authority === null ? undefined : authorityProblem(authority)
     refuse(problem === undefined ? [] : [problem])
-    const wished: WishedChange = {
+    const desired: DesiredChange = {
       set: { client_authority: authority },
       action: 'Change Database Mutual TLS',
       details: { client_certificates: authority !== null },
@@ -163,13 +163,13 @@ export class Changes {
     return this.#changer.inTurn(databaseId, async () => {
       const { tls } = await this.#atRest(caller, databaseId)
       if (tls === 0 && authority !== null) throw new HomeportError('mutual_tls_needs_tls', {})
-      return (await this.#changer.write(caller, databaseId, wished)).row
+      return (await this.#changer.write(caller, databaseId, desired)).row
     })
   }
 
   /** Gives a database another plan; the running engines get its limits. */
   async changePlan(caller: Caller, databaseId: string, body: ChangePlanBody): Promise<void> {
-    await this.#toPlan(caller, databaseId, readPlanWish(databaseId, body))
+    await this.#toPlan(caller, databaseId, readDesiredPlan(databaseId, body))
   }
 
   /** Turns the production pack on or off. */
@@ -197,11 +197,11 @@ export class Changes {
       const allowed = 'the owner or an admin of the team that has the database'
       throw new HomeportError('team_forbidden', { role: caller.role, allowed })
     }
-    const wished: WishedChange = { set: {}, action: 'Move Database', details: { team_id: teamId } }
+    const desired: DesiredChange = { set: {}, action: 'Move Database', details: { team_id: teamId } }
     const { parts } = this.#changer
     const { freeAccountDatabases: free, paidAccountDatabases: paid } = parts.settings
     await this.#changer.inTurn(databaseId, async () => {
-      const audit = this.#changer.auditOf(caller, databaseId, wished)
+      const audit = this.#changer.auditOf(caller, databaseId, desired)
       const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
       const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
       const outcome = await parts.store.run(databasesChanges.moveToTeam, args)
@@ -210,10 +210,10 @@ export class Changes {
     })
   }
 
-  async #toPlan(caller: Caller, databaseId: string, wish: PlanWish): Promise<void> {
+  async #toPlan(caller: Caller, databaseId: string, desired: DesiredPlan): Promise<void> {
     const { plans, fleet, clock } = this.#changer.parts
     await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
-      judgePlanChange(row, wish, {
+      judgePlanChange(row, desired, {
         plans,
         accountType: caller.accountType,
         nowMs: clock.now(),

@@ -1,20 +1,20 @@
 import type { ChangePlanBody } from '../../contract/databases-changes.js'
 import { HomeportError } from '../../contract/errors.js'
 import { PLAN_NAMES, type PlanName, type PlanTable } from '../../contract/plans.js'
-import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../engine-wish.js'
+import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import { readRegionProblems } from '../rules.js'
-import type { WishedChange } from './changer.js'
+import type { DesiredChange } from './changer.js'
 
 /** What a request for another plan says, with its spellings made one. */
-export interface PlanWish {
+export interface DesiredPlan {
   readonly plan?: NonNullable<ChangePlanBody['plan']>
   readonly autoUpgrade?: boolean
   readonly productionPack?: boolean
 }
 
 /** What a change of plan depends on besides the row. */
-export interface PlanSurroundings {
+export interface PlanContext {
   readonly plans: PlanTable
   readonly accountType: 'free' | 'paid'
   readonly nowMs: number
@@ -26,7 +26,7 @@ export interface PlanSurroundings {
  * Reads a request for another plan.
  * @throws HomeportError `invalid_request` when it names no plan, two, or another database.
  */
-export function readPlanWish(databaseId: string, body: ChangePlanBody): PlanWish {
+export function readDesiredPlan(databaseId: string, body: ChangePlanBody): DesiredPlan {
   const { plan_name, plan, auto_upgrade, prod_pack_enabled, database_id } = body
   const problems: string[] = []
   if (plan_name === undefined && plan === undefined) {
@@ -51,14 +51,14 @@ export function readPlanWish(databaseId: string, body: ChangePlanBody): PlanWish
  * What becomes of a database that gets another plan or the production pack. Plan `free` ends the pack.
  * @throws HomeportError `plan_too_small`, `plan_not_allowed`, `production_pack_not_allowed`, `invalid_request`.
  */
-export async function judgePlanChange(row: DatabaseRow, wish: PlanWish, on: PlanSurroundings): Promise<WishedChange> {
-  const plan = await resolvePlan(row, wish, on)
+export async function judgePlanChange(row: DatabaseRow, desired: DesiredPlan, on: PlanContext): Promise<DesiredChange> {
+  const plan = await resolvePlan(row, desired, on)
   if (on.accountType === 'free' && plan !== 'free') throw new HomeportError('plan_not_allowed', { plan })
-  const productionPack = judgePack(row, wish, plan)
+  const productionPack = judgePack(row, desired, plan)
   refuseRegions(row, plan, on.plans)
   await refuseTooSmall(row, plan, on)
   const isUpgrade = dataBoundOf(on.plans[plan]) > dataBoundOf(planOf(row, on.plans))
-  const autoUpgrade = wish.autoUpgrade === undefined ? row.auto_upgrade : wish.autoUpgrade ? 1 : 0
+  const autoUpgrade = desired.autoUpgrade === undefined ? row.auto_upgrade : desired.autoUpgrade ? 1 : 0
   return {
     set: {
       plan,
@@ -66,12 +66,12 @@ export async function judgePlanChange(row: DatabaseRow, wish: PlanWish, on: Plan
       auto_upgrade: autoUpgrade,
       ...(isUpgrade ? { last_upgrade_at: on.nowMs } : {}),
     },
-    action: wish.plan === undefined ? 'Change Database Production Pack' : 'Change Database Plan',
+    action: desired.plan === undefined ? 'Change Database Production Pack' : 'Change Database Plan',
     details: { from: row.plan, plan, prod_pack_enabled: productionPack === 1, auto_upgrade: autoUpgrade === 1 },
   }
 }
 
-async function resolvePlan(row: DatabaseRow, { plan }: PlanWish, on: PlanSurroundings): Promise<PlanName> {
+async function resolvePlan(row: DatabaseRow, { plan }: DesiredPlan, on: PlanContext): Promise<PlanName> {
   const present = planNameOf(row)
   if (plan === undefined || plan === 'pro') return present === 'free' && plan === 'pro' ? 'payg' : present
   if (plan !== 'paid') return plan
@@ -86,8 +86,8 @@ function smallestFixed(usedBytes: number, plans: PlanTable): PlanName {
   return fixed.find((plan) => dataBoundOf(plans[plan]) >= usedBytes) ?? 'fixed_500gb'
 }
 
-function judgePack(row: DatabaseRow, wish: PlanWish, plan: PlanName): 0 | 1 {
-  const wanted = wish.productionPack ?? (wish.plan === 'pro' ? true : undefined)
+function judgePack(row: DatabaseRow, desired: DesiredPlan, plan: PlanName): 0 | 1 {
+  const wanted = desired.productionPack ?? (desired.plan === 'pro' ? true : undefined)
   if (plan !== 'free') return wanted === undefined ? row.production_pack : wanted ? 1 : 0
   if (wanted) throw new HomeportError('production_pack_not_allowed', { plan })
   return 0
@@ -99,7 +99,7 @@ function refuseRegions(row: DatabaseRow, plan: PlanName, plans: PlanTable): void
   if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
 }
 
-async function refuseTooSmall(row: DatabaseRow, plan: PlanName, on: PlanSurroundings): Promise<void> {
+async function refuseTooSmall(row: DatabaseRow, plan: PlanName, on: PlanContext): Promise<void> {
   const limitBytes = dataBoundOf(on.plans[plan])
   if (limitBytes >= dataBoundOf(planOf(row, on.plans))) return
   const dataBytes = await on.usedBytes()

@@ -10,7 +10,7 @@ import { type House, openHouse } from '../testing/house.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
 let at: House
-/** Waited for before every wish for engines. */
+/** Waited for before every desired state for engines. */
 let gate: Promise<void> | undefined
 let failures = 0
 

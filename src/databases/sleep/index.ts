@@ -20,7 +20,7 @@
  * nothing is written to the store, so after a start every database simply sleeps; a waking that fails is told to all who
  * wait, and tried again by the next request only; a sleeping database costs no process, timer or disk write.
  *
- * It never decides what engines run as (`engine-wish.ts`), and never stops one under a client who is using it, but for
+ * It never decides what engines run as (`engine-wish state.ts`), and never stops one under a client who is using it, but for
  * databases that are suspended.
  */
 export { Sleep } from './sleep.js'

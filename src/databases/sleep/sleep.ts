@@ -1,6 +1,6 @@
 import type { Timer } from '../../base/index.js'
 import type { EngineSpec } from '../../fleet/index.js'
-import type { DatabasesOptions } from '../parts.js'
+import type { DatabasesOptions } from '../deps.js'
 import { bedtimeOf, type Candidate } from './bedtime.js'
 import type { Sleeper, Task } from './sleeper.js'
 import * as sleepers from './sleeper.js'
@@ -55,7 +55,7 @@ export class Sleep {
   }
 
   /**
-   * Somebody needs the engines of a database now: begins to start them if it sleeps. The wish is declared before this
+   * Somebody needs the engines of a database now: begins to start them if it sleeps. The desired state is declared before this
    * returns, so that the next request to the fleet waits for them.
    */
   wake(databaseId: string): void {
@@ -71,7 +71,7 @@ export class Sleep {
     this.#parts.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }
 
-  /** The engines of a database run, or are being started, by somebody else's wish. */
+  /** The engines of a database run, or are being started, by somebody else's desired state. */
   adopt(databaseId: string): void {
     const sleeper = this.#of(databaseId)
     this.#put(sleepers.isUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()))
@@ -194,7 +194,7 @@ export class Sleep {
     })
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || sleeper?.state !== 'drowsy') return
-    // From here to the wish of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
+    // From here to the desired state of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
     const manner = servesClients(databaseId) ? 'when-unused' : 'and-send-away'
     const isReleased = isUnused && traffic.release(databaseId, manner)

@@ -10,8 +10,8 @@
  *     └──────────────────────────────────────── engines ended ─────────────────────────────────────────┘
  * ```
  *
- * - `asleep`: no process, and none is wished.
- * - `awake`: engines are wished to run; they run or are on their way up.
+ * - `asleep`: no process, and none is desired.
+ * - `awake`: engines are desired to run; they run or are on their way up.
  * - `drowsy`: as awake, and serves; its log is being rewritten before its engines are stopped.
  * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request that comes now wakes
  *   it: the fleet starts them again when they have ended.
@@ -46,7 +46,7 @@ function expectState(sleeper: Sleeper, ...states: readonly Wakefulness[]): void 
   if (!states.includes(sleeper.state)) throw new Error(`database ${sleeper.databaseId} is ${sleeper.state}`)
 }
 
-/** Whether engines are wished to run. */
+/** Whether engines are desired to run. */
 export function isUp({ state }: Sleeper): boolean {
   return state === 'awake' || state === 'drowsy'
 }

@@ -1,5 +1,5 @@
 import type { EngineOccupancy } from '../../fleet/index.js'
-import type { Traffic } from '../parts.js'
+import type { Traffic } from '../deps.js'
 import { isUp, isWorkedOn, type Sleeper, type Task } from './sleeper.js'
 
 /** What can keep a database awake: work of ours, clients that wait for its engine, or a request not long ago. */
@@ -25,7 +25,7 @@ export interface WhyAwake {
 }
 
 /** What an explanation is made from besides the sleeper itself. */
-export interface Surroundings {
+export interface ExplainDeps {
   readonly meter: ReturnType<Traffic['meterOf']>
   readonly idleMs: number
   /** Asks the engines; only while they run. */
@@ -35,7 +35,7 @@ export interface Surroundings {
 const NOBODY: EngineOccupancy = { blocked: 0, subscribed: 0, monitoring: 0, tracking: 0, inTransaction: 0 }
 
 /** Explains why a database is awake. The engines are only asked when clients are there. */
-export async function explain(sleeper: Sleeper, { meter, idleMs, occupancy }: Surroundings): Promise<WhyAwake> {
+export async function explain(sleeper: Sleeper, { meter, idleMs, occupancy }: ExplainDeps): Promise<WhyAwake> {
   const lastRequestAtMs = meter && meter.lastActivityAtMs > 0 ? meter.lastActivityAtMs : undefined
   const { sinceMs, usedAtMs } = sleeper
   const shared = { sinceMs, lastRequestAtMs, connections: meter?.connections ?? 0 }

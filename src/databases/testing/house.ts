@@ -9,7 +9,7 @@ import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
-import type { DatabasesOptions } from '../parts.js'
+import type { DatabasesOptions } from '../deps.js'
 import { databaseRoutes } from '../routes.js'
 import { PortGate } from './port-gate.js'
 

@@ -3,7 +3,7 @@ import { DEFAULT_PLANS } from '../../contract/plans.js'
 import type { Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
-import type { DatabasesOptions } from '../parts.js'
+import type { DatabasesOptions } from '../deps.js'
 import type { House } from './house.js'
 import { PortGate } from './port-gate.js'
 

@@ -210,7 +210,7 @@ const dropBackup = query<{ backupId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('backup_id', '=', p.backupId),
 )
 
-/** How the wish to delete a backup was taken. */
+/** How the desired state to delete a backup was taken. */
 export type RemoveOutcome = { readonly kind: 'removed' } | { readonly kind: 'no_backup' } | Refusal
 
 /** Forgets a backup of a database that nothing is being done with. */

@@ -60,7 +60,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
     store.run(changes.begin, { accountId, databaseId, modifyingState })
 
   describe('configure', () => {
-    it('writes what is wished and leaves the rest, with one audit entry', async () => {
+    it('writes what is desired and leaves the rest, with one audit entry', async () => {
       const before = await row()
       const outcome = await configure({ name: 'new', budget: 7 })
       expect(outcome).toEqual({ kind: 'changed', database: { ...before, name: 'new', budget: 7 } })
@@ -68,7 +68,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
       expect(await acts()).toBe(2)
     })
 
-    it('writes nothing when all is as wished already', async () => {
+    it('writes nothing when all is as desired already', async () => {
       expect((await configure({ name: 'shop', eviction: 0 })).kind).toBe('same')
       expect(await acts()).toBe(1)
     })

@@ -99,7 +99,7 @@ function* apply(row: DatabaseRow, set: Partial<Configuration>, audit: NewAuditRo
   return changed
 }
 
-/** How a change was taken. `same`: everything was as wished already, so nothing was written. */
+/** How a change was taken. `same`: everything was as desired already, so nothing was written. */
 export type ConfigureOutcome =
   | ChangeRefusal
   | { readonly kind: 'changed'; readonly database: DatabaseRow }
@@ -118,13 +118,13 @@ export const configure = write(
   },
 )
 
-/** Whether a database is as wished already. */
+/** Whether a database is as desired already. */
 export function isSame(row: DatabaseRow, set: Partial<Configuration>): boolean {
   const present: Partial<Record<string, unknown>> = row
   return Object.entries(set).every(([column, value]) => present[column] === value)
 }
 
-/** How the wish to begin a longer change was taken. */
+/** How the desired state to begin a longer change was taken. */
 export type BeginOutcome = ChangeRefusal | { readonly kind: 'begun'; readonly database: DatabaseRow }
 
 /** Marks a database as being changed. The row tells the old configuration until `finish`. */

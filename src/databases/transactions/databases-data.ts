@@ -16,7 +16,7 @@ export const note = write(
   },
 )
 
-/** How the wish to accept a loss was taken. */
+/** How the desired state to accept a loss was taken. */
 export type BeginOutcome =
   | { readonly kind: 'begun'; readonly database: DatabaseRow }
   /** There is no loss to accept. */

@@ -168,7 +168,7 @@ export const undoCreate = write('databases.undoCreate', function* (args: { datab
   if (dropped > 0) yield* change(forgetKeyOf, { databaseId: args.databaseId })
 })
 
-/** How the wish to delete a database was taken. */
+/** How the desired state to delete a database was taken. */
 export type DeleteOutcome =
   | { readonly kind: 'deleting' }
   | { readonly kind: 'not_found' }

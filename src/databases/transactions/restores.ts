@@ -9,7 +9,7 @@ import type { DatabaseRow } from './databases.js'
 /** A restore under way. */
 export type RestoreRow = Selectable<RestoresTable>
 
-/** How the wish to restore was taken. */
+/** How the desired state to restore was taken. */
 export type BeginOutcome =
   | { readonly kind: 'begun'; readonly database: DatabaseRow; readonly backup: BackupRow }
   | { readonly kind: 'no_backup' }

@@ -30,4 +30,4 @@
  */
 export type { DatabaseBook } from './book.js'
 export { usageRoutes } from './routes.js'
-export { Usage, type UsageParts } from './usage.js'
+export { Usage, type UsageDeps } from './usage.js'

@@ -1,5 +1,5 @@
 import type { Metric, MetricValue } from '../../telemetry/index.js'
-import { planNameOf } from '../engine-wish.js'
+import { planNameOf } from '../desired-engine.js'
 import type { DatabaseBook } from './book.js'
 import { NANO } from './cost.js'
 

@@ -7,7 +7,7 @@ import type { DatabaseBook } from './book.js'
 import { systemCaller } from './system-caller.js'
 
 /** What suspension needs of the rest. */
-export interface SuspensionParts {
+export interface SuspensionDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -21,10 +21,10 @@ export interface SuspensionParts {
 
 /** Makes the state of databases what their budgets say. */
 export class Suspension {
-  readonly #parts: SuspensionParts
+  readonly #parts: SuspensionDeps
   readonly #underWay = new Map<string, Promise<void>>()
 
-  constructor(parts: SuspensionParts) {
+  constructor(parts: SuspensionDeps) {
     this.#parts = parts
   }
 

@@ -12,11 +12,11 @@ import { AutoUpgrade } from './auto-upgrade.js'
 import { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
 import { RollUps } from './roll-ups.js'
-import { Suspension, type SuspensionParts } from './suspension.js'
+import { Suspension, type SuspensionDeps } from './suspension.js'
 import { Writer } from './writer.js'
 
 /** What the usage of databases is made of. */
-export interface UsageParts extends Pick<SuspensionParts, 'inTurn' | 'show'> {
+export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'show'> {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -37,7 +37,7 @@ const LONGEST_LOOK_MS = 1_000
 /** Keeps what databases use; see `index.ts`. To be started after the databases and before the gateway. */
 export class Usage implements Service {
   readonly name = 'usage'
-  readonly #parts: UsageParts
+  readonly #parts: UsageDeps
   readonly #books = new Map<string, DatabaseBook>()
   readonly #writer: Writer
   readonly #suspension: Suspension
@@ -49,7 +49,7 @@ export class Usage implements Service {
   #state: 'new' | 'running' | 'stopped' = 'new'
   #startedAtMs = 0
 
-  constructor(parts: UsageParts) {
+  constructor(parts: UsageDeps) {
     this.#parts = parts
     this.#writer = new Writer(parts, () => this.#books.values())
     this.#suspension = new Suspension({ ...parts, write: () => this.#writer.write() })

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors.js'
 import type { Caller } from '../../http/index.js'
-import type { WishedChange } from '../changes/changer.js'
+import type { DesiredChange } from '../changes/changer.js'
 import type { DatabaseRow } from '../life.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
 import { mayAsk } from './engine-rules.js'
@@ -22,10 +22,10 @@ export interface AdministrationRequest {
 }
 
 /** What the commands need of the databases around them. */
-export interface AdministrationParts {
+export interface AdministrationDeps {
   /** The database as it is served; from memory. */
   readonly row: (databaseId: string) => DatabaseRow | undefined
-  readonly change: (caller: Caller, databaseId: string, judge: (row: DatabaseRow) => WishedChange) => Promise<unknown>
+  readonly change: (caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange) => Promise<unknown>
   readonly emailOf: (accountId: string) => string
   /** What the settings of a database depend on. */
   readonly factsOf: (row: DatabaseRow) => SettingFacts
@@ -47,9 +47,9 @@ const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
 /** Answers ACL and CONFIG for the clients of all databases; see the top of this room. */
 export class Administration {
-  readonly #parts: AdministrationParts
+  readonly #parts: AdministrationDeps
 
-  constructor(parts: AdministrationParts) {
+  constructor(parts: AdministrationDeps) {
     this.#parts = parts
   }
 
@@ -113,7 +113,7 @@ export class Administration {
     return OK
   }
 
-  #withUser(row: DatabaseRow, name: string, rules: readonly string[]): WishedChange {
+  #withUser(row: DatabaseRow, name: string, rules: readonly string[]): DesiredChange {
     const users = readUsers(row)
     const present = users.find((user) => user.name === name)
     if (!present && users.length >= MOST_USERS) throw refusal(`A database has at most ${MOST_USERS} users of its own`)
@@ -148,7 +148,7 @@ export class Administration {
     return OK
   }
 
-  async #change({ row, request }: Work, judge: (row: DatabaseRow) => WishedChange): Promise<void> {
+  async #change({ row, request }: Work, judge: (row: DatabaseRow) => DesiredChange): Promise<void> {
     await this.#parts.change(this.#callerOf(row, request), row.database_id, judge)
   }
 
@@ -186,7 +186,7 @@ function restToken(row: DatabaseRow, args: readonly string[]): string {
   throw refusal(`Wrong password or user "${name.slice(0, 64)}" does not exist`)
 }
 
-function usersChange(users: readonly StoredUser[], details: WishedChange['details']): WishedChange {
+function usersChange(users: readonly StoredUser[], details: DesiredChange['details']): DesiredChange {
   return { set: { acl_users: writeUsers(users) }, action: 'Change Database Users', details }
 }
 

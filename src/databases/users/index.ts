@@ -26,7 +26,7 @@
  * What it never does: let a password be set as it is, or change the users that every database has.
  */
 
-export { Administration, type AdministrationParts, type AdministrationRequest } from './administration.js'
+export { Administration, type AdministrationDeps, type AdministrationRequest } from './administration.js'
 export type { SettingFacts } from './configuration.js'
 export { TAKEN_FROM_ALL } from './engine-rules.js'
 export { readSettings, type SettingBounds, settingsThatHold } from './settings.js'

@@ -4,7 +4,7 @@ import { openToken } from './tokens.js'
 import { POWERLESS, type StoredUser } from './user.js'
 
 /** What a rule may depend on besides the user. */
-export interface RuleSurroundings {
+export interface RuleContext {
   /** The secret that tokens of this database are sealed with. */
   readonly key: string
   /** Whether the engine has a command that not every supported engine has; the name is in upper case. */
@@ -29,7 +29,7 @@ const MOST_RULES = 1_000
 const MOST_PASSWORDS = 64
 
 /** Applies the rules of one SETUSER in order. @throws HomeportError with the engine's wording where it has one. */
-export function applyRules(user: StoredUser, rules: readonly string[], on: RuleSurroundings): StoredUser {
+export function applyRules(user: StoredUser, rules: readonly string[], on: RuleContext): StoredUser {
   if (rules.length > MOST_RULES) throw refusal('', `it takes at most ${MOST_RULES} rules at a time`)
   const changed = rules.reduce((so, rule) => applyRule(so, rule, on), user)
   const length = [...changed.keys, ...changed.channels].join(' ').length
@@ -40,7 +40,7 @@ export function applyRules(user: StoredUser, rules: readonly string[], on: RuleS
   return changed
 }
 
-function applyRule(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser {
+function applyRule(user: StoredUser, rule: string, on: RuleContext): StoredUser {
   switch (rule.toLowerCase()) {
     case 'on':
     case 'off':
@@ -68,7 +68,7 @@ function applyRule(user: StoredUser, rule: string, on: RuleSurroundings): Stored
   }
 }
 
-function applyPrefixed(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser {
+function applyPrefixed(user: StoredUser, rule: string, on: RuleContext): StoredUser {
   switch (rule[0]) {
     case '~':
     case '%':
@@ -117,7 +117,7 @@ function withPattern(patterns: readonly string[], pattern: string, everything: s
 }
 
 /** What a rule says about a command or category, no rule before it can change, so that one is forgotten. */
-function withCommand(rules: readonly string[], rule: string, on: RuleSurroundings): string[] {
+function withCommand(rules: readonly string[], rule: string, on: RuleContext): string[] {
   if (rule === '+@all' || rule === '-@all') return [rule]
   const target = rule.slice(1)
   if (target.includes('|')) throw refusal(rule, 'rules for subcommands are not available')
@@ -126,7 +126,7 @@ function withCommand(rules: readonly string[], rule: string, on: RuleSurrounding
   return [...rules.filter((known) => known.slice(1) !== target), rule]
 }
 
-function isCommand(name: string, rule: string, on: RuleSurroundings): boolean {
+function isCommand(name: string, rule: string, on: RuleContext): boolean {
   const engines = enginesWith(name)
   if (engines !== undefined && !on.hasNewer(name)) {
     throw refusal(rule, `the engine of this database does not have the command: ${engines}`)
@@ -134,7 +134,7 @@ function isCommand(name: string, rule: string, on: RuleSurroundings): boolean {
   return COMMAND_NAMES.has(name)
 }
 
-function withPassword(user: StoredUser, rule: string, on: RuleSurroundings): StoredUser['passwords'] {
+function withPassword(user: StoredUser, rule: string, on: RuleContext): StoredUser['passwords'] {
   const stored = openToken(user.name, rule.slice(1), on.key)
   // What was given may be a password, so it is not repeated.
   if (!stored) throw refusal(rule.slice(0, 1), NO_OTHER_PASSWORD)

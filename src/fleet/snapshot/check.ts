@@ -1,6 +1,6 @@
 /**
  * Loads a snapshot in an engine of its own that exists for this only, and compares it with what is known of it. The
- * engine is an ordinary wish of the fleet for a database that nobody has: after a crash it goes as every orphan does.
+ * engine is an ordinary desired state of the fleet for a database that nobody has: after a crash it goes as every orphan does.
  */
 import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
@@ -34,7 +34,7 @@ const THROWAWAY = 'check-'
 /** Whether a database is the one of an engine that lives for one check. */
 export const isThrowaway = (databaseId: string): boolean => databaseId.startsWith(THROWAWAY)
 
-/** The wish for an engine that lives for one check, of a file of ours unless there is a bound. */
+/** The desired state for an engine that lives for one check, of a file of ours unless there is a bound. */
 export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
   const isForeign = maxMemoryBytes !== NO_BOUND_BYTES
   return {

@@ -49,7 +49,7 @@ export async function startFleet(options: Partial<FleetOptions> = {}): Promise<F
 /** The password of `default` in `specOf`. */
 export const PASSWORD = 'a password "with" spaces and \\ signs'
 
-/** A wish for one primary in `us-east-1` and a replica in each further region. */
+/** A desired state for one primary in `us-east-1` and a replica in each further region. */
 export function specOf(
   databaseId: string,
   replicas: readonly string[] = [],

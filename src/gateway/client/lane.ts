@@ -141,7 +141,7 @@ export class ClientLane implements ReplySink {
   }
 
   /** Goes back to the primary. Only while nothing is owed. */
-  goHome(): void {
+  usePrimary(): void {
     if (this.#state.kind === 'shared') this.#toShared(this.#state.key)
   }
 
@@ -334,11 +334,11 @@ export class ClientLane implements ReplySink {
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
     this.#nearby?.sawPrimary()
-    this.deliverNearby(chunk, start, end, completed)
+    this.deliverReply(chunk, start, end, completed)
   }
 
   /** The same for replies of the replica. */
-  deliverNearby(chunk: Buffer, start: number, end: number, completed: number): void {
+  deliverReply(chunk: Buffer, start: number, end: number, completed: number): void {
     this.#owed -= completed
     this.#answered += completed
     this.#owner.write(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end))
@@ -346,8 +346,8 @@ export class ClientLane implements ReplySink {
   }
 
   /** What the replica cannot answer goes to the primary, in its order, with everything that comes. */
-  takeHome(pending: readonly PendingRead[]): void {
-    this.goHome()
+  retryOnPrimary(pending: readonly PendingRead[]): void {
+    this.usePrimary()
     const state = this.#state
     if (state.kind !== 'shared') return
     for (const item of pending) {

@@ -1,4 +1,4 @@
-import type { Clock, HeldMemory } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import type { ListedClient } from '../commands/session-commands.js'
 import type { Administration, DatabaseDirectory, GatewayLogger } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
@@ -19,7 +19,7 @@ export interface SessionServices {
   /** How much a client may leave unread. */
   readonly readerBounds: ReaderBounds
   /** What all clients together may make the process hold. */
-  readonly memory: HeldMemory
+  readonly memory: ClientMemoryBudget
   readonly lanes: Lanes
   readonly clock: Clock
   readonly logger: GatewayLogger

@@ -90,7 +90,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     return this.parser.heldBytes + this.outlet.queuedBytes
   }
 
-  giveWay(): void {
+  evict(): void {
     this.#cutTelling('a client was disconnected: its unfinished commands and unread replies took too much memory')
   }
 

@@ -123,7 +123,7 @@ export class Pinning {
   }
 
   /** Others have what they track told here from now on. Nothing is owed. */
-  beTold(): Promise<number | undefined> {
+  becomeRedirectTarget(): Promise<number | undefined> {
     if (!this.#pin()) return Promise.resolve(undefined)
     this.#reasons.add('told')
     return this.#session.lane.number()

@@ -24,8 +24,8 @@ export class Reach {
     return undefined
   }
 
-  /** Whether `beTold` resolves soon: not behind a command that waits until something happens. */
-  get mayBeTold(): boolean {
+  /** Whether `becomeRedirectTarget` resolves soon: not behind a command that waits until something happens. */
+  get mayBecomeRedirectTarget(): boolean {
     return this.#session.lane.isPinned || this.#session.blocked === 0
   }
 
@@ -33,10 +33,10 @@ export class Reach {
    * Others have what they track told on this connection from now on. Resolves, once no command is under way, to the
    * engine's number of the connection that it has to itself then; undefined when it has none.
    */
-  async beTold(): Promise<number | undefined> {
+  async becomeRedirectTarget(): Promise<number | undefined> {
     const session = this.#session
     if (!session.lane.isPinned) await this.#rest()
-    return this.#isClosed || !session.user ? undefined : session.router.beTold()
+    return this.#isClosed || !session.user ? undefined : session.router.becomeRedirectTarget()
   }
 
   /** Ends the command that waits in the engine. Resolves to whether one did. */

@@ -43,8 +43,8 @@ export class Redirects {
       const id = wholeNumber(args[position] ?? '')
       if (id === undefined) continue
       const target = find(id)
-      if (target && !target.reach.mayBeTold) return { problem: BLOCKED }
-      const number = await target?.reach.beTold()
+      if (target && !target.reach.mayBecomeRedirectTarget) return { problem: BLOCKED }
+      const number = await target?.reach.becomeRedirectTarget()
       if (number !== undefined) this.#clients.set(number, id)
       resolved[position] = number === undefined ? NOBODY : String(number)
     }

@@ -66,8 +66,8 @@ export class CommandRouter {
   }
 
   /** See `Reach`. Nothing is owed. */
-  beTold(): Promise<number | undefined> {
-    return this.#pinning.beTold()
+  becomeRedirectTarget(): Promise<number | undefined> {
+    return this.#pinning.becomeRedirectTarget()
   }
 
   /** Takes the parser's present frame, whose row in the command table is `command`. */

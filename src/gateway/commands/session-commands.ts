@@ -27,7 +27,7 @@ export interface ListedClient {
   cut(): void
   /** Ends its connection once what is written has gone out. */
   hangUp(): void
-  readonly reach: Pick<Reach, 'beTold' | 'mayBeTold' | 'unblock'>
+  readonly reach: Pick<Reach, 'becomeRedirectTarget' | 'mayBecomeRedirectTarget' | 'unblock'>
 }
 
 /** What the commands below need of a session. */

@@ -17,8 +17,8 @@ beforeEach(() => {
   // What is sent goes nowhere: the tests answer themselves.
   const lane = { link: { send: () => {} } as unknown as EngineLink, watch: { sent: () => {} } } as unknown as NearbyLane
   reads = new NearbyReads(lane, {
-    deliverNearby: (chunk, start, end) => (delivered += chunk.toString('latin1', start, end)),
-    takeHome: (pending) => (home = pending),
+    deliverReply: (chunk, start, end) => (delivered += chunk.toString('latin1', start, end)),
+    retryOnPrimary: (pending) => (home = pending),
     fail: () => failures++,
   })
 })

@@ -20,9 +20,9 @@ export type PendingRead =
 /** Whose reads they are. */
 export interface NearbyReader {
   /** Replies of the replica, or a note where `completed` is 1. */
-  deliverNearby(chunk: Buffer, start: number, end: number, completed: number): void
+  deliverReply(chunk: Buffer, start: number, end: number, completed: number): void
   /** The replica cannot answer these; the primary has to, in this order. */
-  takeHome(pending: readonly PendingRead[]): void
+  retryOnPrimary(pending: readonly PendingRead[]): void
   /** Part of a reply was delivered, the rest will never come. */
   fail(count: number, error: HomeportError, partial: boolean): void
 }
@@ -66,7 +66,7 @@ export class NearbyReads implements ReplySink {
       this.#giveUp()
       return
     }
-    this.#reader.deliverNearby(chunk, start, end, completed)
+    this.#reader.deliverReply(chunk, start, end, completed)
     this.#advance(completed)
   }
 
@@ -93,14 +93,14 @@ export class NearbyReads implements ReplySink {
   #deliverNotes(): void {
     for (let first = this.#pending[0]; first?.kind === 'note'; first = this.#pending[0]) {
       this.#pending.shift()
-      this.#reader.deliverNearby(first.bytes, 0, first.bytes.length, 1)
+      this.#reader.deliverReply(first.bytes, 0, first.bytes.length, 1)
     }
   }
 
   #giveUp(): void {
     this.#isOver = true
     const [first, ...others] = this.#pending
-    if (first) this.#reader.takeHome([without(first, this.#answered), ...others])
+    if (first) this.#reader.retryOnPrimary([without(first, this.#answered), ...others])
   }
 }
 

@@ -11,7 +11,7 @@ export interface SteeredSession {
     /** Whether commands go to the replica at the moment. */
     readonly isNearby: boolean
     goNearby(): void
-    goHome(): void
+    usePrimary(): void
   }
   /** Whether nothing was taken that is not yet answered. */
   readonly isIdle: boolean
@@ -79,7 +79,7 @@ export class Steering {
     const { lane } = this.#session
     if (!lane.isNearby) return true
     if (!this.#session.sendRun() || !this.#session.quietOrLater()) return false
-    lane.goHome()
+    lane.usePrimary()
     return true
   }
 }

@@ -43,7 +43,7 @@ export class Entrance {
 }
 
 /** What the tokens are found with. */
-export interface EntranceParts {
+export interface EntranceDeps {
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly guards: Guards
   readonly lanes: Lanes
@@ -55,11 +55,11 @@ export interface EntranceParts {
  * tells as little about a token as there.
  */
 export class Entrances {
-  readonly #parts: EntranceParts
+  readonly #parts: EntranceDeps
   readonly #known = new Map<string, Entrance>()
   #unsubscribe: (() => void) | undefined
 
-  constructor(parts: EntranceParts) {
+  constructor(parts: EntranceDeps) {
     this.#parts = parts
   }
 

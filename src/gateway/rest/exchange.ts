@@ -1,6 +1,13 @@
 import { constants } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Clock, codeOf, type HeldMemory, type Holder, onceOver, WORTH_NOTING_BYTES } from '../../base/index.js'
+import {
+  type ClientMemoryBudget,
+  type Clock,
+  codeOf,
+  type Holder,
+  onceOver,
+  WORTH_NOTING_BYTES,
+} from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import type { ClientAddresses } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
@@ -14,14 +21,14 @@ import type { Slot } from './slots.js'
 import { StreamedPipeline } from './streamed-pipeline.js'
 
 /** What exchanges need of the listener. */
-export interface ExchangeParts {
+export interface ExchangeDeps {
   readonly answers: HttpAnswers
   readonly tokens: SyncTokens
   readonly addresses: ClientAddresses
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** What all clients together may make the process hold. */
-  readonly memory: HeldMemory
+  readonly memory: ClientMemoryBudget
 }
 
 /** All replies of one request together may take this part of what may be held for everybody. */
@@ -34,7 +41,7 @@ const TOO_LONG = /^Invalid string length$/
 export class Exchange implements Holder, AnswerBody {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly parts: ExchangeParts
+  readonly parts: ExchangeDeps
   /** A client that wanted to be told whether it may send the body has been told so. */
   #isWelcome = false
   /** The database whose token came with the request; nothing is held before. */
@@ -46,7 +53,7 @@ export class Exchange implements Holder, AnswerBody {
   #isNoted = false
   #hasGivenWay = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeParts) {
+  constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeDeps) {
     this.request = request
     this.response = response
     this.parts = parts
@@ -73,7 +80,7 @@ export class Exchange implements Holder, AnswerBody {
     return response.destroyed ? 0 : this.#bodyBytes + this.#replyBytes + response.writableLength
   }
 
-  giveWay(): void {
+  evict(): void {
     this.#hasGivenWay = true
     this.#bodyBytes = this.#replyBytes = 0
     this.#warn(

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Clock, HeldMemory } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors.js'
 import { ClientAddresses, LONGEST_HEAD_BYTES, refuseSocket } from '../../http/index.js'
 import type { Doorway } from '../client/doorway.js'
@@ -11,9 +11,9 @@ import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../replicas/sync-token.js'
 import { Entrances } from './entrances.js'
 import type { EventStream } from './event-stream.js'
-import { Exchange, type ExchangeParts } from './exchange.js'
+import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
-import { handleRequest, type SharedParts } from './rest-request.js'
+import { handleRequest, type RestDeps } from './rest-request.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {
@@ -26,7 +26,7 @@ export interface RestListenerOptions {
   readonly guards: Guards
   readonly doorway: Doorway
   /** What all clients together may make the process hold. */
-  readonly memory: HeldMemory
+  readonly memory: ClientMemoryBudget
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
@@ -43,8 +43,8 @@ export class RestListener {
   readonly #server: Server
   readonly #entrances: Entrances
   readonly #streams = new Set<EventStream>()
-  readonly #exchanges: ExchangeParts
-  readonly #shared: SharedParts
+  readonly #exchanges: ExchangeDeps
+  readonly #shared: RestDeps
   #stopping = false
 
   constructor(options: RestListenerOptions) {

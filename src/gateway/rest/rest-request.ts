@@ -13,7 +13,7 @@ import { type BodyReader, readBody } from './request-body.js'
 import type { RestListenerOptions } from './rest-listener.js'
 
 /** What the requests of a listener share. */
-export interface SharedParts {
+export interface RestDeps {
   readonly options: RestListenerOptions
   readonly entrances: Entrances
   readonly streams: Set<EventStream>
@@ -24,7 +24,7 @@ export interface SharedParts {
 const BEARER = /^bearer +(\S+) *$/i
 
 /** Answers one HTTP request of the REST data plane. */
-export function handleRequest(exchange: Exchange, shared: SharedParts): void {
+export function handleRequest(exchange: Exchange, shared: RestDeps): void {
   try {
     admit(exchange, shared)
   } catch (error) {
@@ -32,7 +32,7 @@ export function handleRequest(exchange: Exchange, shared: SharedParts): void {
   }
 }
 
-function admit(exchange: Exchange, shared: SharedParts): void {
+function admit(exchange: Exchange, shared: RestDeps): void {
   const target = splitTarget(exchange.request.url ?? '/')
   const entrance = authenticate(exchange, shared, target)
   if (!entrance) {
@@ -54,11 +54,7 @@ function admit(exchange: Exchange, shared: SharedParts): void {
   exchange.welcomeBody()
 }
 
-function authenticate(
-  { request, address }: Exchange,
-  { entrances }: SharedParts,
-  target: Target,
-): Entrance | undefined {
+function authenticate({ request, address }: Exchange, { entrances }: RestDeps, target: Target): Entrance | undefined {
   const { authorization } = request.headers
   const token = authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
   const entrance = token === undefined ? undefined : entrances.find(token)
@@ -67,7 +63,7 @@ function authenticate(
 }
 
 /** A right token is never kept waiting: it cannot be guessed, and others may share the address. */
-async function refuseToken({ address = '' }: Exchange, { logins }: SharedParts): Promise<never> {
+async function refuseToken({ address = '' }: Exchange, { logins }: RestDeps): Promise<never> {
   logins.failed(address)
   const given = logins.turn(address)
   if (given.kind === 'refused') throw new HomeportError('logins_slowed', given)
@@ -85,10 +81,10 @@ interface Head {
 /** A request with a right token, whose body decides what becomes of it. */
 class AdmittedRequest implements BodyReader {
   readonly #exchange: Exchange
-  readonly #shared: SharedParts
+  readonly #shared: RestDeps
   readonly #head: Head
 
-  constructor(exchange: Exchange, shared: SharedParts, head: Head) {
+  constructor(exchange: Exchange, shared: RestDeps, head: Head) {
     this.#exchange = exchange
     this.#shared = shared
     this.#head = head

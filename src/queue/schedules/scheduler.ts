@@ -1,4 +1,4 @@
-import { type Clock, othersFirst, type Service, type Timer } from '../../base/index.js'
+import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
@@ -157,7 +157,7 @@ export class Scheduler implements Service {
         last && rows.length === CHECKS_PER_READ
           ? { accountId: last.account_id, scheduleId: last.schedule_id }
           : undefined
-      await othersFirst()
+      await yieldToEventLoop()
     }
   }
 

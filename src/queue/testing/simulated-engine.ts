@@ -40,13 +40,13 @@ export interface Flight {
 }
 
 /** What an engine is made of: the real parts, or others that stand in for them. */
-export interface EngineParts {
+export interface EngineDeps {
   readonly flow: () => FlowControl
   readonly backlog: (limits: BacklogLimits, flow: FlowControl) => Backlog
 }
 
 /** The parts of the engine that delivers. */
-export const REAL_PARTS: EngineParts = {
+export const REAL_PARTS: EngineDeps = {
   flow: () => new FlowControl(),
   backlog: (limits, flow) => new Backlog(limits, flow),
 }
@@ -62,7 +62,7 @@ export interface SimulatedEngineDeps {
   readonly takesLoadIn: () => boolean
   /** The turn of a message has come, whether or not it has still something to send. */
   readonly taken: (message: PendingMessage) => void
-  readonly parts: EngineParts
+  readonly parts: EngineDeps
 }
 
 /** One life of the engine. */

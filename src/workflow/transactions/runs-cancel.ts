@@ -14,7 +14,7 @@ export interface CancelRunsArgs {
 }
 
 /** What a cancellation did. */
-export interface CanceledRuns {
+export interface CancelledRuns {
   /** The runs that this very call moved to `RUN_CANCELED`. The others had ended before, or do not exist. */
   readonly canceled: readonly number[]
   /** New messages to hand to `queue.offer` after the commit: they tell runs that invoked a canceled one. */
@@ -66,7 +66,7 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
  * and runs that invoked them learn of it. After the commit the caller hands `canceled` to `queue.drop({ groupKeys })` and
  * then `offers` to `queue.offer`.
  */
-export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CanceledRuns> {
+export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
   const ended = yield* all(cancelStarted, args)
   const canceled = ended.map((run) => run.seq)
   return yield* clear(canceled, ended, args.at)
@@ -77,7 +77,7 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
  * much again as the UPDATE, and most often it has changed all of them.
  * @param by the action, as `bulk_actions.seq`; it has canceled none of these runs before.
  */
-export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CanceledRuns> {
+export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
   const changed = yield* change(cancelStartedBy, { seqs, at, by })
   const canceled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
   return yield* clear(canceled, yield* childrenOf(canceled), at)
@@ -90,7 +90,7 @@ function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
 }
 
 /** Takes away what canceled runs have left, and tells their parents. */
-function* clear(canceled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CanceledRuns> {
+function* clear(canceled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
   yield* keepAttemptsOfRuns(canceled)
   yield* deletePendingOfGroups(canceled)
   yield* dropWaitsOf(canceled)

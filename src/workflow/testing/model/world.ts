@@ -3,7 +3,7 @@ import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
 import { ROOMY } from '../../../queue/testing/harness.js'
 import { JumpingClock } from '../../../queue/testing/jumping-clock.js'
-import { type EngineParts, type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import { type EngineDeps, type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { Flights } from '../../runs/flights.js'
@@ -39,7 +39,7 @@ type Weather = 'rough' | 'calm'
 export class World {
   readonly #store: Store
   readonly #random: Random
-  readonly #parts: EngineParts
+  readonly #parts: EngineDeps
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
   readonly #accountId: string
@@ -56,7 +56,7 @@ export class World {
   /** Requests of earlier lives, and aborted ones, that may reach their destinations late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number, parts: EngineParts = REAL_PARTS) {
+  constructor(realStore: Store, seed: number, parts: EngineDeps = REAL_PARTS) {
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store

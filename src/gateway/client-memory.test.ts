@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
-import { HeldMemory } from '../base/index.js'
+import { ClientMemoryBudget } from '../base/index.js'
 import { post, run } from './testing/limited.js'
 import { usedBytes } from './testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
@@ -17,7 +17,7 @@ let rig: Rig
 let other: RawClient
 
 beforeAll(async () => {
-  rig = await startRig({}, undefined, undefined, [], { memory: new HeldMemory(MEMORY_BYTES) })
+  rig = await startRig({}, undefined, undefined, [], { memory: new ClientMemoryBudget(MEMORY_BYTES) })
   other = await new RawClient(rig.port).login()
   const value = 'v'.repeat(MIB / 2)
   for (const key of ['one', 'other']) await run(rig, 'RPUSH', 'list', value + key)

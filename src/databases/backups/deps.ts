@@ -1,10 +1,10 @@
 import type { TargetGate } from '../../base/index.js'
-import type { DatabasesOptions } from '../parts.js'
+import type { DatabasesOptions } from '../deps.js'
 import type { Sleep } from '../sleep/index.js'
 import type { BackupFiles } from './files.js'
 
 /** What backups are made of. */
-export interface BackupParts
+export interface BackupDeps
   extends Pick<DatabasesOptions, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
   /** Told when other data is in place, and the store knows it. */

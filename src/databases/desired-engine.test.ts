@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../contract/commands.js'
 import { DEFAULT_PLANS } from '../contract/plans.js'
 import { fitRules, OBSERVER_RULES, OBSERVER_USER, probeEngine } from '../fleet/index.js'
-import { engineSpecOf } from './engine-wish.js'
+import { engineSpecOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
 
@@ -32,7 +32,7 @@ const row: DatabaseRow = {
   },
 }
 
-it('wishes for a primary and a replica in each read region, bounded by the tighter size', () => {
+it('desired states for a primary and a replica in each read region, bounded by the tighter size', () => {
   expect(engineSpecOf(row, DEFAULT_PLANS)).toMatchObject({
     databaseId: 'd',
     members: [
