@@ -20,7 +20,7 @@
  * - `routes.ts`, `cancel.ts`, `control-routes.ts`, `progress.ts`, `answers.ts`: the wire.
  *
  * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in
- * `store/operations/bulk.ts`.
+ * `transactions/bulk-action.ts`.
  *
  * Promises: an action that was stored is finished unless somebody aborts it, even if the server is killed or the client
  * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its

@@ -25,7 +25,7 @@
  * What stands between publishing and sending:
  *   - a URL group makes one message for each of its endpoints, in one commit;
  *   - a queue gives turns in the order of arrival; a turn lasts until the message and its callbacks have ended, and the
- *     next one is given by the very transaction that ends it (`store/operations/queue-turns.ts`);
+ *     next one is given by the very transaction that ends it (`transactions/queue-turns.ts`);
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
  *   - a flow-control key lets a due message go when it has room, in memory, for messages of every kind
  *     (`engine/flow-control.ts`);

@@ -1,12 +1,12 @@
 /**
- * Durable state behind one seam.
+ * Durable state behind one seam. This module is infrastructure: it knows transactions, not what they mean.
  *
- * Other rooms see `Store.run(operation, args)` and the operations in `operations/`, one file a room: named
- * transactions such as `messages.publish` that either happen wholly and are on disk when they resolve, or do not
- * happen. Nobody outside this room writes SQL or knows which database is behind it.
+ * The other modules declare named transactions such as `messages.publish`, each in its own folder `transactions/`, and run
+ * them with `Store.run(transaction, args)`. A transaction either happens wholly and is on disk when it resolves, or does
+ * not happen. No SQL stands outside of those folders, and nobody knows which database is behind them.
  *
- *   operation (generator of statements) ── SQLite: a writer thread, many operations in one commit; a reader thread
- *                                      └── PostgreSQL: a transaction on a pooled connection
+ *   transaction (generator of statements) ── SQLite: a writer thread, many transactions in one commit; a reader thread
+ *                                        └── PostgreSQL: a transaction on a pooled connection
  *
  * - `schema/`: the tables as types, one file a room; `migrations/`: the same as numbered statements.
  * - `query.ts`: a query is declared once with Kysely over named parameters and compiled once for each dialect.
@@ -20,7 +20,7 @@
  * when the store can never work again, `onFailure` is called and the process has to end.
  *
  * The store never retries a write whose commit may have happened, and never decides anything: that is the caller's
- * room. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
+ * module. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
  */
 
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'

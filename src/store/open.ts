@@ -15,7 +15,7 @@ export interface StoreSettings {
   /** Holds the SQLite file; must exist. */
   readonly dataDir: string
   /**
-   * URLs of sources with operations besides those of `operations/`; store threads load them as well. For tests and
+   * URLs of sources with transactions besides those of `src/transactions.ts`; store threads load them as well. For tests and
    * benchmarks, which run from sources.
    */
   readonly modules?: readonly string[]

@@ -16,7 +16,7 @@ function thrown(stack: string, message = `no key for redis://me:${SECRET}@host`)
 it('says where an error comes from, and nothing that it says', () => {
   const stack = `    at ${SECRET}
     at parse (${SECRET})
-    at Sender.send (file:///srv/${SECRET}/src/queue/engine/sender.ts:12:3)
+    at Sender.send (file:///srv/${SECRET}/src/queue/dispatcher/sender.ts:12:3)
     at async Object.run (/srv/app/node_modules/@scope/pkg/index.js:1:2)
     at node:internal/process/task_queues:95:5`
   const error = thrown(stack, `two\n    at ${SECRET} lines`)

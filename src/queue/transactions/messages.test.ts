@@ -4,15 +4,12 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { NewMessage } from './messages.js'
 import * as messagesTransactions from './messages.js'
 import * as messagesCancel from './messages-cancel.js'
-import { FIRST_DUE, type PendingSelector } from './messages-cancel.js'
 import * as messagesDeliver from './messages-deliver.js'
 import * as messagesDue from './messages-due.js'
 import * as messagesFilter from './messages-filter.js'
 import * as messagesPublish from './messages-publish.js'
-import type { HistoryPage } from './messages-read.js'
 import * as messagesRead from './messages-read.js'
 import * as messagesRetention from './messages-retention.js'
-import type { SettleArgs } from './messages-settle.js'
 import * as messagesSettle from './messages-settle.js'
 
 const T = 1_700_000_000_000
@@ -32,10 +29,8 @@ describeOnEveryStore('message operations', (openStore) => {
   const make = (more: Partial<NewMessage> = {}): NewMessage => ({
     message_id: `msg_${String(++ids).padStart(8, '0')}`,
     account_id: accountId,
-    kind: 'http',
-    group_key: null,
-    url: 'http://x.test/a',
-    method: 'POST',
+    ...{ kind: 'http', group_key: null },
+    ...{ url: 'http://x.test/a', method: 'POST' },
     headers: '{}',
     body: new Uint8Array([1, 2, 3]),
     config: '{}',
@@ -57,7 +52,7 @@ describeOnEveryStore('message operations', (openStore) => {
       ),
     )
   const attempt = { startedAt: T, status: 500, headers: '{}', body: null, error: null }
-  const settling = (seq: number, end: SettleArgs['end'], retried = 0): SettleArgs => ({
+  const settling = (seq: number, end: messagesSettle.SettleArgs['end'], retried = 0): messagesSettle.SettleArgs => ({
     seq,
     retried,
     at: T + 5,
@@ -65,15 +60,15 @@ describeOnEveryStore('message operations', (openStore) => {
     end,
     follow: [],
   })
-  const settle = (args: SettleArgs) => store.run(messagesSettle.settle, args)
-  const cancel = async (more: Partial<PendingSelector> = {}): Promise<number[]> => {
+  const settle = (args: messagesSettle.SettleArgs) => store.run(messagesSettle.settle, args)
+  const cancel = async (more: Partial<messagesCancel.PendingSelector> = {}): Promise<number[]> => {
     const all = {
       accountId,
       kind: 'http',
       state: 'pending' as const,
       filter: messagesFilter.ANY_MESSAGE,
       createdUpTo: T,
-      after: FIRST_DUE,
+      after: messagesCancel.FIRST_DUE,
       limit: 100,
     }
     const { places } = await store.run(messagesCancel.selectPending, { ...all, ...more })
@@ -87,12 +82,12 @@ describeOnEveryStore('message operations', (openStore) => {
   it('looks at a part of what waits in one read, however few are meant', async () => {
     const many = await insert(...Array.from({ length: 4_001 }, (_, index) => make({ next_at: T - 6_000 + index })))
     const [last] = await insert(make({ labels: '|rare|' }))
-    const filter = { ...ANY_MESSAGE, labels: ['rare'] }
+    const filter = { ...messagesFilter.ANY_MESSAGE, labels: ['rare'] }
     const selector = { accountId, kind: 'http', state: 'pending' as const, filter, createdUpTo: T, limit: 100 }
-    const first = await store.run(messagesCancel.selectPending, { ...selector, after: FIRST_DUE })
+    const first = await store.run(messagesCancel.selectPending, { ...selector, after: messagesCancel.FIRST_DUE })
     expect(first).toEqual({ places: [], next: { nextAt: T - 2_000, seq: many.at(-1) } })
     const second = await store.run(messagesCancel.selectPending, {
-      ...{ ...selector, after: first.next ?? FIRST_DUE },
+      ...{ ...selector, after: first.next ?? messagesCancel.FIRST_DUE },
     })
     expect(second.places.map(({ seq }) => seq)).toEqual([last])
     await store.run(messagesCancel.cancel, { seqs: many, at: T })
@@ -102,13 +97,13 @@ describeOnEveryStore('message operations', (openStore) => {
     const messages = Array.from({ length: 2_001 }, () => make())
     const rare = [messages[1], messages[2_000]].map((message) => ({ ...message, labels: '|rare|' }) as NewMessage)
     const seqs = await insert(...messages.with(1, rare[0] as NewMessage).with(2_000, rare[1] as NewMessage))
-    const filter = { ...ANY_MESSAGE, labels: ['rare'] }
+    const filter = { ...messagesFilter.ANY_MESSAGE, labels: ['rare'] }
     const args = { accountId, kind: 'http', filter, limit: 100, bodies: 'none' as const }
     for (const order of ['oldestFirst', 'newestFirst'] as const) {
       const found: string[] = []
       let reads = 0
       for (let after: string | undefined; reads === 0 || after !== undefined; reads++) {
-        const page: HistoryPage = await store.run(messagesRead.history, { ...args, order, after })
+        const page: messagesRead.HistoryPage = await store.run(messagesRead.history, { ...args, order, after })
         found.push(...page.histories.map(({ message }) => message.message_id))
         after = page.next
       }
@@ -212,15 +207,17 @@ describeOnEveryStore('message operations', (openStore) => {
     ['callerIps', ['10.0.0.1'], ['10.0.0.']],
   ] as const)('filters by %s exactly', async (member, matching, foreign) => {
     const [seq = 0] = await insert(make({ labels: '|one|two|', flow_key: 'flow', caller_ip: '10.0.0.1' }))
-    expect(await cancel({ filter: { ...ANY_MESSAGE, [member]: foreign } })).toEqual([])
-    expect(await cancel({ filter: { ...ANY_MESSAGE, [member]: matching } })).toEqual([seq])
+    expect(await cancel({ filter: { ...messagesFilter.ANY_MESSAGE, [member]: foreign } })).toEqual([])
+    expect(await cancel({ filter: { ...messagesFilter.ANY_MESSAGE, [member]: matching } })).toEqual([seq])
   })
 
   it('requires all members of a filter, with dates inclusive', async () => {
     const [seq = 0] = await insert(make({ labels: '|a|' }))
-    expect(await cancel({ filter: { ...ANY_MESSAGE, labels: ['a'], hosts: ['y.test'] } })).toEqual([])
-    expect(await cancel({ filter: { ...ANY_MESSAGE, fromDate: T + 1 } })).toEqual([])
-    expect(await cancel({ filter: { ...ANY_MESSAGE, labels: ['a'], fromDate: T, toDate: T } })).toEqual([seq])
+    expect(await cancel({ filter: { ...messagesFilter.ANY_MESSAGE, labels: ['a'], hosts: ['y.test'] } })).toEqual([])
+    expect(await cancel({ filter: { ...messagesFilter.ANY_MESSAGE, fromDate: T + 1 } })).toEqual([])
+    expect(await cancel({ filter: { ...messagesFilter.ANY_MESSAGE, labels: ['a'], fromDate: T, toDate: T } })).toEqual([
+      seq,
+    ])
   })
 
   it('gives pending messages in the order of falling due, with small bodies only', async () => {

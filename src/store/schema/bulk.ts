@@ -14,7 +14,7 @@ export type BulkKindName = (typeof BULK_KINDS)[number]
  *
  * `running` until every item of its fixed set has an outcome, then `finished` for ever. An aborted action gives every
  * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, or
- * is nobody's until it has all of it (`operations/bulk-draft.ts`), so none is half selected, and a server that stops leaves
+ * is nobody's until it has all of it (`bulk/transactions/bulk-draft.ts`), so none is half selected, and a server that stops leaves
  * its actions `running` and takes them up again at its next start.
  */
 export type BulkActionState = (typeof BULK_STATES)[number]
@@ -59,7 +59,7 @@ export interface BulkActionsTable {
   paused_at: number | null
 }
 
-/** A part of the fixed set of an action; see `operations/bulk-pack.ts` for the encodings. */
+/** A part of the fixed set of an action; see `bulk/transactions/bulk-pack.ts` for the encodings. */
 export interface BulkChunksTable {
   action_seq: number
   /** From 0, in the order of the items. */
