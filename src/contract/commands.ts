@@ -98,7 +98,8 @@ const FAMILIES: readonly Family[] = [
   plain('write', 'BITFIELD BITOP SETBIT'),
   // connection
   plain('none', 'ECHO PING'),
-  socketOnly('session', 'none', 'AUTH HELLO QUIT READONLY READWRITE RESET SELECT'),
+  socketOnly('session', 'none', 'AUTH HELLO QUIT READONLY READWRITE RESET'),
+  { access: 'none', state: 'session', rest: true, names: 'SELECT' },
   socketOnly('container', 'none', 'CLIENT'),
   socketOnly('session', 'none', 'CLIENT|GETNAME CLIENT|ID CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|NO-EVICT'),
   socketOnly('session', 'none', 'CLIENT|PAUSE CLIENT|UNPAUSE'),

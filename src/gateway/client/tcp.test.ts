@@ -46,6 +46,20 @@ describe('stateless commands', () => {
   })
 })
 
+describe('SELECT', () => {
+  it('takes the one database that there is, in every form', async () => {
+    const raw = await client().login()
+    const typed = '*2\r\n$6\r\nselect\r\n$1\r\n0\r\n'
+    raw.send(`SELECT "0"\r\nselect '0'\r\n${typed}SELECT 1\r\nSELECT 00\r\nSELECT -1\r\nSELECT 99999999999\r\n`)
+    const outOfRange = '-ERR DB index is out of range\r\n'
+    const noNumber = '-ERR value is not an integer or out of range\r\n'
+    const tooLarge = '-ERR value is out of range, value must between -2147483648 and 2147483647\r\n'
+    await raw.expect(`+OK\r\n+OK\r\n+OK\r\n${outOfRange}${noNumber}${outOfRange}${tooLarge}`)
+    raw.send('MULTI\r\nSELECT "0"\r\nSELECT 1\r\nEXEC\r\n')
+    await raw.expect(`+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n${outOfRange}`)
+  })
+})
+
 describe('transactions', () => {
   it('run on a lane of their own, in one pipeline with what surrounds them', async () => {
     const raw = await client().login()

@@ -15,6 +15,7 @@ import { wholeNumber } from '../resp/whole-number.js'
 import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
 import { wrongArityText } from './own-arity.js'
 import type { Reach } from './reach.js'
+import { selectReply } from './select-database.js'
 
 /** A client as other clients of the database see it. */
 export interface ListedClient {
@@ -55,7 +56,6 @@ const OK = encodeSimple('OK')
 /** What an engine outside of a cluster says to READONLY. */
 const NO_CLUSTER = encodeError('ERR This instance has cluster support disabled')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
-const NO_INDEX = 'value is out of range, value must between -2147483648 and 2147483647'
 
 /**
  * Answers a command about clients and their connections. `name` is a row of the command table, `args` are the arguments
@@ -69,12 +69,7 @@ export function answerSessionCommand(context: CommandContext, name: string, args
 }
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
-  SELECT: (_, [index = '']) => {
-    const number = wholeNumber(index)
-    if (number === undefined) return encodeError('ERR value is not an integer or out of range')
-    if (number < -(2 ** 31) || number >= 2 ** 31) return encodeError(`ERR ${NO_INDEX}`)
-    return number === 0 ? OK : encodeError('ERR DB index is out of range')
-  },
+  SELECT: (_, args) => selectReply(args),
   // Tools ask for it before they only read, and go on when they are told so in the engine's words.
   READONLY: () => NO_CLUSTER,
   READWRITE: () => NO_CLUSTER,

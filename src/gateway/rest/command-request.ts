@@ -1,5 +1,6 @@
 import type { HomeportError } from '../../contract/errors.js'
 import { administer } from '../commands/administer.js'
+import { selectReply } from '../commands/select-database.js'
 import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
 import { inDialect } from './dialect.js'
@@ -255,6 +256,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   }
 
   administer({ command, args }: PreparedCommand): Promise<Buffer> {
+    if (command.name === 'SELECT') return Promise.resolve(selectReply(args.slice(1).map(String)))
     const { database, user } = this.#entrance.access
     const { databaseId } = database
     const address = this.#exchange.address ?? ''

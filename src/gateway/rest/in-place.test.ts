@@ -129,3 +129,28 @@ it('a pipeline as RESP2 has a reply for every command, refused ones too', async 
   )
   expect(await resp2('/pipeline', [['NOSUCH']])).toBe("-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
 })
+
+describe('SELECT', () => {
+  it('takes the one database that there is, as an engine does', async () => {
+    expect(await run(rig, 'SELECT', '0')).toEqual({ status: 200, body: { result: 'OK' } })
+    expect(await run(rig, 'select', 0)).toEqual({ status: 200, body: { result: 'OK' } })
+    expect(await run(rig, 'SELECT', 1)).toEqual({ status: 400, body: { error: 'ERR DB index is out of range' } })
+    const problem = "ERR wrong number of arguments for 'select' command"
+    expect(await run(rig, 'SELECT')).toEqual({ status: 400, body: { error: problem } })
+    const commands = [
+      ['SET', 'a', 1],
+      ['SELECT', '0'],
+      ['SELECT', 'x'],
+      ['INCR', 'a'],
+    ]
+    const results = [
+      { result: 'OK' },
+      { result: 'OK' },
+      { error: 'ERR value is not an integer or out of range' },
+      { result: 2 },
+    ]
+    expect((await post(rig, '/pipeline', commands)).body).toEqual(results)
+    expect((await post(rig, '/multi-exec', commands)).body).toEqual(results)
+    expect((await post(rig, '/multi-exec', [['SELECT']])).body).toEqual({ error: problem })
+  })
+})

@@ -1,3 +1,4 @@
+import type { CommandState } from '../../contract/commands.js'
 import { HomeportError, refusal } from '../../contract/errors.js'
 import { arityProblem } from '../commands/own-arity.js'
 import type { ParsedCommand } from './json-commands.js'
@@ -38,9 +39,12 @@ export function isPrepared(slot: Slot): slot is PreparedCommand {
   return !(slot instanceof HomeportError)
 }
 
-/** Whether a slot holds a command about the database itself or its engine, which is not passed on as it is. */
+/** Commands about the database itself, its engine, or (SELECT) the connection. */
+const MANAGED_STATES: ReadonlySet<CommandState> = new Set(['managed', 'observed', 'session'])
+
+/** Whether a slot holds a command that is not passed on as it is. */
 export function isManaged(slot: Slot): slot is PreparedCommand {
-  return isPrepared(slot) && (slot.command.state === 'managed' || slot.command.state === 'observed')
+  return isPrepared(slot) && MANAGED_STATES.has(slot.command.state)
 }
 
 /** Whether a slot holds a command that is sent to the engine as it is. */
@@ -50,5 +54,5 @@ export function isForEngine(slot: Slot): slot is PreparedCommand {
 
 /** Whether a slot holds a command that counts, and that the limits of the database hold for. */
 export function isLimited(slot: Slot): slot is PreparedCommand {
-  return isPrepared(slot) && slot.command.state !== 'managed'
+  return isPrepared(slot) && slot.command.state !== 'managed' && slot.command.state !== 'session'
 }
