@@ -89,6 +89,8 @@ export class SoakServer {
   }
 
   async start(): Promise<RunningHomeport> {
+    // A start that finds PostgreSQL in recovery is refused with that reason, for a supervisor to try again.
+    if (this.#options.store !== undefined) await (await connectToPostgres(this.#options.store)).end()
     const begun = performance.now()
     this.#homeport = await this.#startOnce()
     this.#lives++
