@@ -36,12 +36,13 @@
  * - Whoever guesses passwords or tokens is slowed down, by address; whoever does not log in is disconnected.
  * - Commands about the database itself (ACL, CONFIG) never reach an engine; who manages the databases answers them. What
  *   asks an engine about itself (INFO, SLOWLOG …) is asked by the gateway as a user of its own, so scripts cannot.
+ * - CLIENT PAUSE holds commands here, by database and on both protocols; engines are never paused, so they stay healthy.
  * - What no engine answers stands in its place all the same: among the replies of a pipeline, and in that to EXEC.
  * - Bytes that are no protocol, and faults of ours in a command, end the connection they came on and nothing else.
  *
  * What it never does: start or stop engines, keep credentials or books, repeat a command other than a read that a
- * replica left unanswered, or change a reply other than hiding the host's own details in INFO and MONITOR and naming
- * limits in their own words.
+ * replica left unanswered, or change a reply other than hiding the host's own details in INFO and MONITOR,
+ * counting clients in INFO, and naming limits in their own words.
  */
 
 export type {
