@@ -110,14 +110,14 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     return this.protocol === 2 && state.kind === 'pinned' && state.stream.isSubscribed
   }
 
-  describe(): string {
+  describe(commandBytes = 0): string {
     const { state } = this.lane
     const facts = {
       user: this.user ?? '(none)',
       protocol: this.protocol,
       ...(state.kind === 'pinned' ? state.stream.subscribed : NOTHING_SUBSCRIBED),
       ...this.router.clientState,
-      inputBytes: this.parser.heldBytes,
+      inputBytes: this.parser.heldBytes + commandBytes,
       outputBytes: this.outlet.queuedBytes,
     }
     return describeClient(this.profile, facts, this.services.clock.now())

@@ -13,6 +13,7 @@ import {
 } from '../resp/encode.js'
 import { findRow } from './command-table.js'
 import { helpReply } from './help.js'
+import type { ClientCounts } from './info-filter.js'
 import { type ObserverServices, observe } from './observe.js'
 
 /** What commands about the database itself need of their surroundings. */
@@ -23,19 +24,19 @@ export interface AdministrationServices extends ObserverServices {
 }
 
 /**
- * Answers a command about the database itself, or about its engine, in a version of the protocol. `held` commands wait
- * for the end of a pause. Never rejects.
+ * Answers a command about the database itself, or about its engine, in a version of the protocol. `counts`
+ * of clients are those that INFO tells. Never rejects.
  */
 export async function administer(
   services: AdministrationServices,
   request: AdministrationRequest,
   protocol: 2 | 3,
-  held: number,
+  counts: ClientCounts,
 ): Promise<Buffer> {
   const help = helpReply(request.name)
   if (help) return help
   try {
-    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol, held)
+    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol, counts)
     return encodeMadeReply(await services.administration.run(request), protocol)
   } catch (error) {
     return encodeError(errorText(error instanceof HomeportError ? error : internal(services, error)))

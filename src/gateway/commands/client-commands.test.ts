@@ -231,3 +231,17 @@ describe('a line of CLIENT LIST', () => {
     await raw.expectClosed()
   })
 })
+
+it('INFO counts the clients of the database, as CLIENT LIST does', async () => {
+  const own = await startRig()
+  const raw = await new RawClient(own.port).login()
+  for (const _ of [1, 2]) await new RawClient(own.port).login()
+  raw.send('INFO clients\r\n')
+  await waitFor(() => raw.received.includes('connected_clients:3\r\n'), { what: 'three clients' })
+})
+
+it('CLIENT INFO counts the command itself among what is held', async () => {
+  const raw = await client()
+  raw.send('*2\r\n$6\r\nclient\r\n$4\r\ninfo\r\n')
+  await waitFor(() => raw.received.includes(' qbuf=26 '), { what: 'the length of the command' })
+})

@@ -5,7 +5,7 @@ import { errorText } from '../error-text.js'
 import { askOver } from '../limits/engine-questions.js'
 import { elementsOf } from '../resp/elements.js'
 import { encodeArray, encodeBulk, encodeCommand, encodeError } from '../resp/encode.js'
-import { filterInfoReply } from './info-filter.js'
+import { type ClientCounts, filterInfoReply } from './info-filter.js'
 
 /** What commands about the engine need of their surroundings. */
 export interface ObserverServices {
@@ -20,21 +20,21 @@ const OURS = new Set(['ACL', 'AUTH', 'CONFIG', 'HELLO', 'PSYNC', 'REPLCONF', 'RE
 
 /**
  * Asks the engine about itself in the place of a client, behind everything that the client was answered, and leaves out
- * of the reply what concerns the host. `held` clients wait for the end of a pause, of which the engine knows nothing.
+ * of the reply what concerns the host. `counts` of clients stand in the place of the engine's own.
  * Never rejects.
  */
 export async function observe(
   { administration, lanes }: ObserverServices,
   request: AdministrationRequest,
   protocol: 2 | 3,
-  held: number,
+  counts: ClientCounts,
 ): Promise<Buffer> {
   const { databaseId, name, args } = request
   const refusal = administration.refusalToAsk(request) ?? refusalOf(name, args)
   if (refusal) return encodeError(errorText(refusal))
   try {
     const ask = askOver(lanes.shared({ databaseId, user: OBSERVER, protocol }))
-    return shown(name, args, held, await ask(encodeCommand([...name.split('|'), ...args])))
+    return shown(name, args, counts, await ask(encodeCommand([...name.split('|'), ...args])))
   } catch (error) {
     if (error instanceof HomeportError) return encodeError(errorText(error))
     throw error
@@ -47,8 +47,8 @@ function refusalOf(name: string, [user = '']: readonly string[]): HomeportError 
   return new HomeportError('command_malformed', { problem: `User '${user.slice(0, 64)}' not found` })
 }
 
-function shown(name: string, args: readonly string[], held: number, reply: Buffer): Buffer {
-  if (name === 'INFO') return filterInfoReply(reply, args[0], held)
+function shown(name: string, args: readonly string[], counts: ClientCounts, reply: Buffer): Buffer {
+  if (name === 'INFO') return filterInfoReply(reply, args[0], counts)
   if (name === 'ROLE') return withoutReplicas(reply)
   return name === 'SLOWLOG' && args[0]?.toUpperCase() === 'GET' ? shownSlowLog(reply) : reply
 }

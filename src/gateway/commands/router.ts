@@ -198,8 +198,14 @@ export class CommandRouter {
     const session = this.#session
     const { siblings: all, guard } = session.services
     const { pause } = guard
+    const { frameStart, frameEnd } = session.parser
+    const commandBytes = frameEnd - frameStart
     const isUser = (user: string): boolean => Object.hasOwn(guard.database.userMarks ?? {}, user)
-    return answerSessionCommand({ self: session, protocol: session.protocol, all, isUser, pause }, name, args)
+    return answerSessionCommand(
+      { self: session, commandBytes, protocol: session.protocol, all, isUser, pause },
+      name,
+      args,
+    )
   }
 
   /** Whether a command that no engine answers cannot be answered now; the client has been told why. */
@@ -239,7 +245,7 @@ export class CommandRouter {
     if (state === 'observed' && !queue && !this.#isSettledOrLater()) return
     const { databaseId } = services.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
-    const answer = (): Promise<Buffer> => administer(services, request, protocol, services.guard.pause.heldCount)
+    const answer = (): Promise<Buffer> => administer(services, request, protocol, services.guard.clientCounts)
     if (queue) queue.add(answer)
     else this.#session.waitFor(answer().then((reply) => lane.reply(reply)))
   }

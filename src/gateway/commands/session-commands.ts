@@ -22,8 +22,8 @@ export interface ListedClient {
   readonly profile: ClientProfile
   readonly user: DataUser | undefined
   readonly kind: 'normal' | 'pubsub'
-  /** Its line of CLIENT LIST. */
-  describe(): string
+  /** Its line of CLIENT LIST; of a command that is being answered so many bytes are held. */
+  describe(commandBytes?: number): string
   /** Ends its connection at once. */
   cut(): void
   /** Ends its connection once what is written has gone out. */
@@ -34,6 +34,8 @@ export interface ListedClient {
 /** What the commands below need of a session. */
 export interface CommandContext {
   readonly self: ListedClient
+  /** Length of the command, which counts as held for the client that sends it. */
+  readonly commandBytes: number
   readonly protocol: 2 | 3
   /** Every client of the database, the one that asks included. */
   readonly all: () => Iterable<ListedClient>
@@ -78,7 +80,7 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
     profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name),
   'CLIENT|SETNAME': ({ self }, [name = '']) => okUnless(setName(self.profile, name)),
   'CLIENT|SETINFO': ({ self }, [attribute = '', value = '']) => okUnless(setInfo(self.profile, attribute, value)),
-  'CLIENT|INFO': ({ self, protocol }) => encodeVerbatim(protocol, `${self.describe()}\n`),
+  'CLIENT|INFO': ({ self, commandBytes, protocol }) => encodeVerbatim(protocol, `${self.describe(commandBytes)}\n`),
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
   'CLIENT|UNBLOCK': unblock,
@@ -95,7 +97,8 @@ const okUnless = (problem: string | undefined): Buffer => (problem === undefined
 function list(context: CommandContext, args: readonly string[]): Buffer {
   const outcome = listFilter(args)
   if ('problem' in outcome) return encodeError(outcome.problem)
-  const lines = visible(context, outcome.filter).map((client) => `${client.describe()}\n`)
+  const { self, commandBytes } = context
+  const lines = visible(context, outcome.filter).map((one) => `${one.describe(one === self ? commandBytes : 0)}\n`)
   return encodeVerbatim(context.protocol, lines.join(''))
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError, refusal } from '../../contract/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
 import { missingCommand, type ServedCommand } from '../commands/command-table.js'
+import type { ClientCounts } from '../commands/info-filter.js'
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../deps.js'
 import type { ReplyLimits } from '../engine/reply-gate.js'
 import { errorText } from '../error-text.js'
@@ -151,6 +152,11 @@ export class DatabaseGuard {
   countConnection(change: 1 | -1): void {
     this.meter.connections += change
     if (change > 0) this.meter.connectionsTotal++
+  }
+
+  /** What INFO tells of clients and engines do not know. */
+  get clientCounts(): ClientCounts {
+    return { connected: this.meter.connections, held: this.pause.heldCount }
   }
 
   /** Refuses a client that is one too many, with `too_many_clients`. */

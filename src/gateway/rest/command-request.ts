@@ -270,7 +270,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
         args: args.slice(command.name.includes('|') ? 2 : 1).map(String),
       },
       2,
-      this.#lane.guard.pause.heldCount,
+      this.#lane.guard.clientCounts,
     )
   }
 }
