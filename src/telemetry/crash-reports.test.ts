@@ -42,7 +42,7 @@ it('says where an error comes from, and nothing that it says', () => {
 it('finds the source behind a line that was put together', () => {
   const dir = tempDir()
   const file = join(dir, 'main.js')
-  const map = { version: 3, sources: ['../src/bulk/worker.ts'], names: [], mappings: 'AAEA' }
+  const map = { version: 3, sources: ['../src/bulk/worker/worker.ts'], names: [], mappings: 'AAEA' }
   writeFileSync(`${file}.map`, JSON.stringify(map))
   const report = describeCrash('unhandledRejection', thrown(`    at work (${file}:1:1)`), NOW)
   expect([report.module, report.error.stack[0]?.at]).toEqual(['bulk', 'src/bulk/worker/worker.ts:3:1'])

@@ -42,7 +42,16 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
     'importing better-sqlite3 is banned here: only store/',
   ],
   ['src/accounts/pg.ts', "import { Pool } from 'pg'", 'importing pg is banned here: only store/ speaks to a database'],
-  ['src/bulk/sql.ts', "import { sql } from 'kysely'", 'importing kysely is banned here: only store/'],
+  [
+    'src/bulk/sql.ts',
+    "import { sql } from 'kysely'",
+    'importing kysely is banned here: only a transaction states a query',
+  ],
+  [
+    'src/queue/transactions/up.ts',
+    "import { b } from '../../bulk/transactions/b.js'",
+    'queue may not import from bulk: it may use',
+  ],
   ['src/http/run.ts', "import { spawn } from 'node:child_process'", 'importing node:child_process is banned here'],
   ['src/queue/nap.ts', "import * as t from 'node:timers/promises'", 'importing node:timers/promises is banned here'],
   ['src/queue/wait.ts', 'setTimeout(go, 10)', 'setTimeout( is banned here: wait with the Clock of base'],
@@ -103,6 +112,9 @@ it('is silent about code that keeps the rules', async () => {
     'src/queue/words.ts': word('const t = `$', '{name} holds: a', 'ny of them`\n'),
     'bench/load.bench.ts': word('await sle', 'ep(50)\n'),
     'src/queue/slow.test.ts': "import { spawn } from 'node:child_process'\nconst s = 'setTimeout(r)'\n",
+    'src/bulk/transactions/pick.ts':
+      "import { sql } from 'kysely'\nimport { all } from '../../store/operation.js'\nimport { q } from '../../queue/transactions/rows.js'\n",
+    'src/store/batch.test.ts': "import { q } from '../queue/transactions/rows.js'\n",
     'src/queue/kept.ts':
       '/** Never rejects. */\nasync function f() {}\nvoid f()\nasync function g() {}\ng().catch(f)\n',
     'src/queue/overload.ts': '/** Why. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2\n',
