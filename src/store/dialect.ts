@@ -1,6 +1,5 @@
 import {
   type AliasedRawBuilder,
-  type ColumnType,
   DummyDriver,
   type Expression,
   Kysely,
@@ -127,6 +126,3 @@ export const postgresDialect: Dialect = {
   lastNumber: (table) =>
     sql<number>`(select case when is_called then last_value else 0 end from ${sql.table(`${table}_seq_seq`)})`,
 }
-
-/** A column that the database fills in. */
-export type Assigned<T> = ColumnType<T, never, never>

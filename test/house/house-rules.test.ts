@@ -131,6 +131,16 @@ it('sees code inside a template, and tells a division from a regular expression'
   expect(lines.map((line) => line.split(' ')[0])).toEqual(['src/queue/a.ts:1', 'src/queue/b.ts:1'])
 })
 
+it('finds files that import each other, also by way of others', async () => {
+  const lines = await broken({
+    'src/queue/a.ts': "import { b } from './b.js'\n",
+    'src/queue/b.ts': "import type { C } from './c.js'\n",
+    'src/queue/c.ts': "import { a } from './a.js'\n",
+    'src/queue/d.ts': "import { a } from './a.js'\n",
+  })
+  expect(lines).toEqual(['src/queue/a.ts:1 imports in a circle: src/queue/a.ts src/queue/b.ts src/queue/c.ts'])
+})
+
 it('keeps its output short', async () => {
   const files = Array.from({ length: 60 }, (_, i) => [`src/queue/f${i}.ts`, 'console.log(1)\n'] as const)
   const lines = await broken(Object.fromEntries(files))

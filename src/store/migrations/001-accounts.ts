@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Accounts, their keys, and the record of what they did. */
 export const accounts: Migration = {

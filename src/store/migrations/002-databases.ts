@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Databases and the idempotency keys of their creation. */
 export const databases: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Messages, their failed attempts and their deduplication keys. */
 export const messages: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Workflow runs, their lists of steps, and what they wait for. */
 export const runs: Migration = {

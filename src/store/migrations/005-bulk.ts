@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Bulk actions and the sets that they work on. */
 export const bulk: Migration = {

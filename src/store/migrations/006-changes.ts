@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** What can be changed about a database after its creation, and teams with their members and keys. */
 export const changes: Migration = {

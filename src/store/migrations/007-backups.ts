@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Backups of databases, restores that are under way, and the last import of each database. */
 export const backups: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Queues, URL groups, schedules and flow-control keys. */
 export const queues: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** What a failed run needs to be taken up again, and the order of dead letters. */
 export const deadRuns: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** What databases did, as series of bounded length and as totals of days, and what is known of them. */
 export const usage: Migration = {

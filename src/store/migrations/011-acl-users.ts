@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Users of a database's data that its owner made, and the setting that its clients may change. */
 export const aclUsers: Migration = {

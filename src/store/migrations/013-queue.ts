@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** The messages of one account in the order of falling due, however many others there are. */
 export const queueOfMany: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 const COPIED = 'action_id, account_id, selector, actor, source, ip, matched, already_finished, already_cancelled'
 

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Who is signed in to the console. */
 export const consoleSessions: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Whose certificates the clients of a database have to show. */
 export const clientAuthority: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Failed attempts of deliveries that came through in the end: run logs show them, and their messages are gone. */
 export const runAttempts: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** The messages of groups that have failed before and are tried again: few, and looked for among very many. */
 export const messagesRetried: Migration = {

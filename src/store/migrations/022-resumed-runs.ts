@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Which run goes on in the place of one that has failed: what is addressed to that one is for this one. */
 export const resumedRuns: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /**
  * A kind of action that calls failure functions again, since when an action is paused, and which are open. A check of a

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Checksums of what callers gave us to keep; NULL where it was stored before there were any. */
 export const checksums: Migration = {

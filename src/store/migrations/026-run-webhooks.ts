@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** The webhooks that runs have made: an address is good for these events only. */
 export const runWebhooks: Migration = {

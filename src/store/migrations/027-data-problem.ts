@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** What is wrong with the data of a database, until its owner has decided. */
 export const dataProblem: Migration = {

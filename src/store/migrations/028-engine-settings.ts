@@ -1,4 +1,4 @@
-import type { Migration } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Settings of a database's engine that its clients have changed. */
 export const engineSettings: Migration = {

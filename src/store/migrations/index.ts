@@ -23,18 +23,7 @@ import { checksums } from './025-checksums.js'
 import { runWebhooks } from './026-run-webhooks.js'
 import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
-
-/**
- * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
- * serves both databases, with the column types filled in.
- */
-export interface Migration {
-  readonly number: number
-  readonly name: string
-  /** Whether an older Homeport must not work on a store that has this step. */
-  readonly breaking: boolean
-  readonly statements: (types: ColumnTypes) => readonly string[]
-}
+import type { Migration } from './migration.js'
 
 /** All steps in order. */
 export const MIGRATIONS: readonly Migration[] = [

@@ -3,7 +3,8 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import * as bulkRead from '../../bulk/transactions/bulk-read.js'
 import { describeOnEveryStore, STORE_KINDS, type StoreKind } from '../testing/index.js'
 import { type Column, leaveBehind, raw } from '../testing/inspect.js'
-import { MIGRATIONS, type Migration } from './index.js'
+import { MIGRATIONS } from './index.js'
+import type { Migration } from './migration.js'
 
 /** Opening one is mostly waiting for the disk. */
 const STORES_AT_A_TIME = 4

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { postgresDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, type Migration, pendingMigrations } from '../migrations/index.js'
+import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
+import type { Migration } from '../migrations/migration.js'
 
 const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
 

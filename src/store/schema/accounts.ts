@@ -1,4 +1,4 @@
-import type { Assigned } from '../dialect.js'
+import type { Assigned } from './assigned.js'
 
 /** A 0 or 1 that stands for no or yes. */
 export type Flag = 0 | 1

@@ -1,5 +1,5 @@
 import type { BULK_KINDS, BULK_STATES } from '../../contract/bulk.js'
-import type { Assigned } from '../dialect.js'
+import type { Assigned } from './assigned.js'
 
 /** What a bulk action does to each item of its set. */
 export type BulkKindName = (typeof BULK_KINDS)[number]

@@ -1,4 +1,4 @@
-import type { Assigned } from '../dialect.js'
+import type { Assigned } from './assigned.js'
 
 /**
  * What has become of a message.

@@ -1,4 +1,4 @@
-import type { Assigned } from '../dialect.js'
+import type { Assigned } from './assigned.js'
 
 /** Where a run stands. Every arrow leads from `RUN_STARTED` to one of the other three, which are final. */
 export type RunState = 'RUN_STARTED' | 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED'

@@ -3,7 +3,8 @@ import Database from 'better-sqlite3'
 import pg from 'pg'
 import { neverCollected } from '../../base/index.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
-import { ledgerStatement, type Migration } from '../migrations/index.js'
+import { ledgerStatement } from '../migrations/index.js'
+import type { Migration } from '../migrations/migration.js'
 import type { StorePlace } from './index.js'
 
 /** A column as both databases can tell it. */

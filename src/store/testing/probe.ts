@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 import { HomeportError } from '../../contract/errors.js'
-import { type Assigned, postgresDialect, sqliteDialect } from '../dialect.js'
+import { postgresDialect, sqliteDialect } from '../dialect.js'
 import { all, change, only, read, type Statement, type Transaction, write } from '../operation.js'
 import { type Query, query } from '../query.js'
+import type { Assigned } from '../schema/assigned.js'
 import type { Tables } from '../schema/index.js'
 
 /** A row of the table that the tests of the store itself work on. */
