@@ -64,7 +64,7 @@ export interface AppOptions {
  * Builds the server of a configuration. The data directory must be locked by the caller.
  * @throws HomeportError when the engine, the plans or the store cannot be used; nothing is left running then.
  */
-export async function createApp(config: Config, surroundings: AppOptions): Promise<App> {
+export async function createApp(config: Config, options: AppOptions): Promise<App> {
   const logger = createLogger({ level: config.logLevel })
   const problems = new Problems(systemClock, logger)
   tellOfLastCrash(config.dataDir, problems)
@@ -75,7 +75,7 @@ export async function createApp(config: Config, surroundings: AppOptions): Promi
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
-    onFailure: surroundings.onFailure,
+    onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
   })
   const composed = compose({ config, logger, problems, engine, plans, tls, store, held: clientMemoryBudget(logger) })
@@ -94,7 +94,7 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
 
 function clientMemoryBudget(logger: Logger): ClientMemoryBudget {
   return new ClientMemoryBudget(undefined, (error) =>
-    logger.error({ error }, 'a connection that gives way has met a fault'),
+    logger.error({ error }, 'evicting a client from memory has failed'),
   )
 }
 

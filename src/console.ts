@@ -1,5 +1,5 @@
 /**
- * What only the console asks, and only the composition root can tell, because it takes several rooms: what this server
+ * What only the console asks, and only the composition root can tell, because it takes several modules: what this server
  * offers, and how everything is doing. Beside it stands where the pages of the console come from.
  */
 

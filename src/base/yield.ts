@@ -1,4 +1,4 @@
-/** Ends this turn of the event loop: long work in parts lets everybody else go first between them. */
+/** Ends this turn of the event loop: long work in batches lets everybody else go first between them. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
