@@ -1,16 +1,27 @@
-/** `node scripts/house-rules.mjs [folder]`: one line for each broken house rule; exit code 1 when there is one. */
+/**
+ * `node scripts/house-rules.mjs [folder]`: one line for each broken house rule; exit code 1 when there is one.
+ * `node scripts/house-rules.mjs --words <path prefix>`: only the words that the glossary replaces, all of them.
+ */
 import { circleProblems } from './house/circles.mjs'
 import { readHouse } from './house/read.mjs'
 import { RULES } from './house/rules.mjs'
+import { wordProblems } from './house/words.mjs'
 import { ROOT } from './lib/paths.mjs'
 
 const MOST_SHOWN = 50
 
-const house = readHouse(process.argv[2] ?? ROOT)
-const broken = [...house.values()].flatMap((file) =>
-  RULES.flatMap((rule) => rule(file, house)).map(({ line, text }) => `${file.path}:${line} ${text}`),
-)
-broken.push(...circleProblems(house))
-for (const line of broken.slice(0, MOST_SHOWN)) console.log(line)
-if (broken.length > MOST_SHOWN) console.log(`... and ${broken.length - MOST_SHOWN} more`)
+const [first, prefix] = process.argv.slice(2)
+const onlyWords = first === '--words'
+const broken = onlyWords ? wordProblems(ROOT, prefix) : allProblems(first ?? ROOT)
+const shown = onlyWords ? broken : broken.slice(0, MOST_SHOWN)
+for (const line of shown) console.log(line)
+if (broken.length > shown.length) console.log(`... and ${broken.length - shown.length} more`)
 if (broken.length > 0) process.exitCode = 1
+
+function allProblems(root) {
+  const house = readHouse(root)
+  const ruled = [...house.values()].flatMap((file) =>
+    RULES.flatMap((rule) => rule(file, house)).map(({ line, text }) => `${file.path}:${line} ${text}`),
+  )
+  return [...ruled, ...circleProblems(house)]
+}

@@ -5,7 +5,7 @@ import { codeOnly, withoutComments } from './strip.mjs'
 const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src']
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
 
-const roomOf = (path) => /^src\/(\w+)\//.exec(path)?.[1]
+const moduleOf = (path) => /^src\/(\w+)\//.exec(path)?.[1]
 
 /** Every source file under the root, ready for the rules; keyed by path. */
 export function readHouse(root) {
@@ -29,7 +29,7 @@ function readFile(root, path) {
     source,
     code,
     imports: importsOf(root, path, withoutComments(source), code),
-    room: roomOf(path),
+    module: moduleOf(path),
     isTest: /\.(?:test|spec)\.tsx?$|\/testing\//.test(path),
   }
 }
@@ -40,6 +40,6 @@ function importsOf(root, path, source, code) {
   return matches.map((match) => {
     const from = match[2]
     const target = from.startsWith('.') ? relative(root, resolve(root, dirname(path), from)) : undefined
-    return { from, target, room: target && roomOf(target), line: source.slice(0, match.index).split('\n').length }
+    return { from, target, module: target && moduleOf(target), line: source.slice(0, match.index).split('\n').length }
   })
 }

@@ -2,16 +2,16 @@
  * The house rules. A rule looks at one file and answers with what is wrong, each with its line. A banned call names
  * its replacement. After an accident comes a fix, and then a rule.
  *
- * A file is `{ path, source, code, imports, room, isTest }`; `code` is the source without comments and texts.
+ * A file is `{ path, source, code, imports, module, isTest }`; `code` is the source without comments and texts.
  */
-import { BELOW, OPEN_FOLDER, OPEN_PLACES, TOP } from './rooms.mjs'
+import { BELOW, OPEN_FOLDER, OPEN_PLACES, TOP } from './modules.mjs'
 
 const MOST_LINES = 400
 
 const inSrc = (file) => file.path.startsWith('src/')
 const inProduct = (file) => inSrc(file) && !file.isTest
 
-/** Words that may not stand in the code of some files. `except` lists rooms and files with a reason of their own. */
+/** Words that may not stand in the code of some files. `except` lists modules and files with a reason of their own. */
 const BANNED = [
   {
     pattern: /\b(?:setTimeout|setInterval)\s*\(/g,
@@ -67,7 +67,7 @@ const BANNED = [
   },
 ]
 
-/** Modules that only some rooms may import. */
+/** Modules that only some modules may import. */
 const BANNED_IMPORTS = [
   {
     modules: /^(?:better-sqlite3|pg)$/,
@@ -89,7 +89,7 @@ const BANNED_IMPORTS = [
   },
 ]
 
-const isExcepted = (file, except) => except.some((place) => place === file.room || place === file.path)
+const isExcepted = (file, except) => except.some((place) => place === file.module || place === file.path)
 
 const lineAt = (text, index) => text.slice(0, index).split('\n').length
 
@@ -116,17 +116,18 @@ function bannedImports(file) {
 const isTransaction = (target) => target.split('/')[2] === OPEN_FOLDER
 
 function importOrder(file) {
-  if (!inSrc(file) || file.room === undefined || TOP.includes(file.room)) return []
-  const allowed = BELOW[file.room]
-  if (allowed === undefined) return [{ line: 1, text: `the room ${file.room} has no place in scripts/house/rooms.mjs` }]
+  if (!inSrc(file) || file.module === undefined || TOP.includes(file.module)) return []
+  const allowed = BELOW[file.module]
+  if (allowed === undefined)
+    return [{ line: 1, text: `the module ${file.module} has no place in scripts/house/modules.mjs` }]
   return (
     file.imports
-      .filter(({ room }) => room !== undefined && room !== file.room && !allowed.includes(room))
+      .filter(({ module }) => module !== undefined && module !== file.module && !allowed.includes(module))
       // A test of the store takes real transactions to try it with, whosever they are.
       .filter(({ target }) => !(file.isTest && isTransaction(target)))
-      .map(({ room, line }) => ({
+      .map(({ module, line }) => ({
         line,
-        text: `${file.room} may not import from ${room}: it may use ${allowed.join(', ') || 'nothing'}`,
+        text: `${file.module} may not import from ${module}: it may use ${allowed.join(', ') || 'nothing'}`,
       }))
   )
 }
@@ -137,11 +138,11 @@ const THREAD_PROGRAM = 'src/store-thread.ts'
 function frontDoors(file, house) {
   if (!inProduct(file) || file.path === THREAD_PROGRAM) return []
   return file.imports
-    .filter(({ room }) => room !== undefined && room !== file.room)
+    .filter(({ module }) => module !== undefined && module !== file.module)
     .filter(({ target }) => !OPEN_PLACES.some((place) => target.startsWith(place)))
     .filter(({ target }) => !isTransaction(target))
-    .filter(({ room, target }) => house.has(`src/${room}/index.ts`) && target !== `src/${room}/index.js`)
-    .map(({ room, line }) => ({ line, text: `import from ${room}/index.js, not from inside the room` }))
+    .filter(({ module, target }) => house.has(`src/${module}/index.ts`) && target !== `src/${module}/index.js`)
+    .map(({ module, line }) => ({ line, text: `import from ${module}/index.js, not from inside the module` }))
 }
 
 const DROPPED = /\bvoid (?:this\.)?(#?\w+)\([^;\n]*/g

@@ -168,7 +168,7 @@ describeOnEveryStore('accounts', (openStore) => {
     await started(store, dataDir)
   })
 
-  it('keeps an entry of the audit log as long as it says, and not for ever', async () => {
+  it('keeps an entry of the audit log as long as it says, and not forever', async () => {
     const { store } = await fresh()
     const entry = { account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e', details: '{}', ip: '' }
     const at = (days: number) => days * 24 * 60 * 60 * 1000

@@ -58,7 +58,7 @@ const ended = (service: BulkUnderTest, actionId: string) =>
     },
     { what: 'the action to finish' },
   )
-const canceledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
+const cancelledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
 
 describeOnEveryStore('controls of bulk actions', (openStore, on) => {
   it('pause keeps the rest untouched, over a restart too, and resume finishes it', async () => {
@@ -75,7 +75,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     expect(paused).toMatchObject({ status: 200, body: { state: 'paused', matched: 1_500 } })
     gate.open()
     await service.stop()
-    const done = await canceledAmong(real, ids)
+    const done = await cancelledAmong(real, ids)
     expect(done).toBeGreaterThan(0)
     expect(done).toBeLessThan(1_500)
     await real.close()
@@ -86,7 +86,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     expect(await post(later, actionId, 'pause')).toMatchObject({ status: 409 })
     expect(await post(later, actionId, 'resume')).toMatchObject({ status: 200, body: { state: 'running' } })
     expect(await ended(later, actionId)).toMatchObject({ cancelled: 1_500, outcomes: { cancelled: 1_500 } })
-    expect(await canceledAmong(second, ids)).toBe(1_500)
+    expect(await cancelledAmong(second, ids)).toBe(1_500)
     const entries = await second.run(accounts.auditLog, { accountId: 'acc', limit: 9 })
     expect(entries.map(({ action, details }) => [action, JSON.parse(details).reason]).reverse()).toEqual([
       ['Pause Bulk Action', 'too much load'],
@@ -109,7 +109,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     gate.open()
     const action = await see(service, actionId)
     expect(Object.values(action.outcomes).reduce((sum, part) => sum + part, 0)).toBe(1_200)
-    expect(await canceledAmong(real, ids)).toBe(action.cancelled)
+    expect(await cancelledAmong(real, ids)).toBe(action.cancelled)
     expect(action.cancelled).toBeGreaterThan(0)
     const outcomes = `${ACTIONS}/${actionId}/outcomes?outcome=skipped&count=1000`
     const page = (await service.ask('acc', 'GET', outcomes)).body as { outcomes: object[] }
@@ -170,7 +170,7 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
         // Retention has a timer of its own; the other one means that the worker waits for its turn.
         await waitFor(() => clock.pendingTimers === 2, { what: 'the worker to wait' })
       }
-      expect(await canceledAmong(store, ids)).toBe(count)
+      expect(await cancelledAmong(store, ids)).toBe(count)
     }
     await waitFor(() => clock.pendingTimers === 2, { what: 'the first part' })
     await doneAfter(1_000, 22)

@@ -24,7 +24,7 @@
  *
  * Promises: an action that was stored is finished unless somebody aborts it, even if the server is killed or the client
  * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its
- * cancellation; nothing of a canceled run is delivered after the answer; nothing is done for an action after the answer
+ * cancellation; nothing of a cancelled run is delivered after the answer; nothing is done for an action after the answer
  * to its pause or abort. This room never decides what canceling or resuming a run means: that is the workflow room's.
  */
 // Tells the logs of runs which cancels are still to come.

@@ -45,7 +45,7 @@ describeOnEveryStore('a run that a bulk action is going to cancel', (openStore) 
     const actionId = await start({ label: 'odd', ratePerSecond: 1, reason: 'wrong price' })
     const running = await waitFor(async () => (await cancelsOf(odd.at(-1)))[0], { what: 'the reason' })
     expect(running).toMatchObject({ actionId, paused: false, ratePerSecond: 1, reason: 'wrong price' })
-    expect(running.text).toContain(`going to be canceled by the bulk action ${actionId} ("wrong price"), number `)
+    expect(running.text).toContain(`going to be cancelled by the bulk action ${actionId} ("wrong price"), number `)
     expect(running.text).toContain('at most 1 a second')
 
     await waitFor(async () => (await find(odd[0] ?? ''))?.workflowState === 'RUN_CANCELED', { what: 'the first turn' })

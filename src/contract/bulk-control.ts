@@ -59,7 +59,7 @@ export const abortBulkAction = endpoint({
   access: 'write',
   summary: 'Abort a bulk action',
   description:
-    'Ends a running or paused action for ever. What it has done stays done; every item without an outcome is `skipped`, so that the sum of the outcomes is the set. Its fence is lifted. A request that waits for its end is answered 200 with `"state": "aborted"`.',
+    'Ends a running or paused action forever. What it has done stays done; every item without an outcome is `skipped`, so that the sum of the outcomes is the set. Its fence is lifted. A request that waits for its end is answered 200 with `"state": "aborted"`.',
   params: actionParams,
   body: why,
   success: afterwards,

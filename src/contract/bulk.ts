@@ -85,7 +85,7 @@ const done = (description: string) => Type.Optional(count(`${description} by thi
 
 /** How many items had which outcome. */
 export const OutcomeCounts = Type.Object({
-  cancelled: done('Canceled'),
+  cancelled: done('Cancelled'),
   resumed: done('Resumed'),
   restarted: done('Restarted'),
   deleted: done('Deleted'),
@@ -110,12 +110,12 @@ export const Outcome = Type.Enum([
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
 
 const CancelAnswer = Type.Object({
-  cancelled: count('Runs that this request canceled.'),
-  failed: Type.Optional(count('Selected runs that exist and could not be canceled; absent when there are none.')),
+  cancelled: count('Runs that this request cancelled.'),
+  failed: Type.Optional(count('Selected runs that exist and could not be cancelled; absent when there are none.')),
   errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 of them; absent when there are none.' })),
   actionId: Type.Optional(Type.String({ description: 'With `report`, and when the action was aborted.' })),
   outcomes: Type.Optional(
-    Type.Object({ cancelled: count('Canceled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
+    Type.Object({ cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
   ),
   matched: Type.Optional(count('With `dryRun`: how many runs the selector matches.')),
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
@@ -161,7 +161,7 @@ export const BulkAction = Type.Object({
   createdBy: Type.String({ description: 'E-mail of the account.' }),
   matched: count('Items in the fixed set.'),
   done: count('Items that have their outcome.'),
-  cancelled: Type.Optional(count('Items canceled so far; absent for other kinds.')),
+  cancelled: Type.Optional(count('Items cancelled so far; absent for other kinds.')),
   failed: count('Selected items that exist and that it could not be done to.'),
   outcomes: OutcomeCounts,
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
@@ -191,11 +191,11 @@ export const cancelWorkflowRuns = endpoint({
   access: 'write',
   summary: 'Cancel workflow runs in bulk',
   description:
-    'Cancels every unfinished run that the selector matches, and every unfinished run of the account when the selector is empty. The selector stands in the JSON body, in the query (lists repeated or separated by commas), or in both. All filters must hold; of a list, any element. The set is fixed when the request arrives: runs triggered later are never touched. An unknown field, a wrong type or an empty text is refused and nothing is canceled. The action survives a crash of the server and goes on when the caller disconnects. With `async` the answer is 202 `{"actionId", "matched"}`.',
+    'Cancels every unfinished run that the selector matches, and every unfinished run of the account when the selector is empty. The selector stands in the JSON body, in the query (lists repeated or separated by commas), or in both. All filters must hold; of a list, any element. The set is fixed when the request arrives: runs triggered later are never touched. An unknown field, a wrong type or an empty text is refused and nothing is cancelled. The action survives a crash of the server and goes on when the caller disconnects. With `async` the answer is 202 `{"actionId", "matched"}`.',
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
-  success: { status: 200, description: 'How many runs were canceled.', body: CancelAnswer },
+  success: { status: 200, description: 'How many runs were cancelled.', body: CancelAnswer },
   otherAnswers: [
     {
       status: 202,

@@ -81,13 +81,13 @@ export const deleteQueue = endpoint({
   path: '/v2/queues/{name}',
   access: 'write',
   summary: 'Delete a queue',
-  description: 'Its messages that are not finished are canceled. A queue that is not there is no error.',
+  description: 'Its messages that are not finished are cancelled. A queue that is not there is no error.',
   params,
   body: { kind: 'none' },
   success: {
     status: 200,
     description: 'There is no such queue any more.',
-    body: Type.Object({ cancelled: Type.Integer({ description: 'How many messages were canceled with it.' }) }),
+    body: Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled with it.' }) }),
   },
   errors: [],
 })

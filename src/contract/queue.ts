@@ -121,14 +121,14 @@ export const getMessage = endpoint({
   path: '/v2/messages/{messageId}',
   access: 'read',
   summary: 'Read a message',
-  description: 'Shows a message that waits for delivery or is finished and still kept. A canceled one is not found.',
+  description: 'Shows a message that waits for delivery or is finished and still kept. A cancelled one is not found.',
   params: messageParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The message.', body: Message },
   errors: ['message_not_found'],
 })
 
-const Cancelled = Type.Object({ cancelled: Type.Integer({ description: 'How many messages were canceled.' }) })
+const Cancelled = Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled.' }) })
 
 /** Cancel one message. */
 export const cancelMessage = endpoint({
@@ -142,7 +142,7 @@ export const cancelMessage = endpoint({
     'Ends a message that is not finished: it is not sent again, a request in flight is aborted and its outcome ignored.',
   params: messageParams,
   body: { kind: 'none' },
-  success: { status: 200, description: 'The message is canceled.', body: Cancelled },
+  success: { status: 200, description: 'The message is cancelled.', body: Cancelled },
   errors: ['message_not_found'],
 })
 
@@ -191,10 +191,10 @@ export const cancelMessages = endpoint({
   summary: 'Cancel messages in bulk',
   description:
     'Selects by ids or by filters, in the query or in the JSON body. Without any, all messages that are not finished ' +
-    'are canceled. Dates hold for the time of publishing. An unknown filter is refused and nothing is canceled.',
+    'are cancelled. Dates hold for the time of publishing. An unknown filter is refused and nothing is cancelled.',
   query: Type.Object(cancelFilters, { additionalProperties: false }),
   body: { kind: 'json', schema: Type.Object(cancelBody, { additionalProperties: false }), optional: true },
-  success: { status: 200, description: 'How many were canceled.', body: Cancelled },
+  success: { status: 200, description: 'How many were cancelled.', body: Cancelled },
   errors: ['invalid_request', 'bulk_action_interrupted'],
 })
 

@@ -99,7 +99,7 @@ export const endRun = endpoint({
   access: 'write',
   summary: 'Cancel a run, or finish it',
   description:
-    'Cancels the run for ever: nothing of it is delivered again, a request in flight is aborted, its failure function is not called. With `cancel=false`, which only SDKs send, the run has returned: the body is its result. Both may be repeated.',
+    'Cancels the run forever: nothing of it is delivered again, a request in flight is aborted, its failure function is not called. With `cancel=false`, which only SDKs send, the run has returned: the body is its result. Both may be repeated.',
   params: Type.Object({ workflowRunId: runId }),
   // A misspelt `cancel` must not turn a return into a cancellation.
   query: Type.Object(
@@ -261,7 +261,7 @@ export const RunLog = Type.Object({
   canceledBy: Type.Optional(
     Type.Object(
       { actionId: Type.String(), actor: Type.String(), reason: optionalText },
-      { description: 'The bulk action that canceled the run, while that is kept: who, and why if they said so.' },
+      { description: 'The bulk action that cancelled the run, while that is kept: who, and why if they said so.' },
     ),
   ),
   because: Type.Optional(

@@ -30,7 +30,7 @@ it.each([
     'goes on in other coroutines',
     'local f = function() while true do end end while true do coroutine.resume(coroutine.create(f)) end',
   ],
-  ['searches for a pattern for ever', "return string.find(string.rep('a', 1000), string.rep('a*', 40) .. 'b')"],
+  ['searches for a pattern forever', "return string.find(string.rep('a', 1000), string.rep('a*', 40) .. 'b')"],
 ])('a script that %s is ended with its engine in about a second, and everybody is told', async (what, script) => {
   const rig = await startBreakable()
   const other = await login(rig)

@@ -94,7 +94,7 @@ class Gathering implements Holder {
     this.#limitBytes = bytes
     this.#memory = memory
     this.#waiting = waiting
-    // Somebody who sends a byte now and then must not hold what has come for ever.
+    // Somebody who sends a byte now and then must not hold what has come forever.
     this.#timer = systemClock.after(ms, () => this.#refuse(tooSlow(ms)))
     request.on('data', this.#take)
     request.once('end', () => this.#end())

@@ -141,7 +141,7 @@ describe('the pages of the console', () => {
     expect([response.status, await response.text()]).toEqual([200, PAGE])
   })
 
-  it('come with files that browsers may keep for ever, compressed for those who ask', async () => {
+  it('come with files that browsers may keep forever, compressed for those who ask', async () => {
     const response = await get('/assets/app-1a2b.js')
     expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')

@@ -11,7 +11,7 @@
  * Handlers get values of the declared types and throw errors of the catalogue; nothing else decides a status.
  * Anything else that is thrown is our fault: 500 with a reference that the log has too, and no more than that.
  * Credentials are checked before a byte of the body is read, and bodies are read here, whatever their content type is, but
- * not for ever; the framework below only finds the route and writes the answer. Behind proxies that the operator trusts,
+ * not forever; the framework below only finds the route and writes the answer. Behind proxies that the operator trusts,
  * the address of a caller is the one that they name (`client-address.ts`). `/health`, `/openapi.json` and `/docs` come by
  * themselves.
  *

@@ -12,7 +12,7 @@ const take = endpoint({
   success: { status: 200, description: 'taken', body: Type.Any() },
 } as const)
 
-it('does not wait for ever for the rest of a body, also of somebody who has shown no credentials', async () => {
+it('does not wait forever for the rest of a body, also of somebody who has shown no credentials', async () => {
   const server = new HttpServer({
     ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
     authenticator: { basic: () => undefined, bearer: () => undefined },

@@ -9,17 +9,17 @@
  *
  * The life of a message (`state` in the store; one arrow is one statement that checks where it starts):
  *
- *   held ─ its turn in its queue has come ─> pending        (messages of queues only; canceled like pending ones)
+ *   held ─ its turn in its queue has come ─> pending        (messages of queues only; cancelled like pending ones)
  *   pending ─ 2xx ──────────────────────────────> delivered
  *      │ └─ failed, retries left ─> pending, due later
  *      ├─ failed for good ──────────────────────> failed (in the dead letter queue until it is deleted or sent again)
- *      └─ canceled by its owner ────────────────> canceled
+ *      └─ cancelled by its owner ────────────────> cancelled
  *
  * `pending` covers waiting and being sent: an attempt writes nothing when it begins, so the happy path costs two
  * writes. Whatever dies between a request and the commit of its outcome is sent again after the next start.
  *
  * Promises: a 2xx of publish is sent after the commit; delivery is at least once; a callback is a message of the same
- * commit as the outcome it reports; a canceled message is not sent again and its request in flight is aborted; no account,
+ * commit as the outcome it reports; a cancelled message is not sent again and its request in flight is aborted; no account,
  * queue or destination takes the memory or the requests in flight from others (`engine/backlog.ts`, `engine/turns.ts`).
  *
  * What stands between publishing and sending:

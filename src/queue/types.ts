@@ -219,7 +219,7 @@ export type LargeCancel = (
 
 /** Which messages to forget. */
 export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
-  /** They are offered again, or others of their group are; what has ended for ever is not taken in any more. */
+  /** They are offered again, or others of their group are; what has ended forever is not taken in any more. */
   readonly comesBack?: true
 }
 

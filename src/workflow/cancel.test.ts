@@ -3,7 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { type App, pendingOf } from './testing/harness.js'
 import { useWorkflows } from './testing/suite.js'
 
-describe('a canceled run', () => {
+describe('a cancelled run', () => {
   const suite = useWorkflows()
   const { host } = suite
 
@@ -55,7 +55,7 @@ describe('a canceled run', () => {
           context.run('bad', () => {
             throw new Error('bad')
           }),
-        options: { failureFunction: async () => expect.fail('the failure function of a canceled run was called') },
+        options: { failureFunction: async () => expect.fail('the failure function of a cancelled run was called') },
       },
     })
     const { workflowRunId } = await suite.service.client.trigger({
@@ -130,7 +130,7 @@ describe('a canceled run', () => {
     await expectDead(workflowRunId, app)
   })
 
-  it('may be canceled twice, but not after another end', async () => {
+  it('may be cancelled twice, but not after another end', async () => {
     const app = await host({ '/one': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/one`, delay: '1h' })
     // Whoever misspells that the run has returned must not cancel it.

@@ -69,7 +69,7 @@ describe('waiting for events', () => {
     expect(await suite.service.ended(waiter.workflowRunId)).toMatchObject({ workflowRunResponse: '{"a":1}' })
   })
 
-  it('forgets the wait of a canceled run', async () => {
+  it('forgets the wait of a cancelled run', async () => {
     const app = await host({
       '/wait': { route: async (context) => context.waitForEvent('wait', 'gone', { timeout: '1h' }) },
     })
@@ -255,7 +255,7 @@ describe('invoking another workflow', () => {
     expect(JSON.stringify(run.steps)).toContain('is taken by a run that was not invoked by this step')
   })
 
-  it('learns that it was canceled', async () => {
+  it('learns that it was cancelled', async () => {
     const { workflowRunId, childRun } = await family(async (context) => context.sleep('long', '1h'))
     const child = await waitFor(childRun, { what: 'the child' })
     await fetch(`${suite.service.url}/v2/workflows/runs/${child.workflowRunId}`, {

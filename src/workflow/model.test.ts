@@ -80,13 +80,13 @@ const BUGS: Readonly<Record<string, Bug>> = {
   'a cancellation counts runs that had ended': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
     return operation.name === 'runs.cancel'
-      ? { ...(result as object), canceled: (args as { seqs: number[] }).seqs }
+      ? { ...(result as object), cancelled: (args as { seqs: number[] }).seqs }
       : result
   },
-  'a canceled run keeps its messages and looks as if it went on': async (store, operation, args) => {
+  'a cancelled run keeps its messages and looks as if it went on': async (store, operation, args) => {
     if (operation.name === 'runs.cancel') {
-      const canceled = await store.run(operation, args as never)
-      return { ...(canceled as object), offers: [...kept] }
+      const cancelled = await store.run(operation, args as never)
+      return { ...(cancelled as object), offers: [...kept] }
     }
     const result = await store.run(operation, args as never)
     if (operation.name === 'runs.submit') kept.push(...((result as { offers?: [] }).offers ?? []))
@@ -189,11 +189,11 @@ const BUGS: Readonly<Record<string, Bug>> = {
   },
   'a run that a fence refuses is counted as one that has left the dead letters': (store, operation, args) =>
     operation.name === 'bulk.reviveRunsPart' ? store.run(operation, { ...args, fenced: [] } as never) : undefined,
-  'what had failed of runs that a bulk action has canceled is forgotten': async (store, operation, args) => {
+  'what had failed of runs that a bulk action has cancelled is forgotten': async (store, operation, args) => {
     if (operation.name !== 'runs.logPage') return store.run(operation, args as never)
     const page = (await store.run(operation, args as never)) as runsLogs.RunLogPage
-    const canceled = new Set(page.runs.filter(({ canceled_by }) => canceled_by !== null).map(({ seq }) => seq))
-    return { ...page, pastAttempts: page.pastAttempts.filter(({ run_seq }) => !canceled.has(run_seq)) }
+    const cancelled = new Set(page.runs.filter(({ canceled_by }) => canceled_by !== null).map(({ seq }) => seq))
+    return { ...page, pastAttempts: page.pastAttempts.filter(({ run_seq }) => !cancelled.has(run_seq)) }
   },
 }
 
@@ -229,31 +229,31 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'an acknowledged step is lost': /nothing will ever happen|acknowledged .* 0 times/,
   'a step is appended twice': /which nobody sent|engine does not know of them/,
   'a delivery carries what has joined the list later': /nothing will ever happen|another list/,
-  'a cancellation counts runs that had ended': /^seed \d+: canceled [\d,]+ instead of/,
-  'a canceled run keeps its messages and looks as if it went on':
-    /was canceled, and something of it was delivered|is called for ever|has come back to be delivered/,
+  'a cancellation counts runs that had ended': /^seed \d+: cancelled [\d,]+ instead of/,
+  'a cancelled run keeps its messages and looks as if it went on':
+    /was cancelled, and something of it was delivered|is called forever|has come back to be delivered/,
   'the deadline of a wait passes without a trace': /never ended|nothing will ever happen/,
   'what a resumed run has still to do is not offered': /never ended|engine does not know of them/,
   'a call that is asked for twice is made twice': /has done the call of step \d+ twice/,
   'the end of an invoked run is not told to whoever invoked it':
     /never ended|nothing will ever happen|engine does not know of them/,
-  'the call of a failure function is lost': /is called for ever|engine does not know of them/,
+  'the call of a failure function is lost': /is called forever|engine does not know of them/,
   'a failure function that was given up is called all the same': /was given up, and was delivered/,
   'a bulk cancel counts runs that had ended': /a part of bulk_\w+ \(cancelRuns\) did \d+ instead of \d+/,
   'a paused bulk action goes on': /went on after it was paused|a restart goes on with/,
   'a run that a fence refuses is counted as one that has left the dead letters': /refused \d+ instead of \d+/,
-  'what had failed of runs that a bulk action has canceled is forgotten': /remembers 0 of \d+ failures/,
+  'what had failed of runs that a bulk action has cancelled is forgotten': /remembers 0 of \d+ failures/,
   'a paused flow-control key lets messages go': /was delivered under \w+, which is paused|key is paused is false/,
   'a queue gives more turns than it has': /messages of \w+ are under way, which has \d turns/,
   'a schedule fires twice at one time': /fired 1 times instead of 0/,
   'retention deletes runs that go on': /retention has deleted .*wfr_/,
-  'messages that have ended are never deleted': /something is left for ever of .*messages/,
+  'messages that have ended are never deleted': /something is left forever of .*messages/,
   'a sleeping run says another time than it sleeps until': /says of its (sleeping|delayed|retry) that/,
   'an aborted bulk action leaves runs without an outcome': /has \d+ outcomes for \d+ runs/,
   'retention goes by when a run began, not by when it ended': /retention has deleted .*wfr_.* or just now/,
   'the turn of a message is over before its callback is made': /messages of \w+ are under way, which has \d turns/,
   'a load brings back messages that were dropped while it was under way':
-    /has come back|was canceled, and was delivered/,
+    /has come back|was cancelled, and was delivered/,
   'a period of the rate counts a call that nobody makes': /a period of the rate counts \d+ calls/,
 }
 
@@ -271,7 +271,7 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
   'an aborted bulk action leaves runs without an outcome': 3,
   'a paused bulk action goes on': 13,
   'a run that a fence refuses is counted as one that has left the dead letters': 6,
-  'what had failed of runs that a bulk action has canceled is forgotten': 24,
+  'what had failed of runs that a bulk action has cancelled is forgotten': 24,
 }
 
 /** How many worlds are searched. */

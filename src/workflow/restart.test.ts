@@ -29,7 +29,7 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
     }
   }
 
-  it('go on where they stood: asleep, waiting, in the middle of a step, and canceled', async () => {
+  it('go on where they stood: asleep, waiting, in the middle of a step, and cancelled', async () => {
     let begun = 0
     const world = await life({
       '/sleep': {
@@ -48,7 +48,7 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
             return 'done'
           }),
       },
-      '/cancel': { route: async (context) => context.run('never', () => expect.fail('a canceled run was delivered')) },
+      '/cancel': { route: async (context) => context.run('never', () => expect.fail('a cancelled run was delivered')) },
     })
     const { client } = world.service()
     const trigger = async (path: string, delay?: number): Promise<string> =>
@@ -62,11 +62,11 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
     await waitFor(async () => (await client.getWaiters({ eventId: 'event' })).length === 1, { what: 'the waiter' })
     await world.service().when(runs.sleep, 'the sleep', ({ steps }) => steps.at(-1)?.steps[0]?.stepType === 'SleepFor')
     await waitFor(() => begun === 1, { what: 'the step' })
-    const canceled = await fetch(`${world.service().url}/v2/workflows/runs/${runs.cancel}`, {
+    const cancelled = await fetch(`${world.service().url}/v2/workflows/runs/${runs.cancel}`, {
       method: 'DELETE',
       headers: world.service().auth,
     })
-    expect(canceled.status).toBe(200)
+    expect(cancelled.status).toBe(200)
 
     await world.restart()
     await world.service().client.notify({ eventId: 'event', eventData: 'came' })

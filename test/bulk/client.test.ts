@@ -132,7 +132,7 @@ it('delivers nothing of a cancelled run again and refuses its late steps', async
     { destination: url, headers, body: JSON.stringify(step) },
   ])
   expect(late.status).toBe(400)
-  // Another run goes through its steps meanwhile: had the canceled one anything due, it would have come too.
+  // Another run goes through its steps meanwhile: had the cancelled one anything due, it would have come too.
   await sleeping(1)
   expect(deliveriesOf(runId)).toBe(before)
 })

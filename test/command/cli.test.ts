@@ -137,11 +137,11 @@ describe('messages', () => {
     expect(deleted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished: /) })
   })
 
-  it('are canceled only when it was said which', async () => {
+  it('are cancelled only when it was said which', async () => {
     const later = ['queue', 'publish', sink.url, '--delay', '1h', '--label', 'later']
     await works(...later)
     expect(await cli(['queue', 'messages', 'cancel', '--yes'])).toMatchObject({ code: 2 })
-    expect(await works('queue', 'messages', 'cancel', '--label', 'later', '--yes')).toBe('canceled 1 message\n')
+    expect(await works('queue', 'messages', 'cancel', '--label', 'later', '--yes')).toBe('cancelled 1 message\n')
   })
 })
 

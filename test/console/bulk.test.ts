@@ -68,17 +68,17 @@ it('200 runs are cancelled through the wizard, and no other one', async () => {
   await confirmNumber(200)
   await page.getByText('200 of 200 runs').waitFor()
   await page.getByText('Finished', { exact: true }).waitFor()
-  await page.getByText('Canceled 200').waitFor()
+  await page.getByText('Cancelled 200').waitFor()
   await page.getByText('started twice').waitFor()
   expect(await problemsOf(page)).toEqual([])
   expect(await statesOf('nightly')).toEqual(new Set(['RUN_CANCELED']))
   expect(await statesOf('daily')).toEqual(new Set(['RUN_STARTED']))
 })
 
-it('the outcomes lead to the runs, which say who has canceled them and why', async () => {
+it('the outcomes lead to the runs, which say who has cancelled them and why', async () => {
   const { page } = browser
   await page.getByRole('table', { name: 'Outcomes' }).getByRole('link').first().click()
-  await page.getByText('A bulk action has canceled this run').waitFor()
+  await page.getByText('A bulk action has cancelled this run').waitFor()
   await page.getByText('“started twice”').waitFor()
   await page.getByRole('link', { name: 'Look at the action' }).click()
   await page.getByText('200 of 200 runs').waitFor()

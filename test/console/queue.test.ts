@@ -132,7 +132,7 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   await waitFor(() => received.length > before, { what: 'the second attempt', deadlineMs: DEADLINE_MS })
 })
 
-it('a paused queue holds its messages, which are canceled with it', async () => {
+it('a paused queue holds its messages, which are cancelled with it', async () => {
   const { page } = browser
   await browser.open('/queues', 'Queues')
   await page.getByRole('button', { name: 'Create a queue' }).first().click()

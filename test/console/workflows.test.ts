@@ -156,14 +156,14 @@ it('failed runs are restarted together', async () => {
   await page.getByText('Restarted 2').waitFor()
 })
 
-it('a run is canceled after a question', async () => {
+it('a run is cancelled after a question', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'sleeps' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
   await page.getByText('Sleeping until').waitFor()
   await page.getByRole('button', { name: 'Cancel the run' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }).click()
-  await ended('Canceled')
+  await ended('Cancelled')
 })
 
 it('the filters stand in the address, and new runs come by themselves', async () => {

@@ -136,7 +136,7 @@ const REPETITIONS: readonly Plant[] = [
     (books) =>
       arrived({ ...books, stored: [...books.stored, stored('only2', 'delivered')] }, arrival('only2', 'ok/once')),
   ],
-  ['a canceled message', 'afterCancel', (books) => arrived(books, arrival('gone', 'silent/1', { isSuccess: false }))],
+  ['a cancelled message', 'afterCancel', (books) => arrived(books, arrival('gone', 'silent/1', { isSuccess: false }))],
   [
     'a fire of a schedule',
     'wrongFires',
@@ -154,7 +154,7 @@ describe('the account of the crash test', () => {
     const { ledger, stored } = wellKept()
     const { breaches, summary } = accountOf(ledger, stored)
     expect(breaches).toEqual(NO_BREACHES)
-    expect(summary).toBe('8 acknowledged, 5 delivered, 1 dead, 1 canceled, 1 pending, 1 attempts arrived twice')
+    expect(summary).toBe('8 acknowledged, 5 delivered, 1 dead, 1 cancelled, 1 pending, 1 attempts arrived twice')
   })
 
   it.each(PLANTS)('notices the loss of %s', (_what, breach, plant) => {

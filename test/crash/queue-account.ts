@@ -58,7 +58,7 @@ function endOf(stored: StoredMessage | undefined, successes: ReadonlySet<string>
 }
 
 /**
- * Holds the ledger against the store of a server that has come to rest: acknowledged = delivered + dead + canceled +
+ * Holds the ledger against the store of a server that has come to rest: acknowledged = delivered + dead + cancelled +
  * pending, each as its publisher made it.
  */
 export function accountOf(ledger: QueueLedger, stored: readonly StoredMessage[]): Account {

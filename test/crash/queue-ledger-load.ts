@@ -109,7 +109,7 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await nextTurn()
 }
 
-/** A message that is being sent, and never answered, is canceled; so is one that waits for its time. */
+/** A message that is being sent, and never answered, is cancelled; so is one that waits for its time. */
 async function cancel(scene: Scene): Promise<void> {
   const { ledger, world } = scene
   const silent = await publish(scene, `silent/${nextId()}`, 'canceled', { 'upstash-label': 'silent' })

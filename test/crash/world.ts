@@ -33,7 +33,7 @@ async function steps(context: WorkflowContext<unknown>): Promise<string> {
   return await context.run('last', () => `sum ${second + third}`)
 }
 
-/** Comes back twice a second, so that a run that is not really canceled shows it soon. */
+/** Comes back twice a second, so that a run that is not really cancelled shows it soon. */
 async function long(context: WorkflowContext<unknown>): Promise<void> {
   for (let turn = 0; turn < 500; turn++) {
     await context.run(`turn ${turn}`, () => turn)
@@ -94,7 +94,7 @@ function note(ledger: Ledger, path: string, incoming: IncomingMessage, outgoing:
 
 /**
  * A delivery of a sealed run breaks the promise when the server waits for its answer. One that the server has taken back
- * by closing the connection was in flight when the run was canceled, and this busy process only read it later.
+ * by closing the connection was in flight when the run was cancelled, and this busy process only read it later.
  */
 function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): void {
   if (!ledger.sealed.has(runId)) return

@@ -244,7 +244,7 @@ describe('messages that wait', () => {
       .publish({ url: `${sink.url}/${label}`, body: label, delay: '1d', label })
       .then(({ messageId }) => messageId)
 
-  it('are canceled one by one, by ids, by filter and all', async () => {
+  it('are cancelled one by one, by ids, by filter and all', async () => {
     const { messages } = service.queue
     const [a, b, c, d, e, f] = (await Promise.all(['a', 'b', 'c', 'd', 'd', 'f'].map(later))) as [
       ...[string, string, string, string, string, string],

@@ -335,7 +335,7 @@ describe('cancelling', () => {
     })
   })
 
-  it('ends a run for ever: its request is aborted, nothing comes again, late steps are refused', async () => {
+  it('ends a run forever: its request is aborted, nothing comes again, late steps are refused', async () => {
     let arrivals = 0
     const app = await host({
       '/hangs': {
@@ -363,7 +363,7 @@ describe('cancelling', () => {
       },
     ])
     expect(late).toMatchObject({ status: 400, body: { error: expect.stringContaining('RUN_CANCELED') } })
-    // Another run goes from its trigger to its end meanwhile: what the canceled one had pending would have come too.
+    // Another run goes from its trigger to its end meanwhile: what the cancelled one had pending would have come too.
     expect(await resultOf(`${app.url}/other`)).toBe('fine')
     expect(arrivals).toBe(1)
     expect(await statesOf([workflowRunId])).toEqual(['RUN_CANCELED'])

@@ -34,7 +34,7 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
     'base may not import from config: it may use nothing',
   ],
   ['src/gateway/side.ts', "const m = await import('../queue/index.js')", 'gateway may not import from queue'],
-  ['src/attic/new.ts', 'const a = 1', 'the room attic has no place in scripts/house/rooms.mjs'],
+  ['src/attic/new.ts', 'const a = 1', 'the module attic has no place in scripts/house/modules.mjs'],
   ['src/bulk/back-door.ts', "import { y } from '../queue/inner.js'", 'import from queue/index.js, not from inside'],
   [
     'src/queue/driver.ts',

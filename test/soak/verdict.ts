@@ -103,7 +103,7 @@ async function backupsHold(scene: Scene, homeport: RunningHomeport): Promise<str
   const { vault } = scene.databases
   const wrong: string[] = []
   const all = await backupsOf(homeport, vault)
-  for (const { name, state } of all) if (state === 'pending') wrong.push(`the backup ${name} is pending for ever`)
+  for (const { name, state } of all) if (state === 'pending') wrong.push(`the backup ${name} is pending forever`)
   for (const [name, value] of scene.management.backups) {
     const backup = all.find((one) => one.name === name)
     if (backup?.state !== 'completed') {

@@ -33,7 +33,7 @@ function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
 }
 
 /**
- * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that somebody else had canceled
+ * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that somebody else had cancelled
  * before is no error: it is what the caller wants, and a repeated request must not complain of its own success. When
  * somebody has aborted the action meanwhile, the answer tells.
  */

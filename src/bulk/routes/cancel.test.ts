@@ -15,7 +15,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     store = await openStore()
     service = await startBulk(store)
   })
-  const canceledOf = async (account: string, ids: readonly string[]) => {
+  const cancelledOf = async (account: string, ids: readonly string[]) => {
     const states = await statesOf(store, account, ids)
     return ids.filter((_, index) => states[index] === 'RUN_CANCELED')
   }
@@ -31,7 +31,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const others = await startRuns(store, newAccount(), 2)
     await finishRun(store, account, ids[0] ?? '')
     expect(await service.cancel(account, body, query)).toEqual({ cancelled: 4 })
-    expect(await canceledOf(account, ids)).toEqual(ids.slice(1))
+    expect(await cancelledOf(account, ids)).toEqual(ids.slice(1))
     expect(await statesOf(store, `cancel-${accounts}`, others)).toEqual(['RUN_STARTED', 'RUN_STARTED'])
   })
 
@@ -93,7 +93,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
       ids.push(...(await startRuns(store, account, 1, { ...kind, at: 1_000 * (index + 1) })))
     }
     expect(await service.cancel(account, body, query)).toEqual({ cancelled: expected.length })
-    expect(await canceledOf(account, ids)).toEqual(expected.map((index) => ids[index]))
+    expect(await cancelledOf(account, ids)).toEqual(expected.map((index) => ids[index]))
   })
 
   it('cancels only the named runs and ignores the other filters then', async () => {
@@ -101,7 +101,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const ids = await startRuns(store, account, 4, { labels: '|a|' })
     const named = [ids[2], ids[0], ids[2]]
     expect(await service.cancel(account, { workflowRunIds: named, label: 'other' })).toEqual({ cancelled: 2 })
-    expect(await canceledOf(account, ids)).toEqual([ids[0], ids[2]])
+    expect(await cancelledOf(account, ids)).toEqual([ids[0], ids[2]])
   })
 
   it('takes each id once, however often it is named', async () => {
@@ -121,14 +121,14 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const ids = await startRuns(store, account, 4)
     const query = `?workflowRunIds=${ids[0]},${ids[1]}&workflowRunIds=${ids[3]}`
     expect(await service.cancel(account, undefined, query)).toEqual({ cancelled: 3 })
-    expect(await canceledOf(account, ids)).toEqual([ids[0], ids[1], ids[3]])
+    expect(await cancelledOf(account, ids)).toEqual([ids[0], ids[1], ids[3]])
   })
 
   it('selects nothing with an empty list of ids', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 2)
     expect(await service.cancel(account, { workflowRunIds: [] })).toEqual({ cancelled: 0 })
-    expect(await canceledOf(account, ids)).toEqual([])
+    expect(await cancelledOf(account, ids)).toEqual([])
   })
 
   it('does not count ids that name no run of the caller', async () => {
@@ -164,9 +164,9 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const account = newAccount()
     const ids = await startRuns(store, account, 5)
     expect(await service.cancel(account, { workflowRunIds: [...ids].reverse(), count: 2 })).toEqual({ cancelled: 2 })
-    expect(await canceledOf(account, ids)).toEqual(ids.slice(0, 2))
+    expect(await cancelledOf(account, ids)).toEqual(ids.slice(0, 2))
     expect(await service.cancel(account, { workflowRunIds: ids, count: 2 })).toEqual({ cancelled: 2 })
-    expect(await canceledOf(account, ids)).toEqual(ids.slice(0, 4))
+    expect(await cancelledOf(account, ids)).toEqual(ids.slice(0, 4))
   })
 
   it('may be repeated: what is cancelled is not counted again and is no error', async () => {
@@ -203,7 +203,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     })
     const named = { dryRun: true, workflowRunIds: [ids[4], 'x'] }
     expect(await service.cancel(account, named)).toEqual({ cancelled: 0, matched: 1, sample: [ids[4]] })
-    expect(await canceledOf(account, ids)).toEqual([])
+    expect(await cancelledOf(account, ids)).toEqual([])
     expect((await service.ask(account, 'GET', '/v2/workflows/bulkActions')).body).toEqual({ bulkActions: [] })
   })
 
@@ -220,7 +220,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const ids = await startRuns(store, account, 2)
     const answer = await service.ask(account, 'DELETE', `/v2/workflows/runs${query}`, body)
     expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining(text) } })
-    expect(await canceledOf(account, ids)).toEqual([])
+    expect(await cancelledOf(account, ids)).toEqual([])
   })
 
   it('tells a run that invoked a cancelled one, unless it is cancelled too', async () => {
@@ -240,7 +240,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const before = await pendingMessages(store)
     expect(await service.cancel(account, { workflowRunIds: [cancelledParent] })).toEqual({ cancelled: 1 })
     expect(await service.cancel(account, { workflowUrl: 'https://child' })).toEqual({ cancelled: 2 })
-    // Gone: one delivery of the canceled parent and of each child. New: what tells the other parent.
+    // Gone: one delivery of the cancelled parent and of each child. New: what tells the other parent.
     expect(await pendingMessages(store)).toBe(before - 3 + 1)
   })
 })

@@ -60,7 +60,7 @@ class Parts {
 
 /**
  * Selects messages that wait for delivery. Those that wait for their turn in a queue come first: were the ones before
- * them canceled first, their turns would come in the middle of it.
+ * them cancelled first, their turns would come in the middle of it.
  */
 export async function fixMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
   if (filter.messageIds.length > 0) return fixNamedMessages(store, bounds, filter.messageIds)

@@ -112,7 +112,7 @@ const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActio
     .returning(ACTION_COLUMNS),
 )
 
-/** Ends an action for ever: items without an outcome are skipped, and its fence is lifted. */
+/** Ends an action forever: items without an outcome are skipped, and its fence is lifted. */
 export const abort = write('bulk.abort', (args: ControlArgs) =>
   control(args, 'Abort Bulk Action', ['running', 'paused'], function* (action): Transaction<BulkActionRow> {
     const { seq, matched } = action

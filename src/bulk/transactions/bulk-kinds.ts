@@ -71,10 +71,10 @@ const gone = (): Decided => 'alreadyFinished'
 
 /**
  * Cancels the runs of a part. A run that has ended in the meantime is told from one that this very transaction
- * canceled, so of two actions that hold the same run only one counts it.
+ * cancelled, so of two actions that hold the same run only one counts it.
  */
 export const cancelRunsPart = decides('bulk.cancelPart', function* (seqs, action, part: ChunkPart): Transaction<Done> {
-  const { canceled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })
+  const { cancelled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })
   return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
 })
 

@@ -117,8 +117,8 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     })
     expect(await deadRuns('broken')).toEqual([])
     expect(await finished('cancelRuns', { label: 'broken' })).toMatchObject({ matched: 3, outcomes: { cancelled: 3 } })
-    const [canceled] = await list<object>('/v2/workflows/logs?label=broken&state=RUN_CANCELED&count=1', 'runs')
-    expect(canceled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
+    const [cancelled] = await list<object>('/v2/workflows/logs?label=broken&state=RUN_CANCELED&count=1', 'runs')
+    expect(cancelled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
   })
 
   it('calls failure functions again, and only those that have failed', async () => {

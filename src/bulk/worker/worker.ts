@@ -28,7 +28,7 @@ export interface WorkerDeps extends KindDeps {
  *               the store cannot    ▼ │ ▼ │   every job has to wait for its rate
  *                               resting  pacing
  *
- * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, for ever; a part that
+ * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, forever; a part that
  * is under way is finished before. Jobs that come while it is `new` wait for the start, jobs that come when it is
  * `stopped` for the next life of the server.
  */

@@ -32,7 +32,7 @@ const steering = (
 
 const abortCommand = remote<{ reason?: string }>({
   name: 'abort',
-  summary: 'end a bulk action for ever; what it has done stays done',
+  summary: 'end a bulk action forever; what it has done stays done',
   args: [ID],
   isDestructive: true,
   flags: (command) => command.option('--reason <text>', 'why; goes into the audit log'),

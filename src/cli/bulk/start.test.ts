@@ -83,8 +83,8 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       expect(await run(...command.split(' '), ...settings)).toMatchObject({ code: 0 })
       const { events } = await messages('/v2/events?label=dead&state=CREATED&count=1')
       expect(events).toMatchObject([{ maxRetries: 7, retryDelayExpression: '1000' }])
-      const canceled = await house.ask('DELETE', '/v2/messages?label=dead')
-      expect(canceled.body).toEqual({ cancelled: 1 })
+      const cancelled = await house.ask('DELETE', '/v2/messages?label=dead')
+      expect(cancelled.body).toEqual({ cancelled: 1 })
     },
   )
 

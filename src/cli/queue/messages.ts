@@ -137,13 +137,13 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
     const [only, ...others] = ids
     if (only !== undefined && others.length === 0) {
       const answer = await orMissing(api.call(cancelMessage, { params: { messageId: only } }), noMessage(only))
-      return show(answer, () => `canceled ${only}\n`)
+      return show(answer, () => `cancelled ${only}\n`)
     }
     const which = ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'every message' : 'all that fit'
     await confirm(`Cancel ${which}? There is no way back.`)
     const query = ids.length > 0 ? { messageIds: ids } : { ...filters, ...(options.count && { count: options.count }) }
     const answer = await api.call(cancelMessages, { query })
-    show(answer, () => `canceled ${counted(answer.cancelled, 'message')}\n`)
+    show(answer, () => `cancelled ${counted(answer.cancelled, 'message')}\n`)
   },
 })
 

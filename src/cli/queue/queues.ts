@@ -95,7 +95,7 @@ const deleteCommand = remote({
     const { lag } = await api.call(getQueue, { params: { name } })
     await confirm(`Delete the queue "${name}" and cancel the ${counted(lag, 'message')} in it?`)
     const answer = await api.call(deleteQueue, { params: { name } })
-    show(answer, () => `deleted ${name}, canceled ${counted(answer.cancelled, 'message')}\n`)
+    show(answer, () => `deleted ${name}, cancelled ${counted(answer.cancelled, 'message')}\n`)
   },
 })
 

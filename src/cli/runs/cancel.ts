@@ -18,10 +18,10 @@ interface CancelOptions extends SelectorOptions {
 
 type Answer = Static<typeof cancelWorkflowRuns.success.body>
 
-/** `homeport runs cancel`: cancels runs for ever, by ids or by filters. */
+/** `homeport runs cancel`: cancels runs forever, by ids or by filters. */
 export const cancelCommand = remote<CancelOptions, [string[]]>({
   name: 'cancel',
-  summary: 'cancel workflow runs for ever, by ids or by filters',
+  summary: 'cancel workflow runs forever, by ids or by filters',
   args: [['[ids...]', 'these runs; else those that all filters together select']],
   isDestructive: true,
   flags: (command) =>
@@ -58,7 +58,7 @@ async function look({ api, show }: Session, selector: Selector): Promise<void> {
 /** The count is looked up first, so that the person confirms a number. */
 async function ask({ api, confirm }: Session, selector: Selector): Promise<void> {
   const { matched = 0 } = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
-  await confirm(`Cancel ${counted(matched, 'run')} for ever?`, String(matched))
+  await confirm(`Cancel ${counted(matched, 'run')} forever?`, String(matched))
 }
 
 /** The server takes the set and goes on by itself; answers the id of the action. */

@@ -40,7 +40,7 @@ describe('how a run has ended', () => {
     const canceledBy = { actionId: 'bulk_1', actor: 'a@example.test', reason: 'started twice' }
     expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', canceledBy })).toEqual([
       'The run has ended: RUN_CANCELED.',
-      'The bulk action bulk_1 of a@example.test canceled it: started twice.',
+      'The bulk action bulk_1 of a@example.test cancelled it: started twice.',
     ])
   })
 

@@ -7,7 +7,7 @@ export function endingOf(run: SeenRun): string[] {
   return [
     `The run has ended: ${state}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
     ...(canceledBy
-      ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} canceled it${reason(canceledBy)}.`]
+      ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} cancelled it${reason(canceledBy)}.`]
       : []),
     ...callingOf(run),
     ...(dlqId === undefined ? [] : [`It is the dead letter ${dlqId}. Take it up again: homeport runs resume ${id}`]),

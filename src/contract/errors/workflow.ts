@@ -48,7 +48,7 @@ export const workflowErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ runId, state }) =>
-      `The workflow run "${runId}" has already ended (${state}) and cannot be canceled any more. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
+      `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled any more. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
   callback_refused: define<{ runId: string; state: string; needed: string }>({
     status: 400,

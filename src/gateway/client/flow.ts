@@ -15,7 +15,7 @@ import type { Outlet } from './outlet.js'
  * - `pause`: until the pause of the database has ended.
  * - `turn`: until others have been served; the client has kept the process busy for a while.
  * - `reader`: until the client has read more of what was sent to it.
- * - `end`: for ever; the connection is being closed.
+ * - `end`: forever; the connection is being closed.
  */
 export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' | 'turn' | 'reader' | 'end'
 

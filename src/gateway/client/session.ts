@@ -197,7 +197,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, Holder {
     this.#socket.destroySoon()
   }
 
-  /** The server stops: ends once what is owed has arrived, or at once where that may take for ever. */
+  /** The server stops: ends once what is owed has arrived, or at once where that may take forever. */
   finish(): void {
     this.#onInputEnd()
   }

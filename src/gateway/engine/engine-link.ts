@@ -22,7 +22,7 @@ import type { Awaited, ReplySink } from './reply-sink.js'
  * - idle: nothing is owed, nothing is written.
  * - dialling, greeting: commands gather in the writer and wait.
  * - ready: commands go out once per turn of the event loop; replies come back in order.
- * - closed: for ever; whatever is asked of it fails.
+ * - closed: forever; whatever is asked of it fails.
  *
  * Promise: every reply that was expected is delivered or failed exactly once, in order. Bytes that are no reply, or a
  * reply that nobody expects, end the connection, since nothing after them can be trusted.
@@ -219,7 +219,7 @@ export class EngineLink {
       this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
   }
 
-  /** Ends the connection for ever; what it still owes fails. */
+  /** Ends the connection forever; what it still owes fails. */
   destroy(): void {
     this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
   }

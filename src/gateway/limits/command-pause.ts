@@ -7,7 +7,7 @@ import { mayWrite, readingFunctions } from './may-write.js'
 /** What a pause holds: commands that may write, or all. */
 export type PauseMode = 'write' | 'all'
 
-/** The longest pause that can be asked for, so that commands are not held for ever. */
+/** The longest pause that can be asked for, so that commands are not held forever. */
 export const LONGEST_PAUSE_MS = 2 * 3600 * 1000
 
 /** What the bytes of a command say that matters: its first arguments, name first, of `count` in all. */

@@ -56,7 +56,7 @@ const LEAST_FLUSHED_BYTES = 2 ** 25
  * Since when the engine does not come back from a script.
  *
  * - `unended`: it was told to end the script, and says so or that it cannot, but no script has been answered since.
- * - `silent`: it does not even take that command. A script may be in a call that takes for ever, such as a search for a
+ * - `silent`: it does not even take that command. A script may be in a call that takes forever, such as a search for a
  *   pattern, where the engine looks at nothing else.
  */
 interface Hold {

@@ -7,7 +7,7 @@ import { type ApiDeps, PLAIN } from './deps.js'
 /** How many messages one transaction cancels; other traffic goes on between two of them. */
 const CHUNK = 1_000
 
-/** What is canceled: at most `most` messages of an account that pass a filter. */
+/** What is cancelled: at most `most` messages of an account that pass a filter. */
 export interface CancelRequest {
   readonly accountId: string
   readonly filter: MessageFilter
@@ -21,7 +21,7 @@ export interface CancelRequest {
 
 /**
  * Cancels chunk by chunk, and answers how many messages that were. Those that wait for their turns come first: were
- * the ones before them canceled first, their turns would come in the middle of it.
+ * the ones before them cancelled first, their turns would come in the middle of it.
  */
 export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<number> {
   const at = deps.clock.now()

@@ -71,7 +71,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     expect(passedMs).toBeLessThan(6 * 60_000)
   })
 
-  it('what was published before can be canceled by its id', async () => {
+  it('what was published before can be cancelled by its id', async () => {
     const { messageId } = await scene.client.publish({ url: scene.sink.url, delay: '2h' })
     timeOfDay.jump(-HOUR)
     expect(await scene.client.messages.cancel(messageId)).toEqual({ cancelled: 1 })

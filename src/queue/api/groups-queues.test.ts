@@ -154,7 +154,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect((await scene.client.queue().list()).map((one) => one.paused)).toEqual([true])
   })
 
-  it('gives the turn of a canceled message to the next', async () => {
+  it('gives the turn of a cancelled message to the next', async () => {
     scene.sink.answer = ({ target }) => (target === '/first' ? { silent: true } : {})
     const queue = scene.client.queue({ queueName: 'cancel' })
     const first = await queue.enqueue({ url: `${scene.sink.url}/first` })

@@ -227,7 +227,7 @@ describe('the backlog', () => {
     expect(taken(backlog, 100).sort()).toEqual([100, 2])
   })
 
-  it('does not take in what was canceled while a load that has read it was under way', () => {
+  it('does not take in what was cancelled while a load that has read it was under way', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     const rows = [row(1, 0), row(2, 0, 'a', { group_key: 7 }), row(3, 0)]
     const load = backlog.nextLoad(0) as Load

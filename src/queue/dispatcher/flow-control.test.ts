@@ -93,7 +93,7 @@ describe('flow control', () => {
     expect(next(39_000)).toBe(4)
   })
 
-  it('does not count what was canceled after it was let go and before it was sent', () => {
+  it('does not count what was cancelled after it was let go and before it was sent', () => {
     const { backlog, next, offer, use } = start(2, { rate: 2 })
     expect(next(0)).toBe(1)
     backlog.drop({ seqs: [2] })

@@ -22,7 +22,7 @@ describe('a sender', () => {
     await sink.close()
   })
 
-  it('listens to no answer for ever, and goes by its status', async () => {
+  it('listens to no answer forever, and goes by its status', async () => {
     const flood = Buffer.alloc(2 ** 20)
     const closed = new Set<string>()
     const server = createServer((_request, response) => {

@@ -188,7 +188,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     if (this.#over) return
     this.#kept.add(chunk)
     if (this.#kept.discardedBytes < MOST_DISCARDED_BYTES) return
-    // The status stands, and a destination that sends for ever must not be listened to until the time is over.
+    // The status stands, and a destination that sends forever must not be listened to until the time is over.
     this.onResponseEnd()
     controller.abort(new Error('the answer is too long'))
   }

@@ -97,7 +97,7 @@ const placeAhead = (walk: Walk) =>
     return ahead.orderBy('seq').offset(p.ahead).limit(1)
   })
 
-/** Those that wait for their turns are selected apart: their order is not one of falling due, and canceled first. */
+/** Those that wait for their turns are selected apart: their order is not one of falling due, and cancelled first. */
 const byFilter = (walk: Walk, shape: FilterShape) =>
   query<BoundedQuery, DuePlace>(({ db, p, d }) => {
     const steps = db
@@ -215,7 +215,7 @@ interface Ended {
  * Where transactions run side by side, the messages are locked by rising number before any is changed: two cancels that
  * meet then wait for each other one way round only. Elsewhere looking them up twice would be for nothing.
  */
-const setCanceled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
+const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
   const unfinished = db
     .selectFrom('messages')
     .select('seq')
@@ -242,7 +242,7 @@ export interface Cancellation {
 export const cancel = write(
   'messages.cancel',
   function* (args: { seqs: readonly number[]; at: number }): Transaction<Cancellation> {
-    const ended = yield* all(setCanceled, args)
+    const ended = yield* all(setCancelled, args)
     const turns = ended.map((row) => (row.queue === null ? row.slot_seq : row.seq)).filter((seq) => seq !== null)
     return { seqs: ended.map((row) => row.seq), offers: yield* endTurns(turns) }
   },

@@ -22,7 +22,7 @@ export type MessageEnd =
   /** Delivered; the row is kept for the logs, or deleted when its owner keeps a log of its own. */
   | { readonly kind: 'delivered'; readonly keep: boolean }
   | { readonly kind: 'retry'; readonly nextAt: number }
-  /** Failed for ever; `dlqId` puts it into the dead letter queue. */
+  /** Failed forever; `dlqId` puts it into the dead letter queue. */
   | { readonly kind: 'failed'; readonly dlqId: string | null }
 
 /** The outcome of one attempt. */
@@ -39,7 +39,7 @@ export interface SettleArgs {
   readonly turn?: number
 }
 
-/** `gone`: the message is no longer pending (canceled, say) or past this attempt; nothing was changed. */
+/** `gone`: the message is no longer pending (cancelled, say) or past this attempt; nothing was changed. */
 export type SettleResult =
   | {
       readonly kind: 'settled'

@@ -183,7 +183,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect(await store.run(messagesRead.message, id)).toBeUndefined()
   })
 
-  it('ignores the outcome of a canceled message', async () => {
+  it('ignores the outcome of a cancelled message', async () => {
     const [seq = 0] = await insert(make())
     expect(await cancel()).toEqual([seq])
     expect(await settle(settling(seq, { kind: 'delivered', keep: true }))).toEqual({ kind: 'gone' })

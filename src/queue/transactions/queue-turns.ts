@@ -101,7 +101,7 @@ function* advanceIfThere(queue: OfQueue): Transaction<PendingRow[] | undefined> 
   return rows
 }
 
-/** A message that was read as held may be canceled by the time that it is to begin: the next one takes its place. */
+/** A message that was read as held may be cancelled by the time that it is to begin: the next one takes its place. */
 function* beginNext(queue: OfQueue, room: number): Transaction<PendingRow[]> {
   const begun: PendingRow[] = []
   while (begun.length < room) {

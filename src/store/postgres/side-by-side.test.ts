@@ -52,7 +52,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     return { store, other, waiting }
   }
 
-  it('give no turn to a message that was canceled when its turn came', async () => {
+  it('give no turn to a message that was cancelled when its turn came', async () => {
     const { store, other, waiting } = await beside()
     const { seqs } = await publish(store, message('msg_1'), message('msg_2'), message('msg_3'))
     const [first = 0, second = 0, third = 0] = seqs

@@ -12,7 +12,7 @@ export type BulkKindName = (typeof BULK_KINDS)[number]
  *      ▼                   ▼      ▼
  *   finished              aborted ◀┘
  *
- * `running` until every item of its fixed set has an outcome, then `finished` for ever. An aborted action gives every
+ * `running` until every item of its fixed set has an outcome, then `finished` forever. An aborted action gives every
  * item that had none the outcome `skipped`. There is nothing else: an action is stored together with its whole set, or
  * is nobody's until it has all of it (`bulk/transactions/bulk-draft.ts`), so none is half selected, and a server that stops leaves
  * its actions `running` and takes them up again at its next start.
@@ -47,7 +47,7 @@ export interface BulkActionsTable {
   succeeded: number
   /** Had ended, or left the dead letters, in another way. */
   already_finished: number
-  /** Had been canceled by somebody else before. */
+  /** Had been cancelled by somebody else before. */
   already_cancelled: number
   not_found: number
   failed: number

@@ -5,7 +5,7 @@ import type { Assigned } from './assigned.js'
  * - `held`: waits for its turn in its queue; it has no due time yet and the delivery engine does not see it;
  * - `pending`: waits for `next_at` or is being sent right now (the store does not tell these apart, so that an attempt
  *   costs no write at its start and is simply made again after a crash);
- * - `delivered`, `failed`, `canceled`: finished for ever.
+ * - `delivered`, `failed`, `canceled`: finished forever.
  */
 export type MessageState = 'held' | 'pending' | 'delivered' | 'failed' | 'canceled'
 

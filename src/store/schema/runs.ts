@@ -50,7 +50,7 @@ export interface RunsTable {
   failure_state: FailureState | null
   /** `<finished_at>-<message seq>` while a failed run is in the dead letter queue. */
   dlq_id: string | null
-  /** The bulk action that canceled it, as `bulk_actions.seq`; NULL also when the run was canceled alone. */
+  /** The bulk action that cancelled it, as `bulk_actions.seq`; NULL also when the run was cancelled alone. */
   canceled_by: number | null
   /** Of a failed run that was resumed, the run that goes on in its place, as `runs.seq`. */
   resumed_as: number | null

@@ -22,7 +22,7 @@ import {
  * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
  * store is, the more operations share a commit. Operations of the background come after all others that wait, and share
  * a transaction of their own until somebody comes, who joins it: nobody waits for more than one of them and one commit,
- * and they are not kept out for ever. Where the disk is slow, they share the commit of those that wait, too.
+ * and they are not kept out forever. Where the disk is slow, they share the commit of those that wait, too.
  *
  * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
  */
@@ -171,7 +171,7 @@ function packed(name: string, outcome: Outcome): Outcome {
   return crossing ? { value: crossing.pack(outcome.value) } : outcome
 }
 
-/** A batch has an outcome for each of its calls; if one had none, its caller must not wait for ever. */
+/** A batch has an outcome for each of its calls; if one had none, its caller must not wait forever. */
 function lost(name: string): Outcome {
   return { failure: { message: `${name} got no outcome` } }
 }

@@ -111,7 +111,7 @@ function ready(guard: ChildProcess): Promise<void> {
   })
 }
 
-/** A server that is told to stop in the middle of its recovery may wait for itself for ever. */
+/** A server that is told to stop in the middle of its recovery may wait for itself forever. */
 const STOP_GRACE_MS = 20_000
 
 function stop(guard: ChildProcess, dir: string): Promise<void> {

@@ -251,7 +251,7 @@ function causeInWords(because: Cause, now: number): string {
 function cancelInWords(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {
   const { actionId, paused, since, place, ratePerSecond, reason } = cancel
   const why = reason === undefined ? '' : ` ("${reason}")`
-  const what = `is going to be canceled by the bulk action ${actionId}${why}, number ${place} of those that are left`
+  const what = `is going to be cancelled by the bulk action ${actionId}${why}, number ${place} of those that are left`
   if (paused) return `${what}; the action is paused since ${time(since)}`
   if (ratePerSecond === undefined) return `${what}; the action works since ${time(since)}`
   return `${what}; the action cancels at most ${ratePerSecond} a second, so that takes ${seconds((place * 1_000) / ratePerSecond)}`

@@ -275,7 +275,7 @@ interface OpenStep {
   readonly stepId: number
 }
 
-/** When a run fails, what has not failed itself is canceled. */
+/** When a run fails, what has not failed itself is cancelled. */
 function openState(
   { state, pendingOf }: RunMaterial,
   failed: FailedStep | undefined,

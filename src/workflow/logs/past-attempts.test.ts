@@ -43,7 +43,7 @@ describe('the log of a run', () => {
     expect(errorsOf('call')).toEqual(expect.arrayContaining([expect.objectContaining({ status: 503, body: 'busy' })]))
   })
 
-  it('keeps what had failed of a delivery that was canceled while it was retried', async () => {
+  it('keeps what had failed of a delivery that was cancelled while it was retried', async () => {
     const app = await suite.host({
       '/never': {
         route: async (context) => {

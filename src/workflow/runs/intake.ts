@@ -269,7 +269,7 @@ function markOfCall({ headers }: PublishItem): { mark?: string } {
     : { mark: `${JSON.stringify(`upstash-${STEP_ID_HEADER}`)}:${JSON.stringify(stepId)}` }
 }
 
-/** A workflow that invokes itself would go on for ever (reference workflow 4.8). */
+/** A workflow that invokes itself would go on forever (reference workflow 4.8). */
 function refuseDeepNesting(item: PublishItem): void {
   const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
   if (Number(found) <= DEEPEST_INVOCATION) return

@@ -86,15 +86,15 @@ async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, re
 async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<Ended> {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
-  const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
-  queue.drop({ groupKeys: canceled })
+  const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
+  queue.drop({ groupKeys: cancelled })
   queue.offer(offers)
-  if (canceled.length === 0) await explainUncanceled(store, name)
+  if (cancelled.length === 0) await explainUncancelled(store, name)
   return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
 }
 
-/** A run that was canceled before is as it should be; one that has ended otherwise cannot be canceled. */
-async function explainUncanceled(store: Store, name: RunName): Promise<void> {
+/** A run that was cancelled before is as it should be; one that has ended otherwise cannot be cancelled. */
+async function explainUncancelled(store: Store, name: RunName): Promise<void> {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   if (run.state !== 'RUN_CANCELED')

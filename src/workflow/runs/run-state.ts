@@ -9,7 +9,7 @@ import { PROTOCOL_HEADER, SDK_HEADER } from '../protocol/protocol.js'
  * behind the arrow, in the same transaction.
  *
  *                       ┌── finish: the program has returned ──────────────▶ RUN_SUCCESS
- *   trigger ▶ RUN_STARTED ── fail: a delivery failed for ever,
+ *   trigger ▶ RUN_STARTED ── fail: a delivery failed forever,
  *               │  ▲    │          or the program is no workflow ──────────▶ RUN_FAILED ─┐
  *               └──┘    └── cancel: wins over everything that comes later ─▶ RUN_CANCELED│
  *              append                             CALLBACK_INPROGRESS ◀── failure callback

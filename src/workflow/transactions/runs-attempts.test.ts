@@ -83,7 +83,7 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect(pastAttempts.map(({ message_id }) => message_id)).toEqual([offers[2]?.message_id])
   })
 
-  it('are kept of everything that was being retried when its run is canceled, alone or by an action', async () => {
+  it('are kept of everything that was being retried when its run is cancelled, alone or by an action', async () => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const element = () => ({

@@ -16,8 +16,8 @@ export interface CancelRunsArgs {
 /** What a cancellation did. */
 export interface CancelledRuns {
   /** The runs that this very call moved to `RUN_CANCELED`. The others had ended before, or do not exist. */
-  readonly canceled: readonly number[]
-  /** New messages to hand to `queue.offer` after the commit: they tell runs that invoked a canceled one. */
+  readonly cancelled: readonly number[]
+  /** New messages to hand to `queue.offer` after the commit: they tell runs that invoked a cancelled one. */
   readonly offers: readonly PendingRow[]
 }
 
@@ -62,25 +62,25 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 }
 
 /**
- * Cancels runs for ever: their pending messages and waits are gone, what had failed of them before is kept for the logs,
+ * Cancels runs forever: their pending messages and waits are gone, what had failed of them before is kept for the logs,
  * and runs that invoked them learn of it. After the commit the caller hands `canceled` to `queue.drop({ groupKeys })` and
  * then `offers` to `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
   const ended = yield* all(cancelStarted, args)
-  const canceled = ended.map((run) => run.seq)
-  return yield* clear(canceled, ended, args.at)
+  const cancelled = ended.map((run) => run.seq)
+  return yield* clear(cancelled, ended, args.at)
 })
 
 /**
  * The same as part of a bulk action, for thousands of runs in one call. A list of what an UPDATE has changed costs half as
  * much again as the UPDATE, and most often it has changed all of them.
- * @param by the action, as `bulk_actions.seq`; it has canceled none of these runs before.
+ * @param by the action, as `bulk_actions.seq`; it has cancelled none of these runs before.
  */
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
   const changed = yield* change(cancelStartedBy, { seqs, at, by })
-  const canceled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
-  return yield* clear(canceled, yield* childrenOf(canceled), at)
+  const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
+  return yield* clear(cancelled, yield* childrenOf(cancelled), at)
 }
 
 /** Those of the runs that others have invoked. In a store without any, not every run is looked at for it. */
@@ -89,10 +89,10 @@ function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
   return isThereAny ? yield* all(childrenAmong, { seqs }) : []
 }
 
-/** Takes away what canceled runs have left, and tells their parents. */
-function* clear(canceled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
-  yield* keepAttemptsOfRuns(canceled)
-  yield* deletePendingOfGroups(canceled)
-  yield* dropWaitsOf(canceled)
-  return { canceled, offers: yield* tellParents(ended, { isCanceled: true, isFailed: false }, at) }
+/** Takes away what cancelled runs have left, and tells their parents. */
+function* clear(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
+  yield* keepAttemptsOfRuns(cancelled)
+  yield* deletePendingOfGroups(cancelled)
+  yield* dropWaitsOf(cancelled)
+  return { cancelled, offers: yield* tellParents(ended, { isCanceled: true, isFailed: false }, at) }
 }

@@ -74,7 +74,7 @@ export interface RunLogPage {
   readonly flowPlaces: readonly FlowPlace[]
   /** By whom cancelled runs were cancelled, as far as that is still known. */
   readonly cancels: readonly CancelOfRuns[]
-  /** By whom those that have not ended are going to be canceled. */
+  /** By whom those that have not ended are going to be cancelled. */
   readonly upcomingCancels: readonly UpcomingCancel[]
 }
 

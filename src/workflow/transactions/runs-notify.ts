@@ -32,7 +32,7 @@ export interface NotifyResult {
   readonly drop: readonly number[]
   readonly offers: readonly PendingRow[]
   /**
-   * `unknown-run`: the run that was meant has ended for ever or never was, or has made no such webhook. `full`: it keeps as
+   * `unknown-run`: the run that was meant has ended forever or never was, or has made no such webhook. `full`: it keeps as
    * many events as it may.
    */
   readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'

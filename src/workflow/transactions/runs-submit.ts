@@ -247,7 +247,7 @@ class Submitting {
 
   /**
    * A run with this id is there. Only when it was invoked for this very step will it ever tell of its end: waiting for
-   * anybody else's would be for ever.
+   * anybody else's would be forever.
    */
   *#invokedBefore({ run_id: runId }: NewRun, parent: ParentLink): Transaction<Submitted> {
     const messageId = yield* invocationFor(this.#seqOf(parent), parent)

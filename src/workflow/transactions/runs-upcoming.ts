@@ -16,7 +16,7 @@ export interface UpcomingCancel {
   readonly place: number
 }
 
-/** Reads which of some runs of an account are going to be canceled, as part of another transaction. */
+/** Reads which of some runs of an account are going to be cancelled, as part of another transaction. */
 export type ReadUpcoming = (accountId: string, runSeqs: readonly number[]) => Transaction<UpcomingCancel[]>
 
 let announced: ReadUpcoming | undefined
@@ -26,7 +26,7 @@ export function announceCancels(reader: ReadUpcoming): void {
   announced = reader
 }
 
-/** Which of some runs are going to be canceled. */
+/** Which of some runs are going to be cancelled. */
 export function* upcomingCancels(accountId: string, runSeqs: readonly number[]): Transaction<UpcomingCancel[]> {
   return announced ? yield* announced(accountId, runSeqs) : []
 }

@@ -153,7 +153,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       await send(append('a', 'x'))
       await store.run(finishRun, { accountId, runId: 'done', response: 'ok', at: AT })
       const both = await Promise.all([cancel('a', 'b', 'done'), cancel('b', 'a')])
-      expect(both.flatMap(({ canceled }) => canceled).sort()).toEqual([await seqOf('a'), await seqOf('b')].sort())
+      expect(both.flatMap(({ cancelled }) => cancelled).sort()).toEqual([await seqOf('a'), await seqOf('b')].sort())
       expect([await stateOf('a'), await stateOf('done'), await stateOf('other')]).toEqual([
         'RUN_CANCELED',
         'RUN_SUCCESS',
@@ -163,7 +163,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect((await listOf('other')).pending).toHaveLength(1)
     })
 
-    it('tells the runs that invoked a canceled one, unless they are canceled with it', async () => {
+    it('tells the runs that invoked a cancelled one, unless they are cancelled with it', async () => {
       world()
       await send(start('parent'), start('lost'))
       const link = linkTo('parent')

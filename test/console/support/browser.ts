@@ -101,7 +101,7 @@ async function axeProblems(page: Page, colorScheme: 'light' | 'dark', options: s
 /** Nothing is worked out that nobody reads: what passes, where it is in frames, and selectors of it. */
 const LEAN = "resultTypes: ['violations'], iframes: false, selectors: false"
 
-/** Colours on their way from one look to the other are of neither. What turns for ever is not waited for. */
+/** Colours on their way from one look to the other are of neither. What turns forever is not waited for. */
 const SETTLED = `Promise.all(document.getAnimations()
   .filter((animation) => animation.effect.getComputedTiming().iterations < 10)
   .map((animation) => animation.finished.catch(() => undefined)))`

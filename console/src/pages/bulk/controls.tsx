@@ -59,7 +59,7 @@ export function Controls({ action }: { action: Action }) {
 const askAbort = ({ actionId, matched, done }: Action) =>
   confirm({
     title: 'Abort this action',
-    text: `What is done stays done. The other ${whole(matched - done)} are skipped for ever; its fence is lifted.`,
+    text: `What is done stays done. The other ${whole(matched - done)} are skipped forever; its fence is lifted.`,
     action: 'Abort the action',
     onConfirm: () => api(abortBulkAction, { params: { actionId }, body: undefined }),
     refreshes: READS,

@@ -30,7 +30,7 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     ...run,
     title: 'Cancel runs',
     order: ['Cancel'],
-    means: 'They end for ever: nothing of them is delivered again, and their failure functions are not called.',
+    means: 'They end forever: nothing of them is delivered again, and their failure functions are not called.',
   },
   resumeRuns: {
     item: 'failed run',
@@ -92,7 +92,7 @@ export const STATE_WORDS: Readonly<Record<Action['state'], { readonly tone: Tone
 
 /** The outcomes in the order in which they are shown. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeName, { readonly tone: Tone; readonly title: string }>> = {
-  cancelled: { tone: 'ok', title: 'Canceled' },
+  cancelled: { tone: 'ok', title: 'Cancelled' },
   resumed: { tone: 'ok', title: 'Resumed' },
   restarted: { tone: 'ok', title: 'Restarted' },
   deleted: { tone: 'ok', title: 'Deleted' },

@@ -135,13 +135,13 @@ function Answer({ entry: { time, responseStatus, responseBody = '', error } }: {
   )
 }
 
-/** A message that was canceled is gone; its log is what is left of it. */
+/** A message that was cancelled is gone; its log is what is left of it. */
 function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) {
   const isCanceled = entries.some(({ state }) => standingOf(state) === 'canceled')
   const message = useApi(getMessage, { params: { messageId: id } }, { enabled: !isCanceled, everyMs: LIVE_MS })
   if (isCanceled) {
     return (
-      <Alert color="gray" title="The message was canceled">
+      <Alert color="gray" title="The message was cancelled">
         Its content is not kept.
       </Alert>
     )

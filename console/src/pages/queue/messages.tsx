@@ -29,7 +29,7 @@ const STANDING_TITLES: Readonly<Record<Standing, string>> = {
   unfinished: 'Not finished',
   delivered: 'Delivered',
   failed: 'Failed',
-  canceled: 'Canceled',
+  canceled: 'Cancelled',
 }
 
 /** All messages that are kept, the newest first. */
@@ -52,7 +52,7 @@ export function MessagesPage() {
       about="A message is an HTTP request that the server delivers for you: signed, retried when it fails, and never lost."
       actions={
         <>
-          {canWrite && rows?.length !== 0 && canBeCanceled(filters) ? <CancelLink filters={filters} /> : null}
+          {canWrite && rows?.length !== 0 && canBeCancelled(filters) ? <CancelLink filters={filters} /> : null}
           {button}
         </>
       }
@@ -88,7 +88,7 @@ export function MessagesPage() {
   )
 }
 
-const canBeCanceled = ({ standing }: MessageSearch): boolean => standing === undefined || standing === 'unfinished'
+const canBeCancelled = ({ standing }: MessageSearch): boolean => standing === undefined || standing === 'unfinished'
 
 /** To the wizard with everything that the filters leave. */
 function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {

@@ -122,7 +122,7 @@ function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; 
       text:
         lag === 0
           ? 'Nothing waits in it.'
-          : `${counted(lag, 'message')} of it that are not finished are canceled with it.`,
+          : `${counted(lag, 'message')} of it that are not finished are cancelled with it.`,
       action: 'Delete the queue',
       ...(lag > 0 && { typed: name }),
       onConfirm: () => api(deleteQueue, args),

@@ -54,7 +54,7 @@ const WORDS: Readonly<Record<EntryState, { readonly tone: Tone; readonly title: 
   DELIVERED: { tone: 'ok', title: 'Delivered', means: 'The destination took it.' },
   FAILED: { tone: 'bad', title: 'Failed', means: 'No retries are left. It is a dead letter now.' },
   CANCEL_REQUESTED: { tone: 'idle', title: 'Cancel requested', means: 'Somebody asked for its end.' },
-  CANCELED: { tone: 'idle', title: 'Canceled', means: 'It is not sent any more.' },
+  CANCELED: { tone: 'idle', title: 'Cancelled', means: 'It is not sent any more.' },
 }
 
 /** A state in words. */

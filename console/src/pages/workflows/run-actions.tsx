@@ -40,7 +40,7 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
   const ask = () =>
     confirm({
       title: 'Cancel this run',
-      text: 'It ends for ever: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
+      text: 'It ends forever: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
       action: 'Cancel the run',
       onConfirm: () => api(endRun, { params: { workflowRunId } }),
       refreshes: [listRuns],

@@ -69,7 +69,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
   return (
     <>
       {run.because === undefined ? null : <Waiting run={run} reasons={run.because} canWrite={canWrite} />}
-      <CanceledBy run={run} />
+      <CancelledBy run={run} />
       <FailurePanel run={run} />
       <Panel
         flush
@@ -91,11 +91,11 @@ const stepsOf = ({ steps }: Run): number =>
   steps.flatMap((group) => (group.type === 'next' ? [] : group.steps)).filter(({ stepType }) => stepType !== 'Initial')
     .length
 
-function CanceledBy({ run: { canceledBy } }: { run: Run }) {
+function CancelledBy({ run: { canceledBy } }: { run: Run }) {
   if (canceledBy === undefined) return null
   const { actionId, actor, reason } = canceledBy
   return (
-    <Alert color="gray" title="A bulk action has canceled this run">
+    <Alert color="gray" title="A bulk action has cancelled this run">
       <Group gap={6}>
         <Text size="sm">
           {actor} started it{reason === undefined ? '.' : `: “${reason}”.`}

@@ -41,7 +41,7 @@ export function RunsPage() {
       about="A run is one pass through a workflow: the server calls its endpoint step by step, waits where it waits, and goes on after crashes."
       actions={
         <>
-          {canWrite && canBeCanceled(filters) ? <CancelLink filters={filters}>Cancel many…</CancelLink> : null}
+          {canWrite && canBeCancelled(filters) ? <CancelLink filters={filters}>Cancel many…</CancelLink> : null}
           {button}
         </>
       }
@@ -54,7 +54,7 @@ export function RunsPage() {
   )
 }
 
-const canBeCanceled = ({ state }: RunSearch): boolean => state === undefined || state === 'RUN_STARTED'
+const canBeCancelled = ({ state }: RunSearch): boolean => state === undefined || state === 'RUN_STARTED'
 
 /** To the wizard with everything that the filters leave: the ends of its range of time do not belong to the range. */
 function CancelLink({ filters, children }: { filters: RunSearch; children: string }) {

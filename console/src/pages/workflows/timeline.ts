@@ -106,7 +106,7 @@ function sleepOf({ sleepFor, sleepUntil, createdAt }: Step): number | undefined 
 function nameOf({ stepName, stepType }: Step, state: StepState): string {
   if (stepType === 'Initial') return 'Triggered'
   if (stepName !== undefined && stepName !== '') return stepName
-  if (state === 'STEP_CANCELED') return 'Canceled here'
+  if (state === 'STEP_CANCELED') return 'Cancelled here'
   return state === 'STEP_FAILED' ? 'Failed here' : 'What comes next'
 }
 

@@ -28,7 +28,7 @@ export const RUN_WORDS: Readonly<Record<RunState, Words>> = {
   RUN_STARTED: { tone: 'busy', title: 'Going on' },
   RUN_SUCCESS: { tone: 'ok', title: 'Succeeded' },
   RUN_FAILED: { tone: 'bad', title: 'Failed' },
-  RUN_CANCELED: { tone: 'idle', title: 'Canceled' },
+  RUN_CANCELED: { tone: 'idle', title: 'Cancelled' },
 }
 
 /** The states of steps in words. */
@@ -37,7 +37,7 @@ export const STEP_WORDS: Readonly<Record<StepState, Words>> = {
   STEP_SUCCESS: { tone: 'ok', title: 'Done' },
   STEP_RETRY: { tone: 'warn', title: 'Is tried again' },
   STEP_FAILED: { tone: 'bad', title: 'Failed' },
-  STEP_CANCELED: { tone: 'idle', title: 'Canceled' },
+  STEP_CANCELED: { tone: 'idle', title: 'Cancelled' },
 }
 
 /** How the call of a failure function stands, in words. */
@@ -62,7 +62,7 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
   },
   'bulk-cancel': {
     tone: 'warn',
-    title: 'Is to be canceled',
+    title: 'Is to be cancelled',
     advice: 'It goes on until its turn comes. Resume, speed up or abort the bulk action that is going to cancel it.',
   },
   webhook: {

@@ -42,12 +42,12 @@ interface Action {
 
 /** What bulk actions work with. */
 export interface CrowdBulkDeps extends CrowdDeps {
-  /** Runs were canceled, by one who was told so. */
-  readonly canceled: (seqs: readonly number[]) => void
+  /** Runs were cancelled, by one who was told so. */
+  readonly cancelled: (seqs: readonly number[]) => void
   /** A dead run lives on. */
   readonly revived: (dead: RunRow, revival: Revival) => void
   readonly deletedDead: (seqs: readonly number[]) => void
-  readonly canceledMessages: (seqs: readonly number[]) => void
+  readonly cancelledMessages: (seqs: readonly number[]) => void
   /** Dead letters have left their queue, by one who was told so. */
   readonly leftDeadLetters: (seqs: readonly number[]) => void
 }
@@ -137,11 +137,11 @@ export class CrowdBulk {
 
   /** What has been done is told to whoever must hear of it, once. */
   #tell(kind: Kind, seqs: readonly number[]): void {
-    const { canceled, deletedDead, canceledMessages, leftDeadLetters } = this.#deps
+    const { cancelled, deletedDead, cancelledMessages, leftDeadLetters } = this.#deps
     const listeners: { readonly [K in Kind]?: (seqs: readonly number[]) => void } = {
-      cancelRuns: canceled,
+      cancelRuns: cancelled,
       deleteDeadRuns: deletedDead,
-      cancelMessages: canceledMessages,
+      cancelMessages: cancelledMessages,
       deleteDeadLetters: leftDeadLetters,
       retryDeadLetters: leftDeadLetters,
     }

@@ -61,10 +61,10 @@ export class Crowd {
     this.#runs = new CrowdRuns(shared)
     this.#bulk = new CrowdBulk({
       ...shared,
-      canceled: (seqs) => this.#runs.canceled(seqs),
+      cancelled: (seqs) => this.#runs.cancelled(seqs),
       revived: (dead, revival) => this.#runs.revived(dead, revival),
       deletedDead: (seqs) => this.#runs.deletedDead(seqs),
-      canceledMessages: (seqs) => this.#messages.canceled(seqs),
+      cancelledMessages: (seqs) => this.#messages.cancelled(seqs),
       leftDeadLetters: (seqs) => this.#messages.leftDeadLetters(seqs),
     })
   }
@@ -153,7 +153,7 @@ export class Crowd {
         known.moveTo(runId, 'RUN_SUCCESS')
         known.run(runId).results = results
       },
-      canceledItself: (runId) => this.#runs.cancelOne(runId),
+      cancelledItself: (runId) => this.#runs.cancelOne(runId),
       failed: (runId, payload) => {
         known.run(runId).reported = payload
       },
@@ -180,7 +180,7 @@ export class Crowd {
     if (this.#isDead) return false
     const flight = await this.#engine.send()
     if (!flight) return false
-    // Somebody may have canceled it at the very same time.
+    // Somebody may have cancelled it at the very same time.
     if (isDropped(flight)) return true
     this.#messages.sent(flight.message)
     this.#runs.sent(flight.message)

@@ -22,7 +22,7 @@ const FIRES = 3
 /** What a crowd does to plain messages, queues and schedules, and what must have come of it. */
 export class CrowdMessages {
   readonly #deps: CrowdDeps
-  readonly #canceled = new Set<number>()
+  readonly #cancelled = new Set<number>()
   /** Dead letters that an action has sent again or deleted. */
   readonly #left = new Set<number>()
   /** Keys of deduplication, and the message that holds each. */
@@ -48,7 +48,7 @@ export class CrowdMessages {
 
   /** A message is about to be sent. */
   sent({ seq, messageId }: PendingMessage): void {
-    if (this.#canceled.has(seq)) throw new Error(`${messageId} was sent after it was canceled`)
+    if (this.#cancelled.has(seq)) throw new Error(`${messageId} was sent after it was cancelled`)
   }
 
   /** To both queues at once now and then, and under keys of deduplication that others claim too. */
@@ -101,15 +101,15 @@ export class CrowdMessages {
     const { messages } = await store.run(readQueues, { accountId })
     const chosen = messages.filter(({ kind }) => kind === 'http' && random.chance(0.3)).map(({ seq }) => seq)
     const { seqs, offers } = await store.run(messagesCancel.cancel, { seqs: chosen, at: now() })
-    this.canceled(seqs)
+    this.cancelled(seqs)
     offer(offers)
   }
 
-  /** These messages were canceled, by one who was told so. */
-  canceled(seqs: readonly number[]): void {
+  /** These messages were cancelled, by one who was told so. */
+  cancelled(seqs: readonly number[]): void {
     for (const seq of seqs) {
-      if (this.#canceled.has(seq)) throw new Error(`message ${seq} was canceled twice`)
-      this.#canceled.add(seq)
+      if (this.#cancelled.has(seq)) throw new Error(`message ${seq} was cancelled twice`)
+      this.#cancelled.add(seq)
     }
     this.#deps.drop({ seqs })
   }
@@ -221,7 +221,7 @@ export class CrowdMessages {
       if (!open.has(turn.message_seq)) throw new Error(`turn ${turn.message_seq} is over and there`)
     const given = new Set(turns.map(({ message_seq }) => message_seq))
     for (const { seq, queue, state } of messages) {
-      if (this.#canceled.has(seq)) throw new Error(`message ${seq} was canceled and goes on`)
+      if (this.#cancelled.has(seq)) throw new Error(`message ${seq} was cancelled and goes on`)
       if (queue === null) continue
       if ((state === 'pending') !== given.has(seq))
         throw new Error(`message ${seq} is ${state}, turn: ${given.has(seq)}`)

@@ -42,19 +42,19 @@ export class CrowdRuns {
 
   /** A message is about to be sent. */
   sent({ messageId, groupKey = 0 }: PendingMessage): void {
-    if (this.#deps.known.canceled.has(groupKey)) throw new Error(`${messageId} was sent after its run was canceled`)
+    if (this.#deps.known.cancelled.has(groupKey)) throw new Error(`${messageId} was sent after its run was cancelled`)
   }
 
   missing(runId: string): void {
     this.#missing.add(runId)
   }
 
-  /** These runs were canceled, by one who was told so. */
-  canceled(seqs: readonly number[]): void {
+  /** These runs were cancelled, by one who was told so. */
+  cancelled(seqs: readonly number[]): void {
     for (const seq of seqs) {
       this.#deps.forget(seq)
-      if (this.#deps.known.canceled.has(seq)) throw new Error(`run ${seq} was canceled twice`)
-      this.#deps.known.canceled.add(seq)
+      if (this.#deps.known.cancelled.has(seq)) throw new Error(`run ${seq} was cancelled twice`)
+      this.#deps.known.cancelled.add(seq)
     }
     this.#deps.drop({ groupKeys: seqs })
   }
@@ -88,8 +88,8 @@ export class CrowdRuns {
 
   async #cancelAll(seqs: readonly number[]): Promise<void> {
     const { store, now, offer } = this.#deps
-    const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs, at: now() })
-    this.canceled(canceled)
+    const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs, at: now() })
+    this.cancelled(cancelled)
     offer(offers)
   }
 
@@ -156,7 +156,7 @@ export class CrowdRuns {
     const rows = await this.#rows()
     for (const { seq, run_id } of rows) this.#ids.set(seq, run_id)
     for (const [seq, runId] of this.#ids) {
-      if (known.canceled.has(seq) && known.stateOf(runId) === 'RUN_STARTED') known.moveTo(runId, 'RUN_CANCELED')
+      if (known.cancelled.has(seq) && known.stateOf(runId) === 'RUN_STARTED') known.moveTo(runId, 'RUN_CANCELED')
     }
     for (const { run_id: runId, state } of rows) {
       if (known.stateOf(runId) !== undefined && known.stateOf(runId) !== state)

@@ -52,8 +52,8 @@ export interface BulkWorld {
   readonly random: Random
   now(): number
   rows(): Promise<readonly RunRow[]>
-  /** Runs have just been canceled. */
-  canceled(runs: readonly RunRow[]): void
+  /** Runs have just been cancelled. */
+  cancelled(runs: readonly RunRow[]): void
   /** A dead run lives on as another one: where it stood, or from its payload under a message of its own. */
   revived(dead: RunRow, revival: Revival): void
   offer(rows: readonly PendingRow[]): void
@@ -179,7 +179,7 @@ export class BulkActions {
       throw new Error(`a part of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
     }
     action.succeeded = row.succeeded
-    if (action.kind === 'cancelRuns') this.#world.canceled(possible)
+    if (action.kind === 'cancelRuns') this.#world.cancelled(possible)
     this.#world.offer(offers)
   }
 

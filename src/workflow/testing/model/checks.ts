@@ -71,7 +71,7 @@ function isMadeByServer({ kind, position, body }: ElementRow): boolean {
   return position === 0 || stepOf(body).stepType === 'Invoke'
 }
 
-/** A delivery carries the list up to its own element, as it is for ever (reference workflow 4.5). */
+/** A delivery carries the list up to its own element, as it is forever (reference workflow 4.5). */
 function checkPrefix(
   runId: string,
   { messageId, list }: KnownRun['deliveries'][number],
@@ -123,7 +123,7 @@ function checkFailure(
   known: KnownRun,
   elements: readonly ElementRow[],
 ): void {
-  if (state === 'CALLBACK_INPROGRESS') throw new Error(`the failure function of ${run_id} is called for ever`)
+  if (state === 'CALLBACK_INPROGRESS') throw new Error(`the failure function of ${run_id} is called forever`)
   if (state === 'CALLBACK_SUCCESS' && known.reported === undefined) throw new Error(`${run_id} was reported to nobody`)
   const payload = new TextDecoder().decode(elements.find(({ position }) => position === 0)?.body)
   if (known.reported !== undefined && known.reported !== payload)

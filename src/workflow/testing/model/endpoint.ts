@@ -41,8 +41,8 @@ export interface Witness {
   asleep(messageId: string, until: number): void
   waiting(runId: string, wait: { messageId: string; eventId: string; since: number; until: number }): void
   finished(runId: string, runSeq: number, results: string): void
-  /** The program of the run has canceled it. */
-  canceledItself(runId: string): Promise<void>
+  /** The program of the run has cancelled it. */
+  cancelledItself(runId: string): Promise<void>
   /** The failure function of the run was called with this payload. */
   failed(runId: string, payload: string): void
   delivered(runId: string, messageId: string, list: readonly string[]): void
@@ -161,7 +161,7 @@ async function make(
       return void (await intake.submit(publisher, [invokeItem(invocation)]))
     }
     case 'cancel':
-      return deps.witness.canceledItself(runId)
+      return deps.witness.cancelledItself(runId)
   }
 }
 

@@ -27,8 +27,8 @@ export class Knowledge {
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
   /** By `runs.seq`, then by message: how often deliveries have failed without failing their run. */
   readonly failures = new Map<number, Map<string, number>>()
-  /** `runs.seq` of canceled runs. */
-  readonly canceled = new Set<number>()
+  /** `runs.seq` of cancelled runs. */
+  readonly cancelled = new Set<number>()
   /** Failure callbacks that were given up and not asked for again. */
   readonly givenUp = new Set<string>()
 

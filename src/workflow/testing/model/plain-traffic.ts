@@ -43,7 +43,7 @@ interface Schedule {
 /** Messages of queues with their turns, and schedules that start runs, beside the runs of a world. */
 export class PlainTraffic {
   readonly #deps: PlainDeps
-  readonly #canceled = new Set<number>()
+  readonly #cancelled = new Set<number>()
   readonly #turns = new TurnWatch()
   readonly #limits = new Map<string, number>(QUEUES.map((name) => [name, 1]))
   readonly #paused = new Set<string>()
@@ -56,13 +56,13 @@ export class PlainTraffic {
 
   /** A message is about to be sent. */
   sent(message: PendingMessage): void {
-    if (this.#canceled.has(message.seq)) throw new Error(`${message.messageId} was canceled, and was delivered`)
+    if (this.#cancelled.has(message.seq)) throw new Error(`${message.messageId} was cancelled, and was delivered`)
     this.#turns.sent(message, (queue) => this.#limits.get(queue) ?? 0)
   }
 
-  /** An attempt of a message is settled; one of a message that was canceled meanwhile changes nothing. */
+  /** An attempt of a message is settled; one of a message that was cancelled meanwhile changes nothing. */
   settled(message: PendingMessage, { again, offers }: Settled): void {
-    if (!this.#canceled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
+    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
   }
 
   /** Publishes to a queue. */
@@ -158,9 +158,9 @@ export class PlainTraffic {
     const { store, random, now } = this.#deps
     const waiting = (await this.#waiting()).filter(() => random.chance(0.2))
     const { seqs, offers } = await store.run(messagesCancel.cancel, { seqs: waiting, at: now() })
-    if (seqs.length !== waiting.length) throw new Error(`canceled ${seqs} instead of ${waiting}`)
+    if (seqs.length !== waiting.length) throw new Error(`cancelled ${seqs} instead of ${waiting}`)
     for (const seq of seqs) {
-      this.#canceled.add(seq)
+      this.#cancelled.add(seq)
       this.#turns.ended(seq)
     }
     this.#deps.drop(seqs)

@@ -48,7 +48,7 @@ export class RunMoves {
     this.bulk = new BulkActions({
       ...{ store, random, offer, accountId, now },
       rows: () => this.#rows(),
-      canceled: (runs) => this.#canceled(runs),
+      cancelled: (runs) => this.#cancelled(runs),
       revived: (dead, revival) => known.takenUp(dead, revival),
     })
   }
@@ -83,24 +83,24 @@ export class RunMoves {
     return this.#deps.random.chance(0.3) ? this.bulk.abort() : this.bulk.pause()
   }
 
-  /** Some runs at once, ended ones among them: exactly those that had not ended are canceled. */
+  /** Some runs at once, ended ones among them: exactly those that had not ended are cancelled. */
   async #cancel(): Promise<void> {
     const { random, store, now, offer } = this.#deps
     const chosen = (await this.#rows()).filter(() => random.chance(0.1))
     const expected = chosen.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
     const args = { seqs: chosen.map(({ seq }) => seq), at: now() }
-    const { canceled, offers } = await store.run(runsCancel.cancelRuns, args)
-    const same = canceled.length === expected.length && expected.every((seq) => canceled.includes(seq))
-    if (!same) throw new Error(`canceled ${[...canceled]} instead of ${expected}`)
-    this.#canceled(chosen.filter(({ seq }) => expected.includes(seq)))
+    const { cancelled, offers } = await store.run(runsCancel.cancelRuns, args)
+    const same = cancelled.length === expected.length && expected.every((seq) => cancelled.includes(seq))
+    if (!same) throw new Error(`cancelled ${[...cancelled]} instead of ${expected}`)
+    this.#cancelled(chosen.filter(({ seq }) => expected.includes(seq)))
     offer(offers)
   }
 
-  #canceled(runs: readonly RunRow[]): void {
+  #cancelled(runs: readonly RunRow[]): void {
     const { known } = this.#deps
     for (const { run_id, seq } of runs) {
       known.moveTo(run_id, 'RUN_CANCELED')
-      known.canceled.add(seq)
+      known.cancelled.add(seq)
     }
     this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq) })
   }
@@ -110,8 +110,8 @@ export class RunMoves {
     const { store, now, offer } = this.#deps
     const [run] = (await this.#rows()).filter(({ run_id }) => run_id === runId)
     if (!run) return this.checkGone(runId)
-    const { canceled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: now() })
-    if (canceled.length > 0) this.#canceled([run])
+    const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: now() })
+    if (cancelled.length > 0) this.#cancelled([run])
     offer(offers)
   }
 

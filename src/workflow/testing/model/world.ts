@@ -155,7 +155,7 @@ export class World {
         known.moveTo(runId, 'RUN_SUCCESS')
         known.run(runId).results = results
       },
-      canceledItself: (runId) => this.#moves.cancelItself(runId),
+      cancelledItself: (runId) => this.#moves.cancelItself(runId),
       failed: (runId, payload) => known.failed(runId, payload),
       unknown: (runId) => this.#moves.checkGone(runId),
     }
@@ -197,17 +197,17 @@ export class World {
   #check({ message, outbound }: Flight): void {
     const runId = outbound.headers['Upstash-Workflow-Runid']?.[0]
     if (runId !== undefined && this.#known.stateOf(runId) === 'RUN_CANCELED')
-      throw new Error(`${runId} was canceled, and something of it was delivered`)
+      throw new Error(`${runId} was cancelled, and something of it was delivered`)
     if (this.#known.givenUp.has(message.messageId))
       throw new Error(`${message.messageId} was given up, and was delivered`)
     this.#flow.sent(message)
     this.#plain.sent(message)
   }
 
-  /** The turn of a message has come: nothing of a canceled run is in memory any more. */
+  /** The turn of a message has come: nothing of a cancelled run is in memory any more. */
   #taken({ messageId, groupKey }: PendingMessage): void {
-    if (groupKey !== undefined && this.#known.canceled.has(groupKey))
-      throw new Error(`${messageId} of a run that was canceled has come back to be delivered`)
+    if (groupKey !== undefined && this.#known.cancelled.has(groupKey))
+      throw new Error(`${messageId} of a run that was cancelled has come back to be delivered`)
   }
 
   async #proceed(flight: Flight): Promise<void> {

@@ -1,4 +1,4 @@
-/** Which room may import from which. A room is a folder of `src/`; the list of a room is everything below it. */
+/** Which module may import from which. A module is a folder of `src/`; the list of a module is everything below it. */
 
 const BASE = ['base']
 const CONTRACT = [...BASE, 'contract']
@@ -11,7 +11,7 @@ const DATABASES = [...FLEET, 'databases']
 const QUEUE = [...ACCOUNTS, 'queue']
 const WORKFLOW = [...QUEUE, 'workflow']
 
-/** What each room may use besides itself. Files directly in `src/` and the room `cli` may use everything. */
+/** What each module may use besides itself. Files directly in `src/` and the module `cli` may use everything. */
 export const BELOW = {
   base: [],
   contract: BASE,
@@ -28,13 +28,13 @@ export const BELOW = {
   bulk: WORKFLOW,
 }
 
-/** Rooms that see all others and that no room sees. */
+/** Modules that see all others and that no module sees. */
 export const TOP = ['cli']
 
 /** Folders with this name are catalogues, too, in every module. */
 export const OPEN_FOLDER = 'transactions'
 
-/** Folders whose files are imported one by one, because they are catalogues: a file for each subject or room. */
+/** Folders whose files are imported one by one, because they are catalogues: a file for each subject or module. */
 export const OPEN_PLACES = [
   'src/contract/',
   'src/store/schema/',

@@ -1,0 +1,78 @@
+/**
+ * One word for one thing. Each rule names a word that the glossary replaces, and the word to write instead. A rule reads
+ * comments, texts, identifiers and documentation alike; identifiers are read word by word.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+/** `allow` matches what may stand: a name on the wire or in a stored row, or the same word in another sense. */
+const WORDS = [
+  { pattern: /\brooms?\b/gi, say: 'write module, or space' },
+  { pattern: /\bwish(?:es|ed)?\b/gi, say: 'write desired, or want' },
+  { pattern: /\bow(?:e|es|ed|ing)\b/gi, say: 'write pending' },
+  {
+    pattern: /[a-z0-9] (?:Parts|Surroundings|Seams)\b/g,
+    say: 'write XxxDeps, XxxOptions or batches',
+    allow: /formatToParts/g,
+  },
+  { pattern: /\b(?:surroundings|portions?)\b/gi, say: 'write deps, options or batch' },
+  {
+    pattern: /\bcancel(?:ed|able)\b/gi,
+    say: 'write cancelled; only the wire and stored rows spell it with one l',
+    allow: /(['"`])canceled\1|\w*CANCELED\w*|\bcanceled_by\b|\bcanceledBy\b|\bisCanceled\b|\bcanceled:/g,
+  },
+  { pattern: /\bfor ever\b/gi, say: 'write forever, or for good' },
+  { pattern: /\b(?:under way|going on)\b/gi, say: 'write active, pending or running' },
+  { pattern: /\bat rest\b/gi, say: 'write asleep', allow: /encrypt\w*[ -]at[ -]rest|encryption_?at_?rest/gi },
+  { pattern: /\bgiv(?:e|es|ing) ?way\b/gi, say: 'write evict' },
+  { pattern: /\b(?:told|let know)\b/gi, say: 'write notified, reported or shown' },
+  { pattern: /\bothers first\b/gi, say: 'write yieldToEventLoop' },
+  { pattern: /\b(?:own lane|pinned stream)\b/gi, say: 'write dedicated lane' },
+  { pattern: /\b(?:nearby|spares|keepers?)\b/gi, say: 'say which: replica, primary, noTouch, health check' },
+]
+
+const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src', 'docs', 'examples']
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md']
+const READ = /\.(?:ts|tsx|mjs|js|md)$/
+
+/** Files that speak of the words themselves, and stored history that never changes. */
+const EXCEPT = [/^scripts\/house\/words\.mjs$/, /^test\/house\//, /^src\/store\/migrations\//, /^docs\/glossary\.md$/]
+
+/** What is wrong about the words of the files under a root, of all or of those whose path starts with a prefix. */
+export function wordProblems(root, prefix = '') {
+  return pathsIn(root)
+    .filter((path) => path.startsWith(prefix) && !EXCEPT.some((except) => except.test(path)))
+    .flatMap((path) => problemsOf(path, readFileSync(join(root, path), 'utf8')))
+}
+
+function problemsOf(path, source) {
+  const raw = source.split('\n')
+  return WORDS.flatMap(({ pattern, say, allow }) =>
+    raw.flatMap((line, index) => {
+      const text = inWords(allow ? line.replace(allow, ' ') : line)
+      return [...text.matchAll(pattern)].map(([found]) => `${path}:${index + 1} "${found.trim()}": ${say}`)
+    }),
+  )
+}
+
+/** `giveWay` and `give_way` are read as two words each. */
+const inWords = (line) => line.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replace(/_/g, ' ')
+
+function pathsIn(root) {
+  const pages = PAGES.filter((page) => readdirSync(root).includes(page))
+  return [...FOLDERS.flatMap((folder) => filesIn(root, folder)), ...pages]
+}
+
+function filesIn(root, folder) {
+  let entries
+  try {
+    entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+  } catch {
+    return []
+  }
+  return entries
+    .filter((entry) => entry.isFile() && READ.test(entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.includes('node_modules/'))
+    .sort()
+}
