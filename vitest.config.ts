@@ -19,7 +19,14 @@ const postgres = 'src/store/testing/postgres-broker.ts'
 /** Tests under `test/` that do not need the built command. */
 const WITHOUT_BUILD = ['test/house/**/*.test.ts', 'test/support/**/*.test.ts']
 
-/** Two projects, so that only the tests which talk to `dist/` pay for building it. */
+/** Tests of a module that take seconds: they kill engines, cut connections, or compare with a model for a while. */
+const INTEGRATION = 'src/**/*.integration.test.ts'
+
+/**
+ * - `unit`: the daily loop. Everything that is done in a few seconds, with real engines and real stores.
+ * - `integration`: the slow tests of the modules.
+ * - `e2e`: tests that talk to the built program in `dist/`, which only they wait for.
+ */
 export default defineConfig({
   test: {
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
@@ -31,8 +38,12 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', ...WITHOUT_BUILD],
+          exclude: [INTEGRATION],
           globalSetup: [postgres],
         },
+      },
+      {
+        test: { ...shared, name: 'integration', include: [INTEGRATION], globalSetup: [postgres] },
       },
       {
         test: {

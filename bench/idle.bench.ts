@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { DEFAULT_PLANS } from '../src/contract/plans.js'
+import { DEFAULT_PLANS } from '../src/contract/databases/plans.js'
 import {
   cleanup,
   freePortRange,

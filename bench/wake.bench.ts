@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
-import { DEFAULT_PLANS } from '../src/contract/plans.js'
+import { DEFAULT_PLANS } from '../src/contract/databases/plans.js'
 import { probeEngine } from '../src/fleet/index.js'
 import {
   cleanup,

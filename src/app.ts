@@ -34,7 +34,7 @@ import {
 import { createBulk } from './bulk/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleDeps, consoleRoutes, consoleSite } from './console.js'
-import { type HomeportError, isError } from './contract/errors.js'
+import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, probeEngine } from './fleet/index.js'
 import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'

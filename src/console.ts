@@ -20,9 +20,9 @@ import {
   MOST_COUNTED,
   type Overview,
   type RegionStatus,
-} from './contract/console.js'
-import { HomeportError } from './contract/errors.js'
-import { PLAN_NAMES, type PlanTable } from './contract/plans.js'
+} from './contract/console/console.js'
+import { PLAN_NAMES, type PlanTable } from './contract/databases/plans.js'
+import { HomeportError } from './contract/errors/errors.js'
 import type { Databases } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'

@@ -1,5 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
-import type { AuditLog } from '../contract/audit.js'
+import type { AuditLog } from '../contract/accounts/audit.js'
 import type { Authenticator, Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'

@@ -1,6 +1,6 @@
 import { newId, randomSecret, sha256Hex, unreachable } from '../base/index.js'
-import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts.js'
-import { HomeportError } from '../contract/errors.js'
+import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'

@@ -1,4 +1,4 @@
-import { AUDIT_ACTIONS, AUDIT_KEPT_SECONDS, type AuditLog } from '../contract/audit.js'
+import { AUDIT_ACTIONS, AUDIT_KEPT_SECONDS, type AuditLog } from '../contract/accounts/audit.js'
 import type * as accounts from './transactions/accounts.js'
 
 /** What stands in a field of an entry that has nothing to say there (reference redis 1.10). */

@@ -1,5 +1,5 @@
 import { newId } from '../base/index.js'
-import type { AuditAction } from '../contract/audit.js'
+import type { AuditAction } from '../contract/accounts/audit.js'
 import type { Caller } from '../http/index.js'
 import type * as accounts from './transactions/accounts.js'
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readFileIfThere, replaceFile, tryParseJson } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 const CredentialsSchema = Type.Object({
   /** User name of the management API. */

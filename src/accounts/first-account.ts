@@ -1,5 +1,5 @@
 import { type Clock, newId, sha256Hex } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import { type Credentials, credentialsPath, writeCredentials } from './credentials-file.js'
 import { newCredentials, queueUserIdOf } from './secrets.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { addTeamMember, createApiKey, createTeam } from '../contract/accounts.js'
+import { addTeamMember, createApiKey, createTeam } from '../contract/accounts/accounts.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { compileChecker } from '../http/index.js'
 

@@ -1,5 +1,5 @@
 import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import { auditRow } from './audit.js'
 import { type Credentials, writeCredentials } from './credentials-file.js'

@@ -9,8 +9,8 @@ import {
   listTeams,
   MOST_AUDIT_ENTRIES,
   removeTeamMember,
-} from '../contract/accounts.js'
-import { listAuditLogs, listAuditLogsAtRoot } from '../contract/audit.js'
+} from '../contract/accounts/accounts.js'
+import { listAuditLogs, listAuditLogsAtRoot } from '../contract/accounts/audit.js'
 import { type Caller, ok, type Route, route } from '../http/index.js'
 import type { Accounts } from './accounts.js'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /** Failed sign-ins of one address for one account in one window; what fails then is told to wait for the window to end. */
 export const MOST_FAILED_SIGN_INS = 10

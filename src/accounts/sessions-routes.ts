@@ -1,4 +1,9 @@
-import { type ConsoleSession, createConsoleSession, endConsoleSession, getConsoleSession } from '../contract/console.js'
+import {
+  type ConsoleSession,
+  createConsoleSession,
+  endConsoleSession,
+  getConsoleSession,
+} from '../contract/console/console.js'
 import {
   type Caller,
   type Route,

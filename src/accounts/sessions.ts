@@ -1,6 +1,6 @@
 import { type Clock, randomSecret, sha256Hex } from '../base/index.js'
-import { SESSION_LASTS_MS, type SignInBody } from '../contract/console.js'
-import { HomeportError } from '../contract/errors.js'
+import { SESSION_LASTS_MS, type SignInBody } from '../contract/console/console.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { type Caller, cookieNameOf, type SessionKeeper } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { AccountDirectory } from './directory.js'

@@ -7,8 +7,8 @@ import {
   type RemoveMemberBody,
   type Team,
   type TeamMember,
-} from '../contract/accounts.js'
-import { HomeportError } from '../contract/errors.js'
+} from '../contract/accounts/accounts.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'

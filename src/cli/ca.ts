@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { readFileIfThere } from '../base/index.js'
 import type { Config } from '../config/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { authorityCertificatePath } from '../gateway/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir } from '../config/index.js'
-import { isError } from '../contract/errors.js'
+import { isError } from '../contract/errors/errors.js'
 import type { CheckDepth } from '../store/index.js'
 import { checkCertificate } from './doctor/certificate.js'
 import { checkDataDir, checkModes } from './doctor/data.js'

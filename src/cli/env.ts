@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { credentialsPath, readCredentials } from '../accounts/index.js'
 import type { Config } from '../config/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { findDatabase } from './find-database.js'

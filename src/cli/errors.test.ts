@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { atCleanup, freePort } from '../../test/support/index.js'
 import { loadConfig } from '../config/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { describeError } from './errors.js'
 
 /** The error that a listener meets on a port that is taken. */

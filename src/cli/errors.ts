@@ -1,6 +1,6 @@
 import { codeOf } from '../base/index.js'
 import { type Config, flagName } from '../config/index.js'
-import { HomeportError, isError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
 
 /** One clear sentence for the person at the terminal: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {

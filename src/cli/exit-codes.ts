@@ -1,4 +1,4 @@
-import { type ErrorCode, HomeportError, isError } from '../contract/errors.js'
+import { type ErrorCode, HomeportError, isError } from '../contract/errors/errors.js'
 
 /** How the command ends. Scripts may rely on these numbers. */
 export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Credentials } from '../accounts/index.js'
 import type { Config } from '../config/index.js'
-import { listDatabases } from '../contract/databases.js'
+import { listDatabases } from '../contract/databases/databases.js'
 import type { DatabaseAccess } from './client-environment.js'
 import { pickDatabase } from './db/find.js'
 import { localApiUrl } from './local-api-url.js'

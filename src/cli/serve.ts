@@ -1,5 +1,5 @@
 import type { Clock } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 
 /** What `serve` needs of the application. */

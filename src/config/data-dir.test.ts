@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { inspectDataDir, lockDataDir } from './index.js'
 
 let root = ''

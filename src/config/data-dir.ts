@@ -4,7 +4,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, neverCollected } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * The lock is the kernel's: an exclusive record lock on the file `lock`, taken through SQLite because Node itself has

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { loadConfig, OPTION_NAMES, type Sources, unknownEnvironment } from './index.js'
 
 function problemsOf(sources: Sources): readonly string[] {

@@ -1,4 +1,4 @@
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { type Config, derive } from './derive.js'
 import { envName, flagName, suggestion } from './names.js'
 import { OPTION_NAMES, type Option, type OptionName, optionOf, type Settings } from './options.js'

@@ -1,4 +1,4 @@
-import { PRIMARY_REGIONS } from '../contract/regions.js'
+import { PRIMARY_REGIONS } from '../contract/databases/regions.js'
 import type { Kind } from './kinds.js'
 import * as kinds from './kinds.js'
 

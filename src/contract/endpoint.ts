@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Static, TSchema } from 'typebox'
-import type { ErrorCode } from './errors.js'
+import type { ErrorCode } from './errors/errors.js'
 
 /** Which listener serves an endpoint. */
 export type ServiceName = 'management' | 'queue'

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/index.js'
 import type { Config } from '../config/index.js'
-import type { PlanTable } from '../contract/plans.js'
+import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseMeter, Logger, Problems } from '../telemetry/index.js'

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/plans.js'
+import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/databases/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
 import type * as databases from './transactions/databases.js'
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_PLANS } from '../contract/plans.js'
+import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
 

@@ -1,5 +1,5 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto'
-import { NS_PER_MS, type Plan, type PlanTable } from '../contract/plans.js'
+import { NS_PER_MS, type Plan, type PlanTable } from '../contract/databases/plans.js'
 import { OBSERVER_USER } from '../fleet/index.js'
 import {
   allowedIpsOf,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/plans.js'
+import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
 
 const page = readFileSync(new URL('../../docs/databases.md', import.meta.url), 'utf8')
 const MB = 2 ** 20

@@ -35,7 +35,7 @@
  */
 
 import type * as accounts from '../accounts/transactions/accounts.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import * as databases from './transactions/databases.js'
 import * as databasesChanges from './transactions/databases-changes.js'

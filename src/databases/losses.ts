@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../base/index.js'
-import type { DatabaseRecord } from '../contract/databases.js'
+import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
 import type { DatabasesOptions } from './deps.js'

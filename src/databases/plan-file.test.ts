@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
-import { DEFAULT_PLANS, NO_LIMIT, PLAN_NAMES } from '../contract/plans.js'
+import { DEFAULT_PLANS, NO_LIMIT, PLAN_NAMES } from '../contract/databases/plans.js'
 import { loadPlans } from './plan-file.js'
 
 function fileOf(content: unknown): string {

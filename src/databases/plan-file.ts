@@ -1,7 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { Value } from 'typebox/value'
-import { HomeportError } from '../contract/errors.js'
-import { DEFAULT_PLANS, PLAN_NAMES, type Plan, type PlanName, PlanSchema, type PlanTable } from '../contract/plans.js'
+import {
+  DEFAULT_PLANS,
+  PLAN_NAMES,
+  type Plan,
+  type PlanName,
+  PlanSchema,
+  type PlanTable,
+} from '../contract/databases/plans.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * The plans of this server: the built-in table with the rows of the operator's file in place of its own.

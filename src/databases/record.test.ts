@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile'
 import { expect, it } from 'vitest'
-import { DatabaseRecordSchema } from '../contract/databases.js'
-import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/plans.js'
+import { DatabaseRecordSchema } from '../contract/databases/databases.js'
+import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type RecordSettings, renderRecord } from './record.js'
 

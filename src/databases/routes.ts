@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { getAwake } from '../contract/databases/awake.js'
 import {
   createDatabase,
   deleteDatabase,
   getDatabase,
   LONGEST_IDEMPOTENCY_KEY,
   listDatabases,
-} from '../contract/databases.js'
-import { getAwake } from '../contract/databases-awake.js'
-import { HomeportError } from '../contract/errors.js'
+} from '../contract/databases/databases.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { ok, type Route, route } from '../http/index.js'
 import { backupRoutes } from './backups/index.js'
 import { changeRoutes } from './changes/routes.js'

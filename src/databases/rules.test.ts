@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type CreateDatabaseBody, CreateDatabaseSchema } from '../contract/databases.js'
-import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/plans.js'
-import { PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../contract/regions.js'
+import { type CreateDatabaseBody, CreateDatabaseSchema } from '../contract/databases/databases.js'
+import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
+import { PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../contract/databases/regions.js'
 import { compileChecker } from '../http/index.js'
 import { judgeCreation, type RuleSettings } from './rules.js'
 

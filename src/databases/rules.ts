@@ -1,7 +1,7 @@
-import { type CreateDatabaseBody, LONGEST_NAME } from '../contract/databases.js'
-import { HomeportError } from '../contract/errors.js'
-import type { PlanName, PlanTable } from '../contract/plans.js'
-import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/regions.js'
+import { type CreateDatabaseBody, LONGEST_NAME } from '../contract/databases/databases.js'
+import type { PlanName, PlanTable } from '../contract/databases/plans.js'
+import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/databases/regions.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /** A creation with every default filled in and every rule kept. */
 export interface DesiredDatabase {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { DEFAULT_PLANS } from '../contract/plans.js'
+import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type Known, summariesOf, tallyOf } from './summaries.js'
 

@@ -5,8 +5,8 @@ import {
   type DatabaseTally,
   MOST_SUMMARIES,
   type SummariesQuery,
-} from '../contract/console.js'
-import type { PlanTable } from '../contract/plans.js'
+} from '../contract/console/console.js'
+import type { PlanTable } from '../contract/databases/plans.js'
 import { planOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'

@@ -2,7 +2,7 @@
  * Fits ACL rules to the engine that gets them. DesiredStates name commands as the newest engines have them; an engine refuses
  * a rule about a command that it does not know, and with it the whole file of users. Pure.
  */
-import { VECTOR_READS, VECTOR_WRITES } from '../contract/commands.js'
+import { VECTOR_READS, VECTOR_WRITES } from '../contract/databases/commands.js'
 
 /**
  * The rules as the engine takes them. `commands` are the names of its commands, in upper case.

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { codeOf, readFileIfThere } from '../base/index.js'
-import { HomeportError, isError } from '../contract/errors.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss } from './data/accept-loss.js'
 import { judgeData, UnservableData } from './data/judge.js'

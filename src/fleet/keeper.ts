@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises'
 import type { Timer } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { Crew } from './crew.js'
 import type { FleetContext } from './engine-run.js'
 import { databaseDir } from './layout.js'

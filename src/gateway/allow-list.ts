@@ -1,5 +1,5 @@
 import { ipMatcher } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { ServedDatabase } from './deps.js'
 
 interface AllowList {

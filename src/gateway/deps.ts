@@ -1,4 +1,4 @@
-import type { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
 import type { HostNames } from '../http/index.js'
 import type { DatabaseMeter } from '../telemetry/index.js'
 import type { CertificateSource } from './tls/certificate-source.js'

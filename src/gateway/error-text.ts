@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorEntry, type HomeportError } from '../contract/errors.js'
+import { ERRORS, type ErrorEntry, type HomeportError } from '../contract/errors/errors.js'
 
 /** An error as the data plane words it on RESP and REST alike: the first word tells its kind (reference redis 2.2). */
 export function errorText(error: HomeportError): string {

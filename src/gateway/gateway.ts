@@ -1,5 +1,5 @@
 import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { DatabaseListener } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
 import { Doorway } from './client/doorway.js'

@@ -7,7 +7,7 @@ import {
   type Timer,
   yieldToEventLoop,
 } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 const NOTHING = new Uint8Array()
 /** So much is copied at a stretch, in about a millisecond. */

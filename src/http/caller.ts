@@ -1,4 +1,4 @@
-import type { TeamRole } from '../contract/accounts.js'
+import type { TeamRole } from '../contract/accounts/accounts.js'
 
 /** Who makes a request, as the credentials prove. */
 export interface Caller {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { cancelWorkflowRuns, startBulkAction } from '../contract/bulk.js'
-import { resetPassword } from '../contract/databases-changes.js'
+import { cancelWorkflowRuns, startBulkAction } from '../contract/bulk/actions.js'
+import { resetPassword } from '../contract/databases/changes.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { docsPage } from './docs-page.js'
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * The names under which a listener may be asked. A page whose name leads to 127.0.0.1 all of a sudden is of the same

@@ -1,5 +1,5 @@
 import { yieldToEventLoop } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
 
 /**

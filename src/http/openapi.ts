@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, TOPICS } from '../contract/endpoint.js'
-import { ERRORS, type ErrorCode } from '../contract/errors.js'
+import { ERRORS, type ErrorCode } from '../contract/errors/errors.js'
 import { exampleOf, propertiesOf } from './docs-fields.js'
 
 /** What a description of a service is made from. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { onceOver } from '../base/index.js'
-import type { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
 import { arrivalOf } from './arrival.js'
 import type { Caller } from './caller.js'
 import type { Call } from './route.js'

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Static, TSchema } from 'typebox'
 import type { BodyOf, BodyShape, Endpoint } from '../contract/endpoint.js'
-import type { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
 
 type StaticOr<Schema, Otherwise> = Schema extends TSchema

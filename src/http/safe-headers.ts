@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CONSOLE_HEADER } from '../contract/console.js'
+import { CONSOLE_HEADER } from '../contract/console/console.js'
 
 /**
  * Headers of every answer that is data: no browser is to guess its type, keep it, frame it, or run anything in it. As

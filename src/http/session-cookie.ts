@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CONSOLE_HEADER } from '../contract/console.js'
-import { HomeportError } from '../contract/errors.js'
+import { CONSOLE_HEADER } from '../contract/console/console.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
 
 /** Enough that no two servers on one host share it. */

@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { nearest } from '../base/index.js'
 import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * Bodies are taken at their word: the text "5" is not a number. Characters are those of JavaScript, whose number a text

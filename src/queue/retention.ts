@@ -1,5 +1,5 @@
 import type { Clock, Service, Timer } from '../base/index.js'
-import { isError } from '../contract/errors.js'
+import { isError } from '../contract/errors/errors.js'
 import type { Logger } from '../telemetry/index.js'
 
 const EVERY_MS = 10 * 60_000

@@ -1,5 +1,5 @@
 import type { Service } from '../base/index.js'
-import type { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
 import type { Caller, Route } from '../http/index.js'
 import type { DeadLetterView } from './api/message-view.js'
 import type { PendingRow } from './transactions/messages.js'

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { type Transaction, tellDamage } from './operation.js'
 
 /**

@@ -1,5 +1,5 @@
 import { codeOf } from '../base/index.js'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 
 /** Something in the store that cannot be read any more, or is not what was written. */
 export interface StoreDamage {

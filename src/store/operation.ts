@@ -1,4 +1,4 @@
-import type { HomeportError } from '../contract/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
 import type { StoreDamage } from './damage.js'
 import type { Query } from './query.js'
 import type { Tables } from './schema/index.js'

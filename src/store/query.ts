@@ -1,5 +1,5 @@
 import type { Compilable, Kysely } from 'kysely'
-import { HomeportError } from '../contract/errors.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Dialect } from './dialect.js'
 import type { Tables } from './schema/index.js'
 

@@ -1,4 +1,4 @@
-import { COMMANDS, type Command } from '../contract/commands.js'
+import { COMMANDS, type Command } from '../contract/databases/commands.js'
 import { LatencyHistogram } from './latency-histogram.js'
 
 /** A calendar month in UTC and what was counted in it. */

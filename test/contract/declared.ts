@@ -3,9 +3,11 @@ import type { Endpoint } from '../../src/contract/endpoint.js'
 
 const FOLDER = new URL('../../src/contract/', import.meta.url)
 
-/** Every endpoint that a file of `src/contract` exports, alone or in a list. */
+/** Every endpoint that a file below `src/contract` exports, alone or in a list. */
 export async function declaredEndpoints(): Promise<readonly Endpoint[]> {
-  const files = readdirSync(FOLDER).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),
+  )
   const modules = await Promise.all(files.map((name) => import(new URL(name, FOLDER).href) as Promise<object>))
   const values: unknown[] = modules.flatMap((exports) => Object.values(exports)).flat()
   return [...new Set(values.filter(isEndpoint))]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { dataPlaneErrors } from '../../src/contract/errors/data-plane.js'
-import { ERRORS, type ErrorCode } from '../../src/contract/errors.js'
+import { ERRORS, type ErrorCode } from '../../src/contract/errors/errors.js'
 import { declaredEndpoints } from './declared.js'
 
 /** What every entry of the catalogue of errors promises, whatever it is about. */

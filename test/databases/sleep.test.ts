@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { DatabaseRecord } from '../../src/contract/databases.js'
-import type { AwakeRecord } from '../../src/contract/databases-awake.js'
-import { DEFAULT_PLANS } from '../../src/contract/plans.js'
+import type { AwakeRecord } from '../../src/contract/databases/awake.js'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import {
   newPlace,
   placeFlags,

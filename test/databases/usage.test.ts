@@ -4,9 +4,9 @@ import { Redis as RestClient } from '@upstash/redis'
 import SqliteFile from 'better-sqlite3'
 import { Redis } from 'iovalkey'
 import { expect, it, onTestFinished } from 'vitest'
-import type { DatabaseRecord } from '../../src/contract/databases.js'
-import type { DatabaseStats } from '../../src/contract/databases-stats.js'
-import { DEFAULT_PLANS } from '../../src/contract/plans.js'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
+import type { DatabaseStats } from '../../src/contract/databases/stats.js'
 import { type RunningHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
 /** Usage on a real server: what was counted outlives SIGKILL, and what it decides holds on both protocols. */

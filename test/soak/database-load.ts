@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'iovalkey'
-import type { DatabaseRecord } from '../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { RunningHomeport } from '../support/index.js'
 import type { DatabaseLedger } from './database-ledger.js'
 import { type Loads, Violation } from './loads.js'

@@ -3,7 +3,7 @@
  * method, path and all types come from there, so that no address and no shape is written a second time.
  */
 import type { Static, TSchema } from 'typebox'
-import { CONSOLE_HEADER } from '../../../src/contract/console.js'
+import { CONSOLE_HEADER } from '../../../src/contract/console/console.js'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 
 /** What a schema stands for; `undefined` where an endpoint declares none. */

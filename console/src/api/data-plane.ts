@@ -1,5 +1,5 @@
 /** The commands of one database, over its public REST data plane: the same that any program of a user can send. */
-import type { DatabaseRecord } from '../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
 import { parseReplies, type Reply } from '../lib/resp.js'
 import { ApiError } from './client.js'
 

@@ -5,7 +5,7 @@ import {
   type ConsoleSettings,
   getConsoleSession,
   getConsoleSettings,
-} from '../../../src/contract/console.js'
+} from '../../../src/contract/console/console.js'
 import { ApiError, api } from './client.js'
 import { keyOf } from './hooks.js'
 

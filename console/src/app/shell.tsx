@@ -22,7 +22,7 @@ import {
 import { useDisclosure } from '@mantine/hooks'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Suspense, useEffect, useRef } from 'react'
-import { endConsoleSession } from '../../../src/contract/console.js'
+import { endConsoleSession } from '../../../src/contract/console/console.js'
 import { useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
 import { Loading } from '../components/states.js'

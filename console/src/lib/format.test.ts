@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { NO_LIMIT } from '../../../src/contract/plans.js'
+import { NO_LIMIT } from '../../../src/contract/databases/plans.js'
 import { ago, bytes, capped, counted, dayOf, dollars, duration, durationNs, limit, percent, short } from './format.js'
 
 it.each([

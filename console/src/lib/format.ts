@@ -1,5 +1,5 @@
 /** Numbers, sizes and times as people read them. Times of the APIs are Unix seconds or milliseconds; names say which. */
-import { NO_LIMIT } from '../../../src/contract/plans.js'
+import { NO_LIMIT } from '../../../src/contract/databases/plans.js'
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const
 

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
-import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk.js'
+import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
 import type { Store } from '../../store/index.js'
 import * as bulkActionTransactions from '../transactions/bulk-action.js'
 import * as bulkPack from '../transactions/bulk-pack.js'

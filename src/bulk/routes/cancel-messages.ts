@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { LargeCancel } from '../../queue/index.js'
 import { fixMessages, PAGE_ITEMS } from '../selector/freeze-messages.js'

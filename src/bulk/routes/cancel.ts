@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
 import { fixSet } from '../selector/freeze.js'

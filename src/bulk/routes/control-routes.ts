@@ -1,6 +1,6 @@
 import { newId } from '../../base/index.js'
-import * as contract from '../../contract/bulk-control.js'
-import { HomeportError } from '../../contract/errors.js'
+import * as contract from '../../contract/bulk/control.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Caller, type Route, route } from '../../http/index.js'
 import * as bulkControl from '../transactions/bulk-control.js'
 import { bulkAction } from './answers.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type * as bulkRead from '../transactions/bulk-read.js'
 
 /** Cursors of pages. Their texts mean nothing to callers; what we did not hand out is refused. */

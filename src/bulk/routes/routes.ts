@@ -1,5 +1,5 @@
-import * as contract from '../../contract/bulk.js'
-import { HomeportError } from '../../contract/errors.js'
+import * as contract from '../../contract/bulk/actions.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Route, route } from '../../http/index.js'
 import type { BulkActionState, BulkKindName } from '../../store/schema/bulk.js'
 import type * as bulkActionTransactions from '../transactions/bulk-action.js'

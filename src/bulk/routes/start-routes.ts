@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
-import { startBulkAction } from '../../contract/bulk.js'
-import { BULK_SELECTORS } from '../../contract/bulk-selectors.js'
-import { HomeportError } from '../../contract/errors.js'
+import { startBulkAction } from '../../contract/bulk/actions.js'
+import { BULK_SELECTORS } from '../../contract/bulk/selectors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import {
   type Call,

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { BulkLook } from '../../contract/bulk.js'
+import type { BulkLook } from '../../contract/bulk/actions.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import * as bulkPreview from '../transactions/bulk-preview.js'

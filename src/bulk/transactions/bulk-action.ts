@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
-import type { AuditAction } from '../../contract/audit.js'
+import type { AuditAction } from '../../contract/accounts/audit.js'
 import { first, insertAll, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionsTable, BulkKindName } from '../../store/schema/bulk.js'

@@ -1,5 +1,5 @@
 import { recordAudit } from '../../accounts/transactions/accounts.js'
-import type { AuditAction } from '../../contract/audit.js'
+import type { AuditAction } from '../../contract/accounts/audit.js'
 import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionState } from '../../store/schema/bulk.js'

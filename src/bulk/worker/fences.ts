@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Starting, TriggerGate } from '../../workflow/index.js'
 import { bytesOf, type Matcher, matcherOf } from '../selector/matcher.js'

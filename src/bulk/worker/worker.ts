@@ -1,5 +1,5 @@
 import { type Clock, pause, type Service, type Timer, unreachable } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'

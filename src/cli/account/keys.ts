@@ -1,5 +1,5 @@
-import type { ApiKey } from '../../contract/accounts.js'
-import { createApiKey, deleteApiKey, listApiKeys } from '../../contract/accounts.js'
+import type { ApiKey } from '../../contract/accounts/accounts.js'
+import { createApiKey, deleteApiKey, listApiKeys } from '../../contract/accounts/accounts.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

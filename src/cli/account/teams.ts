@@ -7,7 +7,7 @@ import {
   listTeams,
   removeTeamMember,
   type TeamMember,
-} from '../../contract/accounts.js'
+} from '../../contract/accounts/accounts.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

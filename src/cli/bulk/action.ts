@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { type BULK_KINDS, type getBulkAction, startBulkAction } from '../../contract/bulk.js'
-import { HomeportError } from '../../contract/errors.js'
+import { type BULK_KINDS, type getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { FAILED } from '../exit-codes.js'
 import { orMissing } from '../remote/missing.js'
 import type { Session } from '../remote/remote.js'

@@ -4,7 +4,7 @@ import {
   liftBulkFence,
   pauseBulkAction,
   resumeBulkAction,
-} from '../../contract/bulk-control.js'
+} from '../../contract/bulk/control.js'
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { renderFacts } from '../terminal/table.js'

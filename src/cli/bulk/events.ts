@@ -1,5 +1,5 @@
-import { getBulkAction } from '../../contract/bulk.js'
-import { HomeportError } from '../../contract/errors.js'
+import { getBulkAction } from '../../contract/bulk/actions.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Api, parsed } from '../remote/api.js'
 import type { Action } from './action.js'
 

@@ -1,6 +1,6 @@
 /** `homeport bulk`: bulk actions from a terminal, by asking a server. */
 import type { Static } from 'typebox'
-import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk.js'
+import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk/actions.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

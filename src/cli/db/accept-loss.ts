@@ -1,5 +1,5 @@
-import { acceptDataLoss } from '../../contract/backups.js'
-import type { DatabaseRecord } from '../../contract/databases.js'
+import { acceptDataLoss } from '../../contract/databases/backups.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { remote } from '../remote/remote.js'
 import { DATABASE, databaseNamed } from './find.js'
 

@@ -1,12 +1,12 @@
-import type { BackupRecord } from '../../contract/backups.js'
+import type { BackupRecord } from '../../contract/databases/backups.js'
 import {
   createBackup,
   deleteBackup,
   disableDailyBackup,
   enableDailyBackup,
   listBackups,
-} from '../../contract/backups.js'
-import { HomeportError } from '../../contract/errors.js'
+} from '../../contract/databases/backups.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 
 /** The backups of a database, newest first. */

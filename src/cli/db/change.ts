@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox'
-import { type DatabaseRecord, getDatabase } from '../../contract/databases.js'
+import { type DatabaseRecord, getDatabase } from '../../contract/databases/databases.js'
 import type { BodyShape, Endpoint } from '../../contract/endpoint.js'
 import type { Api } from '../remote/api.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'

@@ -1,4 +1,3 @@
-import { MOST_BUDGET } from '../../contract/databases.js'
 import {
   changePlan,
   disableAutoUpgrade,
@@ -15,8 +14,9 @@ import {
   updateAllowList,
   updateBudget,
   updateRegions,
-} from '../../contract/databases-changes.js'
-import { PLAN_NAMES } from '../../contract/plans.js'
+} from '../../contract/databases/changes.js'
+import { MOST_BUDGET } from '../../contract/databases/databases.js'
+import { PLAN_NAMES } from '../../contract/databases/plans.js'
 import { remote } from '../remote/remote.js'
 import { oneOf, wholeNumber } from '../remote/values.js'
 import { showChanged, switchCommand } from './change.js'

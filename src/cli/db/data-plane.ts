@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { getDatabase } from '../../contract/databases.js'
-import { HomeportError } from '../../contract/errors.js'
+import { getDatabase } from '../../contract/databases/databases.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Api, parsed, reach } from '../remote/api.js'
 import { databaseNamed } from './find.js'
 import { type Reply, readReply } from './reply.js'

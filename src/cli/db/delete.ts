@@ -1,4 +1,4 @@
-import { deleteDatabase } from '../../contract/databases.js'
+import { deleteDatabase } from '../../contract/databases/databases.js'
 import { remote } from '../remote/remote.js'
 import { DATABASE, databaseNamed } from './find.js'
 

@@ -1,6 +1,6 @@
 import { suggestion } from '../../config/index.js'
-import { type DatabaseRecord, listDatabases } from '../../contract/databases.js'
-import { HomeportError } from '../../contract/errors.js'
+import { type DatabaseRecord, listDatabases } from '../../contract/databases/databases.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 
 /** The argument that names a database. */

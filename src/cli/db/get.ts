@@ -1,4 +1,4 @@
-import { getDatabase } from '../../contract/databases.js'
+import { getDatabase } from '../../contract/databases/databases.js'
 import { remote } from '../remote/remote.js'
 import { DATABASE, databaseNamed } from './find.js'
 import { databaseFacts } from './view.js'

@@ -1,4 +1,4 @@
-import { listDatabases } from '../../contract/databases.js'
+import { listDatabases } from '../../contract/databases/databases.js'
 import { remote } from '../remote/remote.js'
 import { databasesTable } from './view.js'
 

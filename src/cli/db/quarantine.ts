@@ -1,4 +1,4 @@
-import { adoptQuarantined, listQuarantine, type QuarantineRecord } from '../../contract/quarantine.js'
+import { adoptQuarantined, listQuarantine, type QuarantineRecord } from '../../contract/databases/quarantine.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'
 import { momentOfSeconds } from '../terminal/figures.js'

@@ -1,4 +1,4 @@
-import type { DatabaseRecord } from '../../contract/databases.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import {
   type DatabaseStats,
   DEFAULT_STATS_PERIOD,
@@ -6,7 +6,7 @@ import {
   STATS_PERIODS,
   type StatsPeriod,
   type StatsPoint,
-} from '../../contract/databases-stats.js'
+} from '../../contract/databases/stats.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'

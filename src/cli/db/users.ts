@@ -1,5 +1,12 @@
-import { type AclSecrets, type AclUser, type AskAcl, giveSecrets, isBuiltIn, userOf } from '../../contract/acl-users.js'
-import { HomeportError } from '../../contract/errors.js'
+import {
+  type AclSecrets,
+  type AclUser,
+  type AskAcl,
+  giveSecrets,
+  isBuiltIn,
+  userOf,
+} from '../../contract/databases/acl-users.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

@@ -1,4 +1,4 @@
-import { type AwakeRecord, getAwake } from '../../contract/databases-awake.js'
+import { type AwakeRecord, getAwake } from '../../contract/databases/awake.js'
 import { remote } from '../remote/remote.js'
 import { figure, fromNow } from '../terminal/figures.js'
 import { DATABASE, databaseNamed } from './find.js'

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Config } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { readCertificateFiles, serverCertificatePath } from '../../gateway/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { getDeadLetter, listDeadLetters } from '../../contract/queue-dead-letters.js'
-import type { DeadLetter } from '../../contract/queue-fields.js'
+import { getDeadLetter, listDeadLetters } from '../../contract/queue/dead-letters.js'
+import type { DeadLetter } from '../../contract/queue/fields.js'
 import { carryOut } from '../bulk/action.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type BasicOptions, basicFlags, type CallerOptions, callerFlags, commonFilters } from '../remote/filters.js'
 import { given, list, wholeNumber } from '../remote/values.js'
 

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { changeFlowKey, getFlowKey, listFlowKeys } from '../../contract/queue-flow.js'
+import { changeFlowKey, getFlowKey, listFlowKeys } from '../../contract/queue/flow.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

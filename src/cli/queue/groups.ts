@@ -5,7 +5,7 @@ import {
   getUrlGroup,
   listUrlGroups,
   removeUrlGroupEndpoints,
-} from '../../contract/queue-groups.js'
+} from '../../contract/queue/groups.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

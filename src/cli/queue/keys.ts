@@ -1,4 +1,4 @@
-import { getSigningKeys, rotateSigningKeys } from '../../contract/queue.js'
+import { getSigningKeys, rotateSigningKeys } from '../../contract/queue/messages.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

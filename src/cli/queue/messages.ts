@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contract/queue.js'
-import { EVENT_STATES, type Event, type Message } from '../../contract/queue-fields.js'
+import { EVENT_STATES, type Event, type Message } from '../../contract/queue/fields.js'
+import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contract/queue/messages.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { orMissing } from '../remote/missing.js'

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value'
-import { HomeportError } from '../../contract/errors.js'
-import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue/messages.js'
 import { FAILED } from '../exit-codes.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'

@@ -7,7 +7,7 @@ import {
   pauseQueue,
   putQueue,
   resumeQueue,
-} from '../../contract/queue-queues.js'
+} from '../../contract/queue/queues.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

@@ -6,7 +6,7 @@ import {
   listSchedules,
   pauseSchedule,
   resumeSchedule,
-} from '../../contract/queue-schedules.js'
+} from '../../contract/queue/schedules.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Session } from '../remote/remote.js'
 import { durationText, given, instant, list, pair, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'

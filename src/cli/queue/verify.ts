@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors.js'
-import { verifySignature } from '../../contract/queue-verify.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { verifySignature } from '../../contract/queue/verify.js'
 import { FAILED } from '../exit-codes.js'
 import { remote } from '../remote/remote.js'
 import { pair } from '../remote/values.js'

@@ -2,7 +2,7 @@ import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
 import { unreachable } from './unreachable.js'
 

@@ -14,7 +14,7 @@
 import type { Command } from 'commander'
 import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
 import type { ServiceName } from '../../contract/endpoint.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
 import { localApiUrl, localQueueUrl } from '../local-api-url.js'
 import { type Profile, profileNamed, readProfiles } from './profiles.js'

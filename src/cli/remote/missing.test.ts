@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { orMissing } from './missing.js'
 
 const PROBLEM = 'There is no thing "x". See: homeport things list.'

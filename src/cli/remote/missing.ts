@@ -1,4 +1,4 @@
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 
 /**
  * The answer to a request for one thing. That there is no such thing is said in words of the command line: the server's

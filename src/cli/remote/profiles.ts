@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readFileIfThere, replaceFile, tryParseJson } from '../../base/index.js'
 import { clientVariablesOfProcess } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 const text = Type.String({ minLength: 1 })
 

@@ -1,5 +1,5 @@
 import { codeOf } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 /** What is wrong with a certificate, in the codes of Node and its TLS library. */
 const OF_CERTIFICATES = /CERT|^UNABLE_TO_(?:VERIFY|GET)|SELF_SIGNED/

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { AcceptedAnswer, cancelWorkflowRuns } from '../../contract/bulk.js'
+import { AcceptedAnswer, cancelWorkflowRuns } from '../../contract/bulk/actions.js'
 import { actionFacts, endOf, watch } from '../bulk/action.js'
 import { FAILED } from '../exit-codes.js'
 import { parsed } from '../remote/api.js'

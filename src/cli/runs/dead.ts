@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { type BasicOptions, basicFlags, commonFilters } from '../remote/filters.js'
 import { given } from '../remote/values.js'

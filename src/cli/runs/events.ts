@@ -1,4 +1,4 @@
-import { listWaiters, notifyEvent } from '../../contract/workflow-events.js'
+import { listWaiters, notifyEvent } from '../../contract/workflow/events.js'
 import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
 import { remote } from '../remote/remote.js'
 import { counted, fromNow } from '../terminal/figures.js'

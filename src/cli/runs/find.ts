@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { HomeportError } from '../../contract/errors.js'
-import { listRuns, type RunLog } from '../../contract/workflow.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { listRuns, type RunLog } from '../../contract/workflow/runs.js'
 import type { Api } from '../remote/api.js'
 
 /** A run as its log shows it. */

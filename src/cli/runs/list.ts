@@ -1,4 +1,4 @@
-import { listRuns, RUN_STATES } from '../../contract/workflow.js'
+import { listRuns, RUN_STATES } from '../../contract/workflow/runs.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'

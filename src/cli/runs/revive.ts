@@ -1,4 +1,4 @@
-import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow-dead-letters.js'
+import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
 import { carryOut } from '../bulk/action.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'

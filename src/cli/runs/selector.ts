@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { parseDuration } from '../../base/index.js'
-import type { CancelSelector } from '../../contract/bulk.js'
+import type { CancelSelector } from '../../contract/bulk/actions.js'
 import { requireSelection } from '../queue/filters.js'
 import { durationText, given, wholeNumber } from '../remote/values.js'
 import { type RunFilterOptions, runFilterFlags, runFilters } from './filters.js'

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { RunStep } from '../../contract/workflow.js'
+import type { RunStep } from '../../contract/workflow/runs.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { toneOfState } from '../terminal/colors.js'

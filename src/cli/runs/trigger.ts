@@ -1,4 +1,4 @@
-import { triggerRun } from '../../contract/workflow.js'
+import { triggerRun } from '../../contract/workflow/runs.js'
 import { bodyOf, type DeliveryOptions, deliveryFlags, deliveryHeaders } from '../queue/settings.js'
 import { remote } from '../remote/remote.js'
 

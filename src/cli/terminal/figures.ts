@@ -1,5 +1,5 @@
 import { formatDuration } from '../../base/index.js'
-import { NO_LIMIT } from '../../contract/plans.js'
+import { NO_LIMIT } from '../../contract/databases/plans.js'
 
 const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'] as const
 const KIB = 1024

@@ -4,7 +4,7 @@
  * `copy-limits.ts`. Values go through in pieces, so a copy holds a page of key names and never a value.
  */
 import { type Clock, codeOf, type Reply, type TargetGate } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { COPY_LIMITS, type CopyLimits } from './copy-limits.js'
 import { argument, Peer, type PeerPatience } from './peer.js'
 import type { ImportSource } from './source.js'

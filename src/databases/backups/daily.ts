@@ -1,5 +1,5 @@
 import { newId, type Timer } from '../../base/index.js'
-import { isError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'

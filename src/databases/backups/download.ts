@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { FileFacts } from './files.js'
 
 /**

@@ -1,4 +1,4 @@
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
 import type { BackupDeps } from './deps.js'

@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type * as backups from '../transactions/backups.js'
 
 /** Throws what a refused change is answered with. */

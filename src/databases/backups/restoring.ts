@@ -1,5 +1,5 @@
 import { newId } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'

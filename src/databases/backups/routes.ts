@@ -12,7 +12,7 @@ import {
   importFromUrl,
   listBackups,
   restoreBackup,
-} from '../../contract/backups.js'
+} from '../../contract/databases/backups.js'
 import { ok, type Reply, type Route, reply, route } from '../../http/index.js'
 import type { BackupDownload, Backups } from './backups.js'
 

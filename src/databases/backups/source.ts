@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { PeerAddress } from './peer.js'
 
 const DEFAULT_PORT = 6379

@@ -1,4 +1,4 @@
-import type { BackupRecord, ImportRecord } from '../../contract/backups.js'
+import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
 import type * as backups from '../transactions/backups.js'
 import type * as imports from '../transactions/imports.js'
 

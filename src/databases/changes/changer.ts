@@ -20,7 +20,7 @@
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
 import type * as accounts from '../../accounts/transactions/accounts.js'
 import { unreachable } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { ChangeDeps } from '../change-deps.js'
 import { engineSpecOf } from '../desired-engine.js'

@@ -1,4 +1,3 @@
-import type { DatabaseRecord } from '../../contract/databases.js'
 import {
   changePlan,
   changePlanByVerb,
@@ -16,7 +15,8 @@ import {
   updateBudget,
   updateMutualTls,
   updateRegions,
-} from '../../contract/databases-changes.js'
+} from '../../contract/databases/changes.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { type Caller, ok, type Route, route } from '../../http/index.js'
 import type { DatabaseRow } from '../life.js'
 import type { Changes } from './changes.js'

@@ -1,4 +1,4 @@
-import { adoptQuarantined, listQuarantine } from '../../contract/quarantine.js'
+import { adoptQuarantined, listQuarantine } from '../../contract/databases/quarantine.js'
 import { type Route, route } from '../../http/index.js'
 import type { Quarantine } from './quarantine.js'
 

@@ -1,4 +1,4 @@
-import type { AwakeRecord } from '../../contract/databases-awake.js'
+import type { AwakeRecord } from '../../contract/databases/awake.js'
 import type { WhyAwake } from './why.js'
 
 const seconds = (atMs: number | undefined): number => (atMs === undefined ? 0 : Math.floor(atMs / 1000))

@@ -1,5 +1,5 @@
 import { systemClock } from '../../base/index.js'
-import { DEFAULT_PLANS } from '../../contract/plans.js'
+import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import type { Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
-import { DEFAULT_PLANS, PLAN_NAMES, type PlanName } from '../../contract/plans.js'
+import { DEFAULT_PLANS, PLAN_NAMES, type PlanName } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { AutoUpgrade, nextPlan } from './auto-upgrade.js'
 import { DatabaseBook } from './book.js'

@@ -1,5 +1,5 @@
-import { isError } from '../../contract/errors.js'
-import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../../contract/plans.js'
+import { PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../../contract/databases/plans.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { dataBoundOf, planNameOf } from '../desired-engine.js'

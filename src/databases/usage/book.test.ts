@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../contract/commands.js'
-import { DEFAULT_PLANS, type PlanTable } from '../../contract/plans.js'
+import { COMMANDS } from '../../contract/databases/commands.js'
+import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
 import { COMMAND_INDEX } from '../../telemetry/index.js'
 import type { DatabaseRow } from '../life.js'
 import { DatabaseBook, type Opening } from './book.js'

@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors.js'
-import { PLAN_NAMES, type PlanTable } from '../../contract/plans.js'
+import { PLAN_NAMES, type PlanTable } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineSample } from '../../fleet/index.js'
 import { DatabaseMeter, monthIndex } from '../../telemetry/index.js'
 import { planNameOf, planOf, readRegionsOf } from '../desired-engine.js'

@@ -1,4 +1,4 @@
-import type { Plan } from '../../contract/plans.js'
+import type { Plan } from '../../contract/databases/plans.js'
 import { nextMonthMs } from '../../telemetry/index.js'
 
 /** Length of a day, milliseconds. */

@@ -1,4 +1,4 @@
-import { COMMANDS } from '../../contract/commands.js'
+import { COMMANDS } from '../../contract/databases/commands.js'
 import { countedAs, type DatabaseMeter, type LatencyHistogram } from '../../telemetry/index.js'
 import * as usageSample from '../transactions/usage-sample.js'
 

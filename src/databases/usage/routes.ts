@@ -1,4 +1,4 @@
-import { DEFAULT_STATS_PERIOD, getDatabaseStats, getMetrics } from '../../contract/databases-stats.js'
+import { DEFAULT_STATS_PERIOD, getDatabaseStats, getMetrics } from '../../contract/databases/stats.js'
 import { type Route, reply, route } from '../../http/index.js'
 import { METRICS_CONTENT_TYPE, processMetrics, renderMetrics } from '../../telemetry/index.js'
 import { databaseMetrics } from './metrics.js'

@@ -6,7 +6,7 @@ import {
   STATS_POINTS,
   type StatsPeriod,
   type StatsPoint,
-} from '../../contract/databases-stats.js'
+} from '../../contract/databases/stats.js'
 import { percentileOfSteps } from '../../telemetry/index.js'
 import * as usageTransactions from '../transactions/usage.js'
 import * as usageSample from '../transactions/usage-sample.js'

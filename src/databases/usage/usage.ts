@@ -1,6 +1,6 @@
 import type { Clock, Service, Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
-import type { PlanName, PlanTable } from '../../contract/plans.js'
+import type { PlanName, PlanTable } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineSample } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { isError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import * as usage from '../transactions/usage.js'

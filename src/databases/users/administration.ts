@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { DesiredChange } from '../changes/changer.js'
 import type { DatabaseRow } from '../life.js'

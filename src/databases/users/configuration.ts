@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { canonicalEvents } from './keyspace-events.js'
 import {

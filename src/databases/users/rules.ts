@@ -1,5 +1,5 @@
-import { COMMANDS, enginesWith } from '../../contract/commands.js'
-import { HomeportError } from '../../contract/errors.js'
+import { COMMANDS, enginesWith } from '../../contract/databases/commands.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { openToken } from './tokens.js'
 import { POWERLESS, type StoredUser } from './user.js'
 

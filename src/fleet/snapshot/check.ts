@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type ControlAddress, withControl } from '../control.js'
 import { numberIn } from '../info.js'
 import type { EngineSpec } from '../types.js'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { GatewaySettings, ServedDatabase } from '../deps.js'
 import { awaitOpening } from '../tls/await-opening.js'

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger, GatewaySettings } from '../deps.js'
 import { awaitOpening } from '../tls/await-opening.js'
 import type { CertificateSource } from '../tls/certificate-source.js'

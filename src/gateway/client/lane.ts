@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { introduce } from '../engine/introduce.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import { type FrameFilter, PinnedStream, POISON } from '../engine/pinned-stream.js'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Holder, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
-import { type HomeportError, refusal } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import { findCommand, type ServedCommand } from '../commands/command-table.js'
 import { noteCommand } from '../commands/note-command.js'
 import { Permits } from '../commands/permits.js'

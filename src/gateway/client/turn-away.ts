@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 

@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { findCommand, type KnownCommand, type ServedCommand } from '../commands/command-table.js'
 import { noteUpload } from '../commands/note-command.js'
 import type { ReplySink } from '../engine/reply-sink.js'

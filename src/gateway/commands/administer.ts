@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Administration, AdministrationRequest, GatewayLogger, MadeReply } from '../deps.js'
 import { errorText } from '../error-text.js'
 import {

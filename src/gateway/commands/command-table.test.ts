@@ -1,6 +1,6 @@
 import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { COMMANDS, enginesWith } from '../../contract/commands.js'
+import { COMMANDS, enginesWith } from '../../contract/databases/commands.js'
 import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
 import { findCommand, findCommandByName, findSubcommand } from './command-table.js'
 

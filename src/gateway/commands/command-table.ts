@@ -1,5 +1,5 @@
-import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../../contract/commands.js'
-import { HomeportError } from '../../contract/errors.js'
+import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../../contract/databases/commands.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type CommandEffect, effectOf } from '../limits/command-effect.js'
 import { rowMayWrite } from '../limits/may-write.js'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { COMMANDS } from '../../contract/commands.js'
+import { COMMANDS } from '../../contract/databases/commands.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 import { helpReply } from './help.js'
 

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { isPlainName, NO_PLAIN_NAME } from '../client/profile.js'
 import type { Session } from '../client/session.js'
 import type { DataUser } from '../deps.js'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Administration } from '../deps.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Administration, type AdministrationRequest, OBSERVER } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
 import { errorText } from '../error-text.js'

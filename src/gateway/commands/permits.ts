@@ -1,4 +1,4 @@
-import { type HomeportError, refusal } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import type { Session } from '../client/session.js'
 import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Session } from '../client/session.js'
 import { CollectedReplies } from '../engine/collect-reply.js'
 import { WatchedReply } from '../engine/watched-reply.js'

@@ -1,4 +1,4 @@
-import { type HomeportError, refusal } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import type { KnownCommand } from './command-table.js'
 
 /** So many characters of the arguments of a command that nobody knows are repeated, as engines do it. */

@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { kept } from '../resp/lent-memory.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
 

@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net'
 import { type Clock, unreachable } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger } from '../deps.js'
 import { connectLent } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'

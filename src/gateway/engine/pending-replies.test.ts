@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { PendingReplies } from './pending-replies.js'
 import type { ReplySink } from './reply-sink.js'
 

@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger } from '../deps.js'
 import type { ReplySink } from './reply-sink.js'
 

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import { kept } from '../resp/lent-memory.js'

@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 
 /** What an engine may be doing for long that owes a reply: running a script, or waiting for something to happen. */
 export type Awaited = 'script' | 'event'

@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
 
 /** Passes one reply on to another sink and tells when it has come, or never will. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError, refusal } from '../../contract/errors.js'
+import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
 import { missingCommand, type ServedCommand } from '../commands/command-table.js'
 import type { ClientCounts } from '../commands/info-filter.js'

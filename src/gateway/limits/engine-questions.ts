@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { CollectedReplies } from '../engine/collect-reply.js'
 import type { EngineLink } from '../engine/engine-link.js'
 

@@ -1,4 +1,4 @@
-import { type HomeportError, refusal } from '../../contract/errors.js'
+import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { keysOf } from './command-keys.js'

@@ -1,4 +1,4 @@
-import type { AllowedCommand } from '../../contract/commands.js'
+import type { AllowedCommand } from '../../contract/databases/commands.js'
 import { hasReadingDigest, saysItOnlyReads } from '../commands/script-flags.js'
 import { elementsOf } from '../resp/elements.js'
 import type { Argument } from '../resp/encode.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
 import type { AskEngine } from './engine-questions.js'
 import { addedBy, type GroupClaim, groupClaimOf } from './group-claim.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { encodeCommand } from '../resp/encode.js'
 import type { NearbyLane } from './nearby-lane.js'

@@ -1,4 +1,4 @@
-import { COMMANDS } from '../../contract/commands.js'
+import { COMMANDS } from '../../contract/databases/commands.js'
 import type { KnownCommand } from '../commands/command-table.js'
 import { effectOf } from '../limits/command-effect.js'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from '../deps.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'

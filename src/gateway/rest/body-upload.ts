@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { findCommandByName, type ServedCommand } from '../commands/command-table.js'
 import { CollectedReplies } from '../engine/collect-reply.js'
 import type { EngineLink } from '../engine/engine-link.js'

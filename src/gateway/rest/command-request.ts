@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { administer } from '../commands/administer.js'
 import { selectReply } from '../commands/select-database.js'
 import { copied, kept } from '../resp/lent-memory.js'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock, Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { isAllowed } from '../allow-list.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'

@@ -8,7 +8,7 @@ import {
   onceOver,
   WORTH_NOTING_BYTES,
 } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { ClientAddresses } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'

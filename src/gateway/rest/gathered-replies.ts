@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { kept } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import { joinInTurns } from './in-turns.js'

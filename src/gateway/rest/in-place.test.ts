@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Administration } from '../deps.js'
 import { post, run } from '../testing/limited.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'

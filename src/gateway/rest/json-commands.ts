@@ -1,4 +1,4 @@
-import { HomeportError, refusal } from '../../contract/errors.js'
+import { HomeportError, refusal } from '../../contract/errors/errors.js'
 
 /** Arguments of a command, name first. Text is sent as UTF-8. */
 export type CommandArguments = readonly (string | Buffer)[]

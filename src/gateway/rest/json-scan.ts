@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 /** What a body may hold, counted before anything is made of it. */
 export interface BodyLimits {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { pick, type Random, randomOf } from '../testing/random-commands.js'
 import { parseCommand, parsePipeline } from './json-commands.js'
 import { readLargeCommand, readLargePipeline } from './large-body.js'

@@ -1,4 +1,4 @@
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { NearbyLane } from '../replicas/nearby-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/readable.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { CommandArguments } from './json-commands.js'
 
 /** Path and query of a request. */

@@ -1,4 +1,4 @@
-import { refusal } from '../../contract/errors.js'
+import { refusal } from '../../contract/errors/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
 import { forEngine } from '../commands/script-flags.js'
 import { refusalOf, subcommandRefusal } from '../commands/unknown-command.js'

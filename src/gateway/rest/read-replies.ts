@@ -1,5 +1,5 @@
 import { nextTurn } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import { ReplyFramer } from '../resp/reply-framer.js'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { ReplyEncoding } from './reply-reader.js'
 
 /** How a client wants to be answered (reference redis 4.2). */

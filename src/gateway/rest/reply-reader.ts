@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 
 /** How strings are written: as they are, or in base64 (reference redis 4.4). */

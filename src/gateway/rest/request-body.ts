@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 const EMPTY = Buffer.alloc(0)
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { ClientAddresses, LONGEST_HEAD_BYTES, refuseSocket } from '../../http/index.js'
 import type { Doorway } from '../client/doorway.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../deps.js'

@@ -1,5 +1,5 @@
 import { onceOver } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { findCommandByName } from '../commands/command-table.js'
 import type { LoginWatch } from '../limits/login-watch.js'
 import { bodyCommandOf } from './body-upload.js'

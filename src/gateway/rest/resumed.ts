@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { onceOver } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { DEFAULT_MAX_CLIENTS } from '../deps.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { PreparedCommand } from './prepare.js'

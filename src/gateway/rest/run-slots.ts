@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { fillTransactionReply, type Place } from '../commands/transaction-reply.js'
 import { errorText } from '../error-text.js'
 import { encodeTextCommand } from '../resp/encode.js'

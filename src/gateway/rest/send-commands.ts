@@ -1,4 +1,4 @@
-import type { HomeportError } from '../../contract/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { kept } from '../resp/lent-memory.js'

@@ -1,5 +1,5 @@
-import type { CommandState } from '../../contract/commands.js'
-import { HomeportError, refusal } from '../../contract/errors.js'
+import type { CommandState } from '../../contract/databases/commands.js'
+import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { arityProblem } from '../commands/own-arity.js'
 import type { ParsedCommand } from './json-commands.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'

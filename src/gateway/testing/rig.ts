@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type {
   DataAccess,
   DatabaseDirectory,

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { codeOf, readFileIfThere, replaceFile } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
 /** A certificate that would expire sooner than this is renewed. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { newId } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   deleteDeadLetter,
   deleteDeadLetters,
@@ -8,9 +8,9 @@ import {
   listDeadLetters,
   retryDeadLetter,
   retryDeadLetters,
-} from '../../contract/queue-dead-letters.js'
+} from '../../contract/queue/dead-letters.js'
 import { MOST_PAGE_IDS } from '../../contract/request-limits.js'
-import { RUN_DEAD_FILTERS } from '../../contract/workflow-dead-letters.js'
+import { RUN_DEAD_FILTERS } from '../../contract/workflow/dead-letters.js'
 import { type Call, type Route, route } from '../../http/index.js'
 import { configOf, firstAttemptAt, labelColumn } from '../publish/draft.js'
 import { refuseForbiddenCallbacks } from '../publish/forbidden.js'

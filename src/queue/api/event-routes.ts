@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors.js'
-import { listEvents, listLogs } from '../../contract/queue.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { listEvents, listLogs } from '../../contract/queue/messages.js'
 import { type Route, route } from '../../http/index.js'
 import type { MessageFilter } from '../transactions/messages-filter.js'
 import * as messagesRead from '../transactions/messages-read.js'

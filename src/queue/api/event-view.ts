@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { EVENT_STATES, Event } from '../../contract/queue-fields.js'
+import type { EVENT_STATES, Event } from '../../contract/queue/fields.js'
 import { storedConfig, storedHeaders } from '../columns.js'
 import type { AttemptRow, MessageHistory } from '../transactions/messages-read.js'
 import { bodyBase64, callbackHeaders, mutable, settingMembers } from './message-view.js'

@@ -1,5 +1,5 @@
 import { otherUnitOf } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
 

@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors.js'
-import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue-flow.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
 import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'

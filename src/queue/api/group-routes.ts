@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   addUrlGroupEndpoints,
   deleteUrlGroup,
@@ -6,7 +6,7 @@ import {
   listUrlGroups,
   removeUrlGroupEndpoints,
   setUrlGroupHeaders,
-} from '../../contract/queue-groups.js'
+} from '../../contract/queue/groups.js'
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import { isValidHeader, titleCase } from '../headers.js'

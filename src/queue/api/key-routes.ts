@@ -1,4 +1,4 @@
-import { getSigningKeys, rotateSigningKeys } from '../../contract/queue.js'
+import { getSigningKeys, rotateSigningKeys } from '../../contract/queue/messages.js'
 import { type Route, route } from '../../http/index.js'
 import type { ApiDeps } from './deps.js'
 

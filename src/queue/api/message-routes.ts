@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors.js'
-import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue/messages.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { DeadLetter, Message } from '../../contract/queue-fields.js'
+import type { DeadLetter, Message } from '../../contract/queue/fields.js'
 import { storedConfig, storedHeaders } from '../columns.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'

@@ -1,6 +1,6 @@
 import { isObject, TimeSlice, tryParseJson } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
-import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue/messages.js'
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
 import { isTelemetry } from '../headers.js'

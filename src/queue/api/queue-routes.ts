@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   deleteQueue,
   getQueue,
@@ -7,7 +7,7 @@ import {
   pauseQueue,
   putQueue,
   resumeQueue,
-} from '../../contract/queue-queues.js'
+} from '../../contract/queue/queues.js'
 import { type Route, route } from '../../http/index.js'
 import { NAME, refuseSetting } from '../publish/settings.js'
 import { ANY_MESSAGE } from '../transactions/messages-filter.js'

@@ -1,5 +1,5 @@
 import { newId } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   createSchedule,
   deleteSchedule,
@@ -7,7 +7,7 @@ import {
   listSchedules,
   pauseSchedule,
   resumeSchedule,
-} from '../../contract/queue-schedules.js'
+} from '../../contract/queue/schedules.js'
 import { type Route, route } from '../../http/index.js'
 import { itemOfRequest } from '../publish/request.js'
 import { draftSchedule, nextFire } from '../schedules/schedule.js'

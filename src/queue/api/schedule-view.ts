@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { getSchedule } from '../../contract/queue-schedules.js'
+import type { getSchedule } from '../../contract/queue/schedules.js'
 import type { MessageState } from '../../store/schema/index.js'
 import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
 import { forwardedHeaders } from '../publish/forward.js'

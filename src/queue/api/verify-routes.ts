@@ -1,4 +1,4 @@
-import { verifySignature } from '../../contract/queue-verify.js'
+import { verifySignature } from '../../contract/queue/verify.js'
 import { type Route, route } from '../../http/index.js'
 import { explainSignature } from '../verify.js'
 import type { ApiDeps } from './deps.js'

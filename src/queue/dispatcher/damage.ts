@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/index.js'
-import { type HomeportError, isError } from '../../contract/errors.js'
+import { type HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { AttemptOutcome } from '../types.js'
 import { isBefore, type Place } from './entry.js'

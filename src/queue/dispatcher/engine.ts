@@ -1,5 +1,5 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
-import { isError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import * as flowKeys from '../transactions/flow-keys.js'

@@ -1,4 +1,4 @@
-import { isError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import * as messagesDue from '../transactions/messages-due.js'
 import { type DuePage, partOf } from '../transactions/messages-due.js'

@@ -1,5 +1,5 @@
 import { type TargetPolicy, targetProblem } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { PublishItem } from '../types.js'
 
 /** `upstash-callback`, `upstash-failure-callback`, and those of callbacks. */

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { isConnectionHeader, isValidHeader, titleCase } from '../headers.js'
 import type { HeaderMap } from '../types.js'
 

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { PublishEntry } from '../transactions/messages-publish.js'
 import type { GroupEndpoint } from '../transactions/url-groups.js'

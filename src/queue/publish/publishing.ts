@@ -1,5 +1,5 @@
 import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messagesPublish from '../transactions/messages-publish.js'

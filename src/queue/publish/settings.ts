@@ -1,5 +1,5 @@
 import { parseDuration } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { remembering } from '../remember.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl, shownUrl } from './destination.js'

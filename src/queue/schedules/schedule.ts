@@ -1,5 +1,5 @@
 import type { TargetPolicy } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { groupNameOf, parseDestination } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
 import { refuseForbidden, refuseForbiddenCallbacks } from '../publish/forbidden.js'

@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { ColumnTypes } from '../dialect.js'
 import { accounts } from './001-accounts.js'
 import { databases } from './002-databases.js'

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 /** An idle connection is probed after this long, so that a vanished server is noticed. */
 const KEEP_ALIVE_MS = 10_000

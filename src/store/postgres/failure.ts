@@ -1,5 +1,5 @@
 import { codeOf } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { isDamage } from '../damage.js'
 
 /** Serialization failure and deadlock: the transaction did nothing and may simply run again. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { codeOf } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 
 /** Any fixed number: the advisory lock that a node holds for as long as it works on a store. */
 const NODE_LOCK = 7_210_001

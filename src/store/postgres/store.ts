@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
 import { connectionSettings, placeOf } from './connection.js'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'

@@ -1,4 +1,4 @@
-import type { BULK_KINDS, BULK_STATES } from '../../contract/bulk.js'
+import type { BULK_KINDS, BULK_STATES } from '../../contract/bulk/actions.js'
 import type { Assigned } from './assigned.js'
 
 /** What a bulk action does to each item of its set. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { AnyOperation } from '../operation.js'
 import type { StoreWatch } from '../types.js'
 import type { CheckpointLink } from './paced-checkpoints.js'

@@ -1,5 +1,5 @@
 import { codeOf } from '../../base/index.js'
-import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors.js'
+import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors/errors.js'
 import { isDamage, type StoreDamage } from '../damage.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
 

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
 import { all, change, only, read, type Statement, type Transaction, write } from '../operation.js'
 import { type Query, query } from '../query.js'

@@ -5,7 +5,7 @@
  * finds, deletes that file, and prints whether it can write again.
  */
 import { unlinkSync, writeSync } from 'node:fs'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { openStore } from '../open.js'
 import { add, install, list, PROBE_MODULE } from './probe.js'
 

@@ -1,6 +1,6 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../../contract/request-limits.js'
-import { FAILURE_STATES } from '../../contract/workflow-dead-letters.js'
+import { FAILURE_STATES } from '../../contract/workflow/dead-letters.js'
 import { checkUnit } from '../../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../transactions/runs-dead.js'
 import type { RunRow } from '../transactions/runs-rows.js'

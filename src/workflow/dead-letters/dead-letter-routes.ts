@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   cancelRunCallback,
   deleteDeadRun,
@@ -12,7 +12,7 @@ import {
   resumeDeadRun,
   resumeDeadRuns,
   retryRunCallback,
-} from '../../contract/workflow-dead-letters.js'
+} from '../../contract/workflow/dead-letters.js'
 import { type Route, route } from '../../http/index.js'
 import type { Queue, SettingLimits } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'

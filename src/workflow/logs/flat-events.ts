@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { RunEvent, RunLog } from '../../contract/workflow.js'
+import type { RunEvent, RunLog } from '../../contract/workflow/runs.js'
 
 type Log = Static<typeof RunLog>
 type Step = Log['steps'][number]['steps'][number]

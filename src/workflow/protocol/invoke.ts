@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { ParentLink } from '../transactions/runs-rows.js'
 
 /** What a run that invokes another one sends (reference workflow 4.8). */

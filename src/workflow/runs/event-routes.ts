@@ -1,6 +1,6 @@
 import { type Clock, newId, parseDuration } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
-import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow-events.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow/events.js'
 import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
 import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'

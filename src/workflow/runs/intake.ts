@@ -1,5 +1,5 @@
 import { type Clock, inSlices, newId } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   type BatchReply,
   configOf,

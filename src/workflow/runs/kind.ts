@@ -1,5 +1,5 @@
 import { type Clock, unreachable } from '../../base/index.js'
-import { isError } from '../../contract/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import {
   type AttemptOutcome,
   attemptRecord,

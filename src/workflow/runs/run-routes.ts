@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
-import { endRun, getRunSteps } from '../../contract/workflow.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { endRun, getRunSteps } from '../../contract/workflow/runs.js'
 import { type Route, route, type TooLarge } from '../../http/index.js'
 import type { Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'

@@ -1,6 +1,6 @@
 import { type Clock, inSlices, newId } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors.js'
-import { triggerRun, triggerRuns } from '../../contract/workflow.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { triggerRun, triggerRuns } from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
 import { itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
 import { runIdOf } from '../protocol/settings.js'

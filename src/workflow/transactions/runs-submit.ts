@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { all, change, first, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'

@@ -3,7 +3,7 @@ import { Redis as RestClient } from '@upstash/redis'
 import { Client as WorkflowClient } from '@upstash/workflow'
 import { Redis } from 'iovalkey'
 import { afterEach, beforeAll, expect, onTestFinished } from 'vitest'
-import type { DatabaseRecord } from '../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
 import { atCleanup, type RunningHomeport, type StartOptions, startHomeport } from '../../support/index.js'
 import { type Watch, watchTraffic } from './watch.js'
 

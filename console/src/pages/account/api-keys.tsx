@@ -13,7 +13,7 @@ import {
   listTeamMembers,
   listTeams,
   type NewApiKey,
-} from '../../../../src/contract/accounts.js'
+} from '../../../../src/contract/accounts/accounts.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'

@@ -1,7 +1,7 @@
 import IconHistory from 'icon:history'
 import { Drawer, Stack } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import { type AuditLog, listAuditLogs } from '../../../../src/contract/audit.js'
+import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { Fact } from '../../components/copy.js'

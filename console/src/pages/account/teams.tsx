@@ -16,7 +16,7 @@ import {
   type Team,
   type TeamMember,
   type TeamRole,
-} from '../../../../src/contract/accounts.js'
+} from '../../../../src/contract/accounts/accounts.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'

@@ -1,7 +1,7 @@
 import IconReportMoney from 'icon:report-money'
 import { SimpleGrid, Stack } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
-import { type DatabaseUsage, getUsage } from '../../../../src/contract/console.js'
+import { type DatabaseUsage, getUsage } from '../../../../src/contract/console/console.js'
 import { CALM_MS, useApi } from '../../api/hooks.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { Figure } from '../../components/figure.js'

@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Select, Stack, Text } from '@mantine/core'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { BULK_KINDS } from '../../../../src/contract/bulk.js'
+import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'

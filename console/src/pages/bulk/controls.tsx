@@ -2,14 +2,14 @@ import IconPlayerPause from 'icon:player-pause'
 import IconPlayerPlay from 'icon:player-play'
 import IconPlayerStop from 'icon:player-stop'
 import { Button, Group, NumberInput } from '@mantine/core'
-import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../../../src/contract/bulk.js'
+import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../../../src/contract/bulk/actions.js'
 import {
   abortBulkAction,
   changeBulkAction,
   liftBulkFence,
   pauseBulkAction,
   resumeBulkAction,
-} from '../../../../src/contract/bulk-control.js'
+} from '../../../../src/contract/bulk/control.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

@@ -1,5 +1,5 @@
 /** What the wizard selects: as it stands in the address, and as the API takes it. */
-import { BULK_KINDS } from '../../../../src/contract/bulk.js'
+import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
 import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { getBulkAction, listBulkOutcomes } from '../../../../src/contract/bulk.js'
+import { getBulkAction, listBulkOutcomes } from '../../../../src/contract/bulk/actions.js'
 import { urlOf } from '../../api/client.js'
 import { CALM_MS, keyOf, useApi } from '../../api/hooks.js'
 import { queries } from '../../api/session.js'

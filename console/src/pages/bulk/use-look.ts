@@ -1,7 +1,7 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import { useQuery } from '@tanstack/react-query'
 import type { Static } from 'typebox'
-import { type BulkLook, startBulkAction } from '../../../../src/contract/bulk.js'
+import { type BulkLook, startBulkAction } from '../../../../src/contract/bulk/actions.js'
 import { api } from '../../api/client.js'
 import { keyOf } from '../../api/hooks.js'
 import { type Choice, kindOf, selectorOf } from './selector.js'

@@ -1,6 +1,6 @@
 /** What bulk actions do and how they stand, in words. */
 import type { Static } from 'typebox'
-import type { BULK_KINDS, getBulkAction, Outcome } from '../../../../src/contract/bulk.js'
+import type { BULK_KINDS, getBulkAction, Outcome } from '../../../../src/contract/bulk/actions.js'
 import type { Tone } from '../../components/status.js'
 
 /** A bulk action. */

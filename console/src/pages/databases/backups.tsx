@@ -12,8 +12,8 @@ import {
   enableDailyBackup,
   listBackups,
   restoreBackup,
-} from '../../../../src/contract/backups.js'
-import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases.js'
+} from '../../../../src/contract/databases/backups.js'
+import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
 import { api, urlOf } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

@@ -1,6 +1,6 @@
 import { Check } from 'typebox/value'
 import { expect, it } from 'vitest'
-import { CreateDatabaseSchema } from '../../../../src/contract/databases.js'
+import { CreateDatabaseSchema } from '../../../../src/contract/databases/databases.js'
 import { bodyOf, CREATE_RULES, type CreateValues, onPlatform, onPrimary, readRegionsFor } from './create-form.js'
 
 const values: CreateValues = {

@@ -1,13 +1,13 @@
 /** The form of a new database: its values, what is wrong with them, and the request that they become. */
-import { type CreateDatabaseBody, LONGEST_NAME, MOST_BUDGET } from '../../../../src/contract/databases.js'
-import type { PlanName } from '../../../../src/contract/plans.js'
+import { type CreateDatabaseBody, LONGEST_NAME, MOST_BUDGET } from '../../../../src/contract/databases/databases.js'
+import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import {
   type Platform,
   READ_REGIONS,
   type ReadRegion,
   type Region,
   regionsOf,
-} from '../../../../src/contract/regions.js'
+} from '../../../../src/contract/databases/regions.js'
 
 /** What the form holds. */
 export interface CreateValues {

@@ -1,7 +1,7 @@
 import { Group, Tabs } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
-import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases.js'
+import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { Page } from '../../components/page.js'
 import { Loaded, Loading } from '../../components/states.js'

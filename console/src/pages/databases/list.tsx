@@ -9,7 +9,7 @@ import {
   type DatabaseSummaries,
   type DatabaseSummary,
   listDatabaseSummaries,
-} from '../../../../src/contract/console.js'
+} from '../../../../src/contract/console/console.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'

@@ -1,5 +1,5 @@
 /** What a plan costs, in words, from the table that the server sends. */
-import type { OfferedPlan } from '../../../../src/contract/console.js'
+import type { OfferedPlan } from '../../../../src/contract/console/console.js'
 import { dollars } from '../../lib/format.js'
 
 /** The price of a plan in one line. */

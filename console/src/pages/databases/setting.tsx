@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { listDatabaseSummaries } from '../../../../src/contract/console.js'
-import { getDatabase } from '../../../../src/contract/databases.js'
+import { listDatabaseSummaries } from '../../../../src/contract/console/console.js'
+import { getDatabase } from '../../../../src/contract/databases/databases.js'
 
 /** What is read anew after a database was changed. */
 export const DATABASE_READS = [getDatabase, listDatabaseSummaries]

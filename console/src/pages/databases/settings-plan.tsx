@@ -1,5 +1,4 @@
 import { NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core'
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
 import {
   changePlan,
   disableAutoUpgrade,
@@ -11,7 +10,8 @@ import {
   enableTls,
   renameDatabase,
   updateBudget,
-} from '../../../../src/contract/databases-changes.js'
+} from '../../../../src/contract/databases/changes.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import { api } from '../../api/client.js'
 import { useChange, useTask } from '../../api/hooks.js'
 import { useSettings } from '../../api/session.js'

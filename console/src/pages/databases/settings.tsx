@@ -1,5 +1,5 @@
 import { Stack } from '@mantine/core'
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import { useCanWrite } from '../../api/session.js'
 import { Panel } from '../../components/page.js'
 import { EmptyState } from '../../components/states.js'

@@ -1,5 +1,5 @@
 /** How to connect to a database, ready to be pasted. */
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 
 /** A way to connect. */
 export interface Snippet {

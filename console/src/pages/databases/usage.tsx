@@ -1,13 +1,13 @@
 import { SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import {
   type DatabaseStats,
   DEFAULT_STATS_PERIOD,
   getDatabaseStats,
   STATS_PERIODS,
   type StatsPeriod,
-} from '../../../../src/contract/databases-stats.js'
+} from '../../../../src/contract/databases/stats.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { SeriesChart } from '../../components/chart.js'
 import { DataTable } from '../../components/data-table.js'

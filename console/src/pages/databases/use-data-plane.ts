@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import { DataPlane } from '../../api/data-plane.js'
 import { useSession } from '../../api/session.js'
 

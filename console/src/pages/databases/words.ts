@@ -1,9 +1,9 @@
 /** What the fields of a database mean, in words and colours of the console. */
-import type { OfferedPlan, RegionStatus } from '../../../../src/contract/console.js'
-import type { DatabaseRecord } from '../../../../src/contract/databases.js'
-import type { AwakeRecord } from '../../../../src/contract/databases-awake.js'
-import type { PlanName } from '../../../../src/contract/plans.js'
-import type { Region } from '../../../../src/contract/regions.js'
+import type { OfferedPlan, RegionStatus } from '../../../../src/contract/console/console.js'
+import type { AwakeRecord } from '../../../../src/contract/databases/awake.js'
+import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
+import type { PlanName } from '../../../../src/contract/databases/plans.js'
+import type { Region } from '../../../../src/contract/databases/regions.js'
 import type { Tone } from '../../components/status.js'
 import { bytes, duration } from '../../lib/format.js'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Overview } from '../../../../src/contract/console.js'
+import type { Overview } from '../../../../src/contract/console/console.js'
 import { concernsOf } from './attention.js'
 
 const NOW = 1_800_000_000_000

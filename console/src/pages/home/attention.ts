@@ -1,5 +1,5 @@
 /** What needs attention, derived from the overview: worst first, each with what to do and where. */
-import { MOST_COUNTED, type Overview } from '../../../../src/contract/console.js'
+import { MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
 import type { Tone } from '../../components/status.js'
 import { bytes, capped, counted, duration, percent } from '../../lib/format.js'
 

@@ -9,7 +9,7 @@ import {
   deleteUrlGroup,
   listUrlGroups,
   removeUrlGroupEndpoints,
-} from '../../../../src/contract/queue-groups.js'
+} from '../../../../src/contract/queue/groups.js'
 import { api } from '../../api/client.js'
 import { CALM_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

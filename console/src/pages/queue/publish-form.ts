@@ -1,6 +1,6 @@
 /** What the form for publishing asks for, and what it makes of it. */
 import type { Static } from 'typebox'
-import type { publishBatch } from '../../../../src/contract/queue.js'
+import type { publishBatch } from '../../../../src/contract/queue/messages.js'
 import {
   DELIVERY_RULES,
   type DeliveryValues,

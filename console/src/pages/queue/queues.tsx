@@ -11,7 +11,7 @@ import {
   pauseQueue,
   putQueue,
   resumeQueue,
-} from '../../../../src/contract/queue-queues.js'
+} from '../../../../src/contract/queue/queues.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

@@ -1,6 +1,6 @@
 import { Alert, Drawer, List, Stack, Text } from '@mantine/core'
 import type { Static } from 'typebox'
-import type { listSchedules } from '../../../../src/contract/queue-schedules.js'
+import type { listSchedules } from '../../../../src/contract/queue/schedules.js'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
 import { PayloadPart } from '../../components/payload.js'

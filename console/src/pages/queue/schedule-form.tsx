@@ -1,6 +1,6 @@
 import { Select, SimpleGrid, Textarea, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
-import { createSchedule, listSchedules } from '../../../../src/contract/queue-schedules.js'
+import { createSchedule, listSchedules } from '../../../../src/contract/queue/schedules.js'
 import { useChange } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { useNow } from '../../components/when.js'

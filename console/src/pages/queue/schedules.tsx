@@ -7,7 +7,7 @@ import {
   listSchedules,
   pauseSchedule,
   resumeSchedule,
-} from '../../../../src/contract/queue-schedules.js'
+} from '../../../../src/contract/queue/schedules.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

@@ -1,6 +1,6 @@
 /** What the log tells of messages, put together. The log has entries; people look for messages. */
 import type { Static } from 'typebox'
-import { EVENT_STATES, type Event } from '../../../../src/contract/queue-fields.js'
+import { EVENT_STATES, type Event } from '../../../../src/contract/queue/fields.js'
 import type { Tone } from '../../components/status.js'
 import type { Standing } from './search.js'
 

@@ -2,7 +2,7 @@ import { Alert, Anchor, Button, Center, Paper, PasswordInput, Stack, Text, TextI
 import { useForm } from '@mantine/form'
 import { getRouteApi, useRouter } from '@tanstack/react-router'
 import { useEffect } from 'react'
-import { createConsoleSession } from '../../../../src/contract/console.js'
+import { createConsoleSession } from '../../../../src/contract/console/console.js'
 import { useChange } from '../../api/hooks.js'
 import { queries, sessionQuery } from '../../api/session.js'
 import { Brand } from '../../app/brand.js'

@@ -3,7 +3,6 @@ import IconPlayerStop from 'icon:player-stop'
 import IconRefresh from 'icon:refresh'
 import { Button, Stack, Text } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
-import { endRun, listRuns } from '../../../../src/contract/workflow.js'
 import {
   cancelRunCallback,
   deleteDeadRun,
@@ -11,7 +10,8 @@ import {
   restartDeadRun,
   resumeDeadRun,
   retryRunCallback,
-} from '../../../../src/contract/workflow-dead-letters.js'
+} from '../../../../src/contract/workflow/dead-letters.js'
+import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'

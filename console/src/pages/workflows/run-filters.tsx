@@ -1,5 +1,5 @@
 import { Select } from '@mantine/core'
-import { RUN_STATES } from '../../../../src/contract/workflow.js'
+import { RUN_STATES } from '../../../../src/contract/workflow/runs.js'
 import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { given } from '../../lib/search.js'

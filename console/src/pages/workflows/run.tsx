@@ -1,7 +1,7 @@
 import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import { listRuns } from '../../../../src/contract/workflow.js'
+import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'

@@ -1,7 +1,7 @@
 /** The filters of the lists of runs, as they stand in the address. */
 import type { Static } from 'typebox'
-import { type listRuns, RUN_STATES } from '../../../../src/contract/workflow.js'
-import type { listDeadRuns } from '../../../../src/contract/workflow-dead-letters.js'
+import type { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
+import { type listRuns, RUN_STATES } from '../../../../src/contract/workflow/runs.js'
 import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
 /** How a run stands. */

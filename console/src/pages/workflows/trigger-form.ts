@@ -1,6 +1,6 @@
 /** What the form for triggering asks for, and what it makes of it. */
 import type { Static } from 'typebox'
-import type { triggerRuns } from '../../../../src/contract/workflow.js'
+import type { triggerRuns } from '../../../../src/contract/workflow/runs.js'
 import {
   contentTypeOf,
   DELIVERY_RULES,

@@ -1,7 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
-import { listRuns, triggerRuns } from '../../../../src/contract/workflow.js'
+import { listRuns, triggerRuns } from '../../../../src/contract/workflow/runs.js'
 import { ApiError, api } from '../../api/client.js'
 import { useTask } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'

@@ -1,7 +1,7 @@
 /** What the states and reasons of runs mean, and what to do about them. */
 import type { Static } from 'typebox'
-import type { Because, RunLog, RunStep } from '../../../../src/contract/workflow.js'
-import type { FAILURE_STATES } from '../../../../src/contract/workflow-dead-letters.js'
+import type { FAILURE_STATES } from '../../../../src/contract/workflow/dead-letters.js'
+import type { Because, RunLog, RunStep } from '../../../../src/contract/workflow/runs.js'
 import type { Tone } from '../../components/status.js'
 import { dateTime } from '../../lib/format.js'
 import type { RunState } from './search.js'

@@ -1,5 +1,5 @@
 import { newId } from '../../../base/index.js'
-import { HomeportError } from '../../../contract/errors.js'
+import { HomeportError } from '../../../contract/errors/errors.js'
 import type { Outbound, PendingMessage, Publisher, PublishItem } from '../../../queue/index.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'

@@ -1,5 +1,5 @@
 /** The command box: reading a line the way `redis-cli` does, suggesting commands, and telling which ones destroy. */
-import { type AllowedCommand, COMMANDS } from '../../../../../src/contract/commands.js'
+import { type AllowedCommand, COMMANDS } from '../../../../../src/contract/databases/commands.js'
 
 /** A line read: its words, or what is wrong with it. */
 export type ParsedLine =

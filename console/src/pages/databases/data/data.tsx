@@ -1,6 +1,6 @@
 import { Alert, SegmentedControl, Stack } from '@mantine/core'
 import { useState } from 'react'
-import type { DatabaseRecord } from '../../../../../src/contract/databases.js'
+import type { DatabaseRecord } from '../../../../../src/contract/databases/databases.js'
 import { useDataPlane } from '../use-data-plane.js'
 import { Browse } from './browse.js'
 import { CommandBox } from './command-box.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { userOf } from '../../../../../src/contract/acl-users.js'
+import { userOf } from '../../../../../src/contract/databases/acl-users.js'
 import { commandsText, NEW_USER, rulesOf, USER_RULES, valuesOf } from './acl.js'
 
 const LINE = `user alice on #${'a'.repeat(64)} ~news:* %R~seen:* ~~odd &live:* -@all +@read +set`

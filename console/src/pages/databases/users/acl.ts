@@ -3,7 +3,7 @@
  * in forms without the sign that rules begin with; whoever knows `%R~` may write it all the same.
  */
 
-import { type AclUser, isBuiltIn, userOf } from '../../../../../src/contract/acl-users.js'
+import { type AclUser, isBuiltIn, userOf } from '../../../../../src/contract/databases/acl-users.js'
 import type { Reply } from '../../../lib/resp.js'
 import { textOf } from '../../../lib/resp.js'
 

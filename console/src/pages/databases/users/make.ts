@@ -1,5 +1,10 @@
 /** What is done to the users of a database, as the commands that do it. ACL is for `default`, whose token this is. */
-import { type AclSecrets, type AclUser, type AskAcl, giveSecrets } from '../../../../../src/contract/acl-users.js'
+import {
+  type AclSecrets,
+  type AclUser,
+  type AskAcl,
+  giveSecrets,
+} from '../../../../../src/contract/databases/acl-users.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { queries } from '../../../api/session.js'
 import { textOf } from '../../../lib/resp.js'

@@ -1,5 +1,5 @@
-import type { AclSecrets } from '../../../../../src/contract/acl-users.js'
-import type { DatabaseRecord } from '../../../../../src/contract/databases.js'
+import type { AclSecrets } from '../../../../../src/contract/databases/acl-users.js'
+import type { DatabaseRecord } from '../../../../../src/contract/databases/databases.js'
 import { NamedCode } from '../../../components/copy.js'
 import { ShownOnce } from '../../../components/shown-once.js'
 

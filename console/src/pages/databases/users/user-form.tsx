@@ -1,6 +1,6 @@
 import { Select, Switch, Textarea, TextInput } from '@mantine/core'
 import { type UseFormReturnType, useForm } from '@mantine/form'
-import type { AclSecrets, AclUser } from '../../../../../src/contract/acl-users.js'
+import type { AclSecrets, AclUser } from '../../../../../src/contract/databases/acl-users.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { NamedCode } from '../../../components/copy.js'

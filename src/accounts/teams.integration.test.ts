@@ -1,0 +1,212 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { sha256Hex } from '../base/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { MOST_API_KEYS } from '../contract/accounts/accounts.js'
+import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
+import type { Caller } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type Accounts, createAccounts } from './accounts.js'
+import * as accountsTransactions from './transactions/accounts.js'
+
+const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
+
+describeOnEveryStore('teams and keys', (openStore) => {
+  const clock = new ManualClock()
+  let store: Store
+  let accounts: Accounts
+  let owner: Caller
+  let stranger: Caller
+
+  beforeEach(async () => {
+    store = await openStore()
+    accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    await accounts.start()
+    owner = callerOf(accounts.ownCredentials?.email ?? '', accounts.ownCredentials?.apiKey ?? '')
+    await addAccount('stranger')
+    stranger = callerOf('stranger@homeport.local', 'stranger-key')
+  })
+
+  async function addAccount(name: string): Promise<void> {
+    const secrets = { queue_user_id: name, queue_token_hash: name, signing_current: 'sig_a', signing_next: 'sig_b' }
+    await store.run(accountsTransactions.create, {
+      account: { account_id: name, email: `${name}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
+      key: {
+        ...{ key_id: name, account_id: name, name: 'default', read_only: 0, created_at: 1 },
+        key_hash: sha256Hex(`${name}-key`),
+      },
+    })
+    await accounts.rotateSigningKeys(name) // also takes over the new account
+  }
+
+  function callerOf(email: string, key: string): Caller {
+    const caller = accounts.basic(basicOf(email, key), '127.0.0.1')
+    if (!caller) throw new Error(`${email} is not recognised`)
+    return caller
+  }
+
+  const newTeam = (name = 'crew') => accounts.teams.create(owner, { team_name: name, copy_cc: false })
+  const withRole = (team_id: string, name: string, member_role: 'admin' | 'dev' | 'finance') =>
+    accounts.teams.addMember(owner, { team_id, member_email: `${name}@homeport.local`, member_role })
+  async function keyOf(team_id: string, name: string): Promise<Caller> {
+    const member_email = `${name}@homeport.local`
+    const { api_key } = await accounts.keys.create(owner, { name, team_id, member_email })
+    return callerOf(member_email, api_key)
+  }
+
+  describe('a team', () => {
+    it('has its maker as owner, is listed for its members only, and goes when it is deleted', async () => {
+      const team = await newTeam()
+      expect(await accounts.teams.list(owner)).toEqual([team])
+      expect(await accounts.teams.list(stranger)).toEqual([])
+      const member = { ...team, member_email: owner.email, member_role: 'owner' }
+      expect(await accounts.teams.members(owner, team.team_id)).toEqual([member])
+      const actingForIt = await keyOf(team.team_id, 'dev').catch((error: Error) => error.message)
+      expect(actingForIt).toContain('dev@homeport.local is not a member of this team')
+      await accounts.teams.remove(owner, team.team_id)
+      expect(await accounts.teams.list(owner)).toEqual([])
+      await expect(accounts.teams.members(owner, team.team_id)).rejects.toThrow('team not found')
+    })
+
+    it('is nobody’s business who is not a member', async () => {
+      const { team_id } = await newTeam()
+      const member = { team_id, member_email: 'x@y.z', member_role: 'dev' } as const
+      const attempts = [
+        accounts.teams.members(stranger, team_id),
+        accounts.teams.remove(stranger, team_id),
+        accounts.teams.addMember(stranger, member),
+        accounts.teams.removeMember(stranger, { team_id, member_email: owner.email }),
+        accounts.keys.list(stranger, team_id),
+        accounts.keys.create(stranger, { name: 'k', team_id }),
+        accounts.keys.remove(stranger, 'k', team_id),
+      ]
+      const outcomes = await Promise.allSettled(attempts)
+      const refused = { status: 'rejected', reason: expect.objectContaining({ code: 'team_not_found' }) }
+      expect(outcomes).toEqual(attempts.map(() => refused))
+    })
+
+    it('is one of at most five that a person owns', async () => {
+      for (let i = 0; i < 5; i++) await newTeam(`t${i}`)
+      await expect(newTeam()).rejects.toThrow('You own 5 teams already')
+    })
+
+    it('lets owner and admins decide who is in it, and everybody leave but the owner', async () => {
+      const { team_id } = await newTeam()
+      await withRole(team_id, 'admin', 'admin')
+      await withRole(team_id, 'dev', 'dev')
+      await expect(withRole(team_id, 'DEV', 'finance')).rejects.toThrow('is a member of this team already, as dev')
+      const admin = await keyOf(team_id, 'admin')
+      const dev = await keyOf(team_id, 'dev')
+      expect(dev).toMatchObject({ accountId: team_id, role: 'dev', email: 'dev@homeport.local', access: 'write' })
+      const other = { team_id, member_email: 'other@homeport.local' }
+      await expect(accounts.teams.addMember(dev, { ...other, member_role: 'dev' })).rejects.toThrow(
+        'role in this team is dev',
+      )
+      await accounts.teams.addMember(admin, { ...other, member_role: 'finance' })
+      await expect(accounts.teams.removeMember(dev, other)).rejects.toMatchObject({ code: 'team_forbidden' })
+      await accounts.teams.removeMember(admin, other)
+      await expect(accounts.teams.removeMember(admin, other)).rejects.toMatchObject({ code: 'member_not_found' })
+      const itself = { team_id, member_email: owner.email }
+      await expect(accounts.teams.removeMember(admin, itself)).rejects.toMatchObject({ code: 'team_owner_stays' })
+      await accounts.teams.removeMember(dev, { team_id, member_email: dev.email })
+      expect(await accounts.teams.members(owner, team_id)).toHaveLength(2)
+      await expect(accounts.teams.create(admin, { team_name: 't', copy_cc: true })).rejects.toThrow('A key of a team')
+    })
+
+    it('gives a key the rights that its holder has at that moment', async () => {
+      const { team_id } = await newTeam()
+      await withRole(team_id, 'ada', 'dev')
+      const { api_key } = await accounts.keys.create(owner, { name: 'k', team_id, member_email: 'Ada@homeport.local' })
+      const seen = () => accounts.basic(basicOf('ada@homeport.local', api_key), '')
+      expect(seen()).toMatchObject({ role: 'dev', access: 'write', source: 'API_KEY - k' })
+      expect(accounts.basic(basicOf(owner.email, api_key), '')).toBeUndefined()
+      await accounts.teams.removeMember(owner, { team_id, member_email: 'ada@homeport.local' })
+      expect(seen()).toBeUndefined()
+      await withRole(team_id, 'ada', 'finance')
+      expect(seen()).toBeUndefined()
+      expect(await keyOf(team_id, 'ada')).toMatchObject({ role: 'finance', access: 'read' })
+    })
+
+    it('lets no admin act as the owner, and a dev make keys only for themselves', async () => {
+      const { team_id } = await newTeam()
+      await withRole(team_id, 'admin', 'admin')
+      await withRole(team_id, 'dev', 'dev')
+      const admin = await keyOf(team_id, 'admin')
+      const dev = await keyOf(team_id, 'dev')
+      const forOther = (caller: Caller, member_email: string) =>
+        accounts.keys.create(caller, { name: 'n', team_id, member_email })
+      await expect(forOther(admin, owner.email)).rejects.toMatchObject({ code: 'team_forbidden' })
+      await expect(forOther(dev, admin.email)).rejects.toMatchObject({ code: 'team_forbidden' })
+      expect(await accounts.keys.create(dev, { name: 'own' })).toMatchObject({ team_id, member_email: dev.email })
+      const elsewhere = await newTeam('elsewhere')
+      await expect(accounts.keys.list(admin, elsewhere.team_id)).rejects.toMatchObject({ code: 'team_not_found' })
+    })
+  })
+
+  describe('an API key', () => {
+    it('is shown once, works at once, and is dead at once when it is deleted', async () => {
+      clock.advance(1)
+      const made = await accounts.keys.create(owner, { name: '  ci  ', read_only: true })
+      const { api_key, ...listed } = made
+      expect(listed).toMatchObject({ name: 'ci', read_only: true })
+      expect(await accounts.keys.list(owner, undefined)).toEqual([expect.objectContaining({ name: 'default' }), listed])
+      expect(callerOf(owner.email, api_key)).toMatchObject({ access: 'read', source: 'API_KEY - ci' })
+      expect(JSON.stringify(await store.run(accountsTransactions.load, {}))).not.toContain(api_key)
+      await accounts.keys.remove(owner, made.key_id, undefined)
+      expect(accounts.basic(basicOf(owner.email, api_key), '')).toBeUndefined()
+      await expect(accounts.keys.remove(owner, made.key_id, undefined)).rejects.toThrow('API key not found')
+    })
+
+    it('has a name of its own, is one of a limited number, and the last that may write stays', async () => {
+      await expect(accounts.keys.create(owner, { name: 'default' })).rejects.toThrow('"default" exists already')
+      const [first] = await accounts.keys.list(owner, undefined)
+      const end = () => accounts.keys.remove(owner, first?.key_id ?? '', undefined)
+      await accounts.keys.create(owner, { name: 'reader', read_only: true })
+      await expect(end()).rejects.toThrow('last API key of the account that may write')
+      for (let i = 2; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
+      await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(`${MOST_API_KEYS} API keys already`)
+      await end()
+      expect(accounts.basic(basicOf(owner.email, accounts.ownCredentials?.apiKey ?? ''), '')).toBeUndefined()
+    })
+
+    it('of another account can neither be seen nor ended', async () => {
+      const { key_id } = await accounts.keys.create(owner, { name: 'mine' })
+      await expect(accounts.keys.remove(stranger, key_id, undefined)).rejects.toMatchObject({
+        code: 'api_key_not_found',
+      })
+      expect(JSON.stringify(await accounts.keys.list(stranger, undefined))).not.toContain(key_id)
+    })
+  })
+
+  it('tells every change in the audit log, with numbers, newest first and in pages', async () => {
+    const { team_id } = await newTeam()
+    await withRole(team_id, 'dev', 'dev')
+    const { key_id } = await accounts.keys.create(owner, { name: 'k' })
+    await accounts.keys.remove(owner, key_id, undefined)
+    await accounts.teams.removeMember(owner, { team_id, member_email: 'dev@homeport.local' })
+    await accounts.teams.remove(owner, team_id)
+    const log = await accounts.auditLog(owner, 100)
+    const acts = [
+      'Delete Team',
+      'Remove Team Member',
+      'Delete API Key',
+      'Create API Key',
+      'Add Team Member',
+      'Create Team',
+    ]
+    expect(log.map((entry) => entry.action_string)).toEqual(acts)
+    const numbers: Record<string, number> = AUDIT_ACTIONS
+    expect(log.map((entry) => entry.action)).toEqual(acts.map((act) => numbers[act]))
+    expect(log[0]).toEqual({
+      ...{ log_id: log[0]?.log_id, customer_id: owner.email, actor: owner.email, timestamp: log[0]?.timestamp },
+      ...{ action: 13, action_string: 'Delete Team', source: 'API_KEY - default', entity: team_id },
+      ...{ secondary_entity: 'NA', third_entity: 'NA', ip: '127.0.0.1', reason: '', notes: '' },
+      readable_format: `${owner.email}: Delete Team ${team_id}`,
+      ttl: (log[0]?.timestamp ?? 0) + 182 * 86_400,
+    })
+    expect(await accounts.auditLog(owner, 2, log[1]?.log_id)).toEqual(log.slice(2, 4))
+    expect(await accounts.auditLog(stranger, 100)).toEqual([])
+    expect(await accounts.auditLog(stranger, 100, log[1]?.log_id)).toEqual([])
+  })
+})

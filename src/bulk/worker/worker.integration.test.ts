@@ -1,0 +1,257 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
+import { silentLogger } from '../../telemetry/index.js'
+import { CHUNK_ITEMS } from '../selector/fixed-set.js'
+import { fixSet } from '../selector/freeze.js'
+import { gatedStore, startBulk } from '../testing/harness.js'
+import { countEnded, startRuns, statesOf } from '../testing/runs.js'
+import * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkRead from '../transactions/bulk-read.js'
+import { LIMITS } from './batch-size.js'
+import { Fences } from './fences.js'
+import { BulkWorker } from './worker.js'
+
+const RUNS = '/v2/workflows/runs'
+const ACTIONS = '/v2/workflows/bulkActions'
+
+/** A gate that holds up an operation until it is opened. */
+function holding(operation: string) {
+  let open = () => {}
+  let reached = () => {}
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  const arrived = new Promise<void>((resolve) => (reached = resolve))
+  const gate = async (name: string) => {
+    if (name !== operation) return
+    reached()
+    await opened
+  }
+  return { gate, open, arrived }
+}
+
+describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
+  const many = kind === 'sqlite' ? 10_000 : 3_000
+
+  it('is fixed when the request arrives: thousands of runs are cancelled and none of those triggered meanwhile', async () => {
+    const store = await openStore()
+    const service = await startBulk(store)
+    const old = await startRuns(store, 'acc', many)
+    const younger: string[] = []
+    let done = false
+    const cancelled = service.cancel('acc', {}).finally(() => (done = true))
+    // The first of these may come before the request arrives; what is triggered after its answer never does.
+    const early = await startRuns(store, 'other', 1)
+    while (!done) younger.push(...(await startRuns(store, 'acc', 20)))
+    const answer = await cancelled
+    const [hit, total] = [await countEnded(store, 'acc', younger), answer.cancelled]
+    expect(await countEnded(store, 'acc', old)).toBe(many)
+    expect(total).toBe(many + hit)
+    expect(await countEnded(store, 'other', early)).toBe(0)
+    expect((await statesOf(store, 'acc', younger.slice(-20))).every((state) => state === 'RUN_STARTED')).toBe(true)
+  })
+
+  it('does not grow between selecting and working', async () => {
+    const real = await openStore()
+    const hold = holding('bulk.selectPage')
+    const service = await startBulk(gatedStore(real, hold.gate))
+    const before = await startRuns(real, 'acc', 3)
+    const answer = service.cancel('acc', {})
+    await hold.arrived
+    const after = await startRuns(real, 'acc', 3)
+    hold.open()
+    expect(await answer).toEqual({ cancelled: 3 })
+    expect(await countEnded(real, 'acc', before)).toBe(3)
+    expect(await countEnded(real, 'acc', after)).toBe(0)
+  })
+
+  it('is counted once, however many actions hold the same runs', async () => {
+    const store = await openStore()
+    const service = await startBulk(store)
+    const ids = await startRuns(store, 'acc', 3_000)
+    const all = [{}, { workflowRunIds: ids }, { workflowUrl: 'https://x.test' }, { workflowRunIds: ids.slice(500) }]
+    const answers = await Promise.all(all.map((selector) => service.cancel('acc', { ...selector, report: true })))
+    expect(answers.reduce((sum, answer) => sum + answer.cancelled, 0)).toBe(3_000)
+    const decided = answers.map(({ outcomes }) => (outcomes?.cancelled ?? 0) + (outcomes?.alreadyFinished ?? 0))
+    // Named runs are all decided upon; a filter selects only what another action has not cancelled before it.
+    expect([decided[1], decided[3]]).toEqual([3_000, 2_500])
+    expect(answers.map(({ failed }) => failed)).toEqual([undefined, undefined, undefined, undefined])
+  })
+})
+
+describeOnEveryStore('the bulk worker', (openStore, on) => {
+  it('finishes at the next start what was stored and not worked on', async () => {
+    const place = await on.newPlace()
+    const first = await openStore(place)
+    const hold = holding('bulk.cancelPart')
+    const before = await startBulk(gatedStore(first, hold.gate))
+    const ids = await startRuns(first, 'acc', 2 * CHUNK_ITEMS + 1)
+    const answer = await before.ask('acc', 'DELETE', RUNS, { async: true })
+    await hold.arrived
+    const { actionId } = answer.body as { actionId: string }
+    // The life of the first service ends here as far as the store can see: one part is under way and never commits.
+    await first.close()
+    hold.open()
+    const second = await openStore(place)
+    const after = await startBulk(second)
+    await waitFor(
+      async () => {
+        const { body } = await after.ask('acc', 'GET', `${ACTIONS}/${actionId}`)
+        return (body as { state: string }).state === 'finished'
+      },
+      { what: 'the action to finish' },
+    )
+    expect(await countEnded(second, 'acc', ids)).toBe(ids.length)
+    const { body } = await after.ask('acc', 'GET', `${ACTIONS}/${actionId}`)
+    expect(body).toMatchObject({ cancelled: ids.length, outcomes: { cancelled: ids.length } })
+    expect(await second.run(accounts.auditLog, { accountId: 'acc', limit: 9 })).toHaveLength(1)
+  })
+})
+
+describeOnStore('sqlite', 'the bulk worker', (openStore) => {
+  it('lets actions take turns: a small one is done before a large one that came first', async () => {
+    const real = await openStore()
+    const order: number[] = []
+    const hold = holding('bulk.cancelPart')
+    const store = gatedStore(real, async (name, args) => {
+      await hold.gate(name)
+      if (name === 'bulk.cancelPart') order.push((args as { actionSeq: number }).actionSeq)
+    })
+    const service = await startBulk(store)
+    await startRuns(real, 'large', 5 * CHUNK_ITEMS)
+    await startRuns(real, 'small', 10)
+    const large = service.cancel('large', {})
+    await hold.arrived
+    const small = service.ask('small', 'DELETE', RUNS, { async: true })
+    await small
+    hold.open()
+    await large
+    expect(order.filter((seq) => seq === 2)).toHaveLength(1)
+    expect(order.indexOf(2)).toBeLessThanOrEqual(LIMITS.sqlite.ahead + 1)
+    expect(order.length).toBeGreaterThan(LIMITS.sqlite.ahead + 2)
+  })
+
+  it('goes on when the caller has gone', async () => {
+    const real = await openStore()
+    const hold = holding('bulk.cancelPart')
+    const service = await startBulk(gatedStore(real, hold.gate))
+    const ids = await startRuns(real, 'acc', 3)
+    const gone = new AbortController()
+    const request = fetch(service.url + RUNS, {
+      method: 'DELETE',
+      headers: { authorization: 'Bearer acc' },
+      signal: gone.signal,
+    })
+    await hold.arrived
+    gone.abort()
+    await expect(request).rejects.toThrow()
+    hold.open()
+    await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
+  })
+
+  it('isolates a run that cannot be cancelled and cancels the others', async () => {
+    const real = await openStore()
+    const poisoned = 1_234
+    const store = gatedStore(real, (name, args) => {
+      const { chunk, from, to } = args as { chunk: number; from: number; to: number }
+      const start = chunk * CHUNK_ITEMS
+      if (name === 'bulk.cancelPart' && start + from <= poisoned && poisoned < start + to) throw new Error('poisoned')
+    })
+    const service = await startBulk(store)
+    const ids = await startRuns(real, 'acc', 2_500)
+    const answer = await service.cancel('acc', { report: true })
+    expect(answer).toMatchObject({
+      cancelled: 2_499,
+      failed: 1,
+      errors: [{ workflowRunId: ids[poisoned], error: expect.stringContaining('because of a fault on our side') }],
+      outcomes: { cancelled: 2_499, alreadyFinished: 0, notFound: 0, failed: 1 },
+    })
+    expect(await statesOf(real, 'acc', [ids[poisoned] ?? ''])).toEqual(['RUN_STARTED'])
+  })
+
+  it('tells who waits when the store cannot write, and goes on by itself later', async () => {
+    const real = await openStore()
+    const clock = new ManualClock(Date.now())
+    let full = true
+    const store = gatedStore(real, (name) => {
+      if (full && name === 'bulk.cancelPart') throw new HomeportError('store_full', {})
+    })
+    const service = await startBulk(store, clock)
+    const ids = await startRuns(real, 'acc', 3)
+    const answer = await service.ask('acc', 'DELETE', RUNS)
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { error: expect.stringMatching(/bulk_\w+ has begun.*disk.*full/) },
+    })
+    clock.advance(500)
+    await waitFor(() => clock.pendingTimers === 2, { what: 'a longer pause, beside the timer of retention' })
+    full = false
+    clock.advance(1_000)
+    await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
+  })
+
+  it('answers 503 to who waits when the server stops, and takes no new work then', async () => {
+    const real = await openStore()
+    const hold = holding('bulk.cancelPart')
+    const service = await startBulk(gatedStore(real, hold.gate))
+    await startRuns(real, 'acc', 2 * CHUNK_ITEMS)
+    const answer = service.ask('acc', 'DELETE', RUNS)
+    await hold.arrived
+    const stopped = service.bulk.stop()
+    hold.open()
+    await stopped
+    const told = { status: 503, body: { error: expect.stringContaining('The server is stopping.') } }
+    expect(await answer).toMatchObject(told)
+    expect(await service.ask('acc', 'DELETE', RUNS)).toMatchObject(told)
+    const rest = await real.run(bulkRead.running, {})
+    const [first, second] = rest
+    expect(rest.map((row) => row.matched)).toEqual([2 * CHUNK_ITEMS, 2 * CHUNK_ITEMS - (first?.succeeded ?? 0)])
+    expect(first?.succeeded).toBeGreaterThan(0)
+    expect(second?.succeeded).toBe(0)
+  })
+})
+
+describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
+  it('works once it is started on what was asked for before, and only once', async () => {
+    const store = await openStore()
+    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const fences = new Fences()
+    const worker = new BulkWorker({ store, queue, fences, clock: new ManualClock(), logger: silentLogger })
+    await startRuns(store, 'acc', 5)
+    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
+    const { chunks } = await fixSet(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
+    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
+    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: null, fence: null } as const
+    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    const finished = worker.finish(await store.run(bulkAction.createAction, action))
+    await worker.start()
+    expect(await finished).toMatchObject({ state: 'finished', matched: 5, succeeded: 5 })
+    await worker.stop()
+    await worker.stop()
+  })
+
+  it('starts although the store goes away while it reads what an earlier life has left', async () => {
+    const clock = new ManualClock(Date.now())
+    let failures = 2
+    const store = gatedStore(await openStore(), () => {
+      if (failures-- > 0) throw new HomeportError('store_unavailable', {})
+    })
+    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const started = worker.start()
+    for (const left of [1, 0]) {
+      await waitFor(() => clock.pendingTimers === 1, { what: `the pause after failure ${2 - left}` })
+      clock.advance(500)
+    }
+    await started
+    failures = Number.POSITIVE_INFINITY
+    const later = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const refused = expect(later.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await waitFor(() => clock.pendingTimers === 1, { what: 'its first pause' })
+    clock.advance(60_000)
+    await refused
+    await worker.stop()
+  })
+})

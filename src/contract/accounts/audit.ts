@@ -1,0 +1,125 @@
+import { type Static, Type } from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { MOST_AUDIT_ENTRIES } from './accounts.js'
+
+/**
+ * Every act that the audit log records, with its number. Of the numbers only that of `Delete Team` is fixed by clients
+ * (reference redis 1.10); a number is never given to another act.
+ */
+export const AUDIT_ACTIONS = {
+  'Create Database': 1,
+  'Delete Database': 2,
+  'Rename Database': 3,
+  'Reset Database Password': 4,
+  'Enable Database TLS': 5,
+  'Change Database Eviction': 6,
+  'Change Database Auto Upgrade': 7,
+  'Change Database Plan': 8,
+  'Change Database Budget': 9,
+  'Change Database Regions': 10,
+  'Move Database': 11,
+  'Create Team': 12,
+  'Delete Team': 13,
+  'Add Team Member': 14,
+  'Remove Team Member': 15,
+  'Create API Key': 16,
+  'Delete API Key': 17,
+  'Change Database Production Pack': 18,
+  'Change Database Allow List': 19,
+  'Cancel Workflow Runs': 20,
+  'Create Backup': 21,
+  'Delete Backup': 22,
+  'Restore Backup': 23,
+  'Import Database': 24,
+  'Rotate Signing Keys': 25,
+  'Suspend Database': 26,
+  'Resume Database': 27,
+  'Change Database Users': 28,
+  'Change Database Settings': 29,
+  'Reset Credentials': 30,
+  'Change Database Mutual TLS': 31,
+  'Enable Daily Backup': 32,
+  'Disable Daily Backup': 33,
+  'Accept Data Loss': 34,
+  'Adopt Files': 40,
+  'Cancel Messages': 60,
+  'Resume Workflow Runs': 61,
+  'Restart Workflow Runs': 62,
+  'Delete Dead Workflow Runs': 63,
+  'Delete Dead Letters': 64,
+  'Retry Dead Letters': 65,
+  'Pause Bulk Action': 66,
+  'Resume Bulk Action': 67,
+  'Change Bulk Action': 68,
+  'Abort Bulk Action': 69,
+  'Lift Fence': 70,
+  'Retry Failure Callbacks': 71,
+} as const
+
+/** An act that the audit log records by number. */
+export type AuditAction = keyof typeof AUDIT_ACTIONS
+
+/** How long an entry is promised to be kept, seconds: `ttl` is `timestamp` plus this. */
+export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
+
+const text = (description: string) => Type.String({ description })
+
+/** An entry of the audit log (reference redis 1.10). */
+export const AuditLogSchema = Type.Object({
+  log_id: text('Identifier of the entry.'),
+  customer_id: text('E-mail of the account, or id of the team.'),
+  actor: text('E-mail of who acted.'),
+  timestamp: Type.Integer({ description: 'When, Unix seconds.' }),
+  action: Type.Integer({ description: 'Number of the act; 0 for one without a number.' }),
+  action_string: text('The act in words.'),
+  source: text('How: `API_KEY - <name of the key>`, `QUEUE_TOKEN` or `SYSTEM`.'),
+  entity: text('Identifier of what it was done to.'),
+  secondary_entity: text('`NA` when there is none.'),
+  third_entity: text('`NA` when there is none.'),
+  readable_format: text('The entry as a sentence.'),
+  ip: text('Address of who acted.'),
+  ttl: Type.Integer({ description: 'Until when the entry is kept at least, Unix seconds.' }),
+  reason: text('Empty.'),
+  notes: text('Further facts as JSON; never a secret.'),
+})
+
+/** An entry of the audit log as the management API shows it. */
+export type AuditLog = Static<typeof AuditLogSchema>
+
+const AuditQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_AUDIT_ENTRIES,
+      description: `Most entries. Default: ${MOST_AUDIT_ENTRIES}.`,
+    }),
+  ),
+  before: Type.Optional(text('`log_id` of the last entry of the page before: only older ones.')),
+})
+
+const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: string) =>
+  endpoint({
+    id,
+    service: 'management',
+    topic: 'Audit log',
+    method: 'GET',
+    path,
+    auth: 'basic',
+    access: 'read',
+    summary,
+    description: 'Every change that was made for this account or team, the newest first.',
+    query: AuditQuery,
+    body: { kind: 'none' },
+    success: { status: 200, description: 'The entries.', body: Type.Array(AuditLogSchema) },
+    errors: ['store_unavailable'],
+  })
+
+/** Reads the audit log. */
+export const listAuditLogs = auditLogsAt('listAuditLogs', '/v2/auditlogs', 'Read the audit log')
+
+/** The same at the root of the host, where the reference has it. */
+export const listAuditLogsAtRoot = auditLogsAt(
+  'listAuditLogsAtRoot',
+  '/auditlogs',
+  'Read the audit log, by its other path',
+)

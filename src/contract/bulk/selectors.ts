@@ -1,0 +1,73 @@
+import Type from 'typebox'
+import { DESTINATION_FILTERS, FILTERS } from '../queue/fields.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
+import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
+
+/** What may stand in the selector of a bulk action, by its kind; all that is given has to hold. */
+
+const ids = (description: string) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS, description }))
+const count = Type.Optional(Type.Integer({ minimum: 0, description: 'At most this many items. Absent: no limit.' }))
+const responseStatus = Type.Optional(
+  Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last answer.' }),
+)
+const { label, flowControlKey, callerIp, fromDate, toDate } = FILTERS
+const strict = { additionalProperties: false }
+
+const Messages = Type.Object(
+  {
+    messageIds: ids('Only these messages; all other filters are ignored.'),
+    ...FILTERS,
+    ...DESTINATION_FILTERS,
+    count,
+  },
+  strict,
+)
+
+const DeadLetters = Type.Object(
+  {
+    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    messageId: ids('Dead letters of these messages.'),
+    ...FILTERS,
+    responseStatus,
+    count,
+  },
+  strict,
+)
+
+const DeadRuns = Type.Object(
+  {
+    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    ...RUN_DEAD_FILTERS,
+    label,
+    flowControlKey,
+    callerIp,
+    fromDate,
+    toDate,
+    responseStatus,
+    count,
+  },
+  strict,
+)
+
+/** Of all dead runs, those whose failure function has failed: nothing else can be called again. */
+const FailedCallbacks = Type.Object(
+  {
+    ...DeadRuns.properties,
+    failureFunctionState: Type.Optional(
+      Type.Array(Type.Enum(['CALLBACK_FAIL']), { minItems: 1, description: 'May be left out: no other is selected.' }),
+    ),
+  },
+  strict,
+)
+
+/** The selectors that a schema can describe; that of `cancelRuns` is the one of bulk cancel. */
+export const BULK_SELECTORS = {
+  cancelMessages: Messages,
+  resumeRuns: DeadRuns,
+  restartRuns: DeadRuns,
+  retryFailureCallbacks: FailedCallbacks,
+  deleteDeadRuns: DeadRuns,
+  deleteDeadLetters: DeadLetters,
+  retryDeadLetters: DeadLetters,
+} as const

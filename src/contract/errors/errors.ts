@@ -1,0 +1,78 @@
+import { accountsErrors } from './accounts.js'
+import { consoleErrors } from './console.js'
+import { dataPlaneErrors } from './data-plane.js'
+import { databasesErrors } from './databases.js'
+import type { ErrorEntry } from './entry.js'
+import { httpErrors } from './http.js'
+import { operatorErrors } from './operator.js'
+import { queueErrors } from './queue.js'
+import { storeErrors } from './store.js'
+import { workflowErrors } from './workflow.js'
+
+export type { ErrorEntry, None } from './entry.js'
+
+/** All errors by code. The order is the order of the docs page. */
+export const ERRORS = {
+  ...httpErrors,
+  ...storeErrors,
+  ...operatorErrors,
+  ...accountsErrors,
+  ...consoleErrors,
+  ...databasesErrors,
+  ...dataPlaneErrors,
+  ...queueErrors,
+  ...workflowErrors,
+} as const
+
+/** The name of an error in the catalogue. */
+export type ErrorCode = keyof typeof ERRORS
+
+/** What an error of this code has to tell. */
+export type ErrorDetails<Code extends ErrorCode> = Code extends ErrorCode
+  ? (typeof ERRORS)[Code] extends ErrorEntry<infer Details>
+    ? Details
+    : never
+  : never
+
+/** An error of the catalogue, thrown by any room and rendered by the listener it reaches. */
+export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
+  readonly code: Code
+  readonly details: ErrorDetails<Code>
+
+  constructor(code: Code, details: ErrorDetails<Code>, options?: ErrorOptions) {
+    const entry: { readonly text: (details: never) => string } = ERRORS[code]
+    super(entry.text(details as never), options)
+    this.name = 'HomeportError'
+    this.code = code
+    this.details = details
+  }
+
+  /** The HTTP status of this error. */
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+
+  /** Whether the same request may succeed later. */
+  get retry(): 'never' | 'later' {
+    return ERRORS[this.code].retry
+  }
+}
+
+/**
+ * An error of the catalogue without a stack, for what is refused one by one in a request of thousands: the stack is most of
+ * what an error costs, and nobody looks at that of a refusal.
+ */
+export function refusal<Code extends ErrorCode>(code: Code, details: ErrorDetails<Code>): HomeportError<Code> {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return new HomeportError(code, details)
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
+
+/** Whether an error is the one of the catalogue with this code. */
+export function isError<Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> {
+  return error instanceof HomeportError && error.code === code
+}

@@ -1,0 +1,157 @@
+import Type from 'typebox'
+import { MOST_FILTER_VALUES } from '../request-limits.js'
+
+/** Schemas that several operations of the queue share. */
+
+const text = (description: string) => Type.String({ description })
+const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
+
+/** Header names in Title-Case, each with its values. */
+export const Headers = Type.Record(Type.String(), Type.Array(Type.String()), {
+  description: 'Header names in Title-Case, each with a list of its values. Redacted values read `REDACTED:<SHA256>`.',
+})
+
+const FLOW = {
+  flowControlKey: Type.Optional(text('The flow-control key that the message names.')),
+  parallelism: Type.Optional(Type.Integer({ description: 'As the message asked for it.' })),
+  rate: Type.Optional(Type.Integer({ description: 'As the message asked for it.' })),
+  period: Type.Optional(
+    Type.Integer({ description: 'As the message asked for it, in seconds; 1 when it did not say.' }),
+  ),
+}
+
+const LABELS = {
+  label: Type.Optional(text('The first label.')),
+  labels: Type.Optional(Type.Array(Type.String(), { description: 'All labels.' })),
+}
+
+const MESSAGE = {
+  messageId: text('Identifier of the message, `msg_…`.'),
+  url: text('Where it is delivered, as it was published.'),
+  method: text('The method of its delivery.'),
+  header: Headers,
+  body: Type.Optional(text('The body, when it is valid UTF-8.')),
+  bodyBase64: Type.Optional(text('The body in base64, when it is not valid UTF-8.')),
+  maxRetries: Type.Integer({ description: 'How many attempts may follow the first one.' }),
+  notBefore: ms('When the next attempt is due, or was due for a finished message'),
+  createdAt: ms('When it was published'),
+  topicName: Type.Optional(text('The URL group that it was published to.')),
+  endpointName: Type.Optional(text('The name of the endpoint in its URL group.')),
+  queueName: Type.Optional(text('The queue that it is in.')),
+  scheduleId: Type.Optional(text('The schedule that made it.')),
+  callback: Type.Optional(text('Where every answer is reported.')),
+  failureCallback: Type.Optional(text('Where the final failure is reported.')),
+  callerIP: Type.Optional(text('Address of the publisher.')),
+  retryDelayExpression: Type.Optional(text('`Upstash-Retry-Delay` as it was sent.')),
+  timeout: Type.Optional(Type.Integer({ description: 'How long an attempt may take, in milliseconds.' })),
+  ...LABELS,
+  ...FLOW,
+}
+
+/** A message as the reading operations show it. */
+export const Message = Type.Object(MESSAGE)
+
+/** A message that could not be delivered. */
+export const DeadLetter = Type.Object({
+  ...MESSAGE,
+  dlqId: text('Identifier of the dead letter, `<milliseconds>-<number>`.'),
+  responseStatus: Type.Integer({ description: 'Status of the last answer; 0 when there was none.' }),
+  responseHeader: Type.Optional(Headers),
+  responseBody: Type.Optional(
+    text('The beginning of the last answer, when it is valid UTF-8; without an answer, why.'),
+  ),
+  responseBodyBase64: Type.Optional(text('The same in base64, when it is not valid UTF-8.')),
+})
+
+/** A workflow run that has failed, among dead letters (reference queue 4.13). */
+export const RunDeadLetter = Type.Object({
+  ...DeadLetter.properties,
+  workflowRunId: text('Identifier of the run.'),
+  workflowUrl: text('The workflow.'),
+  workflowCreatedAt: ms('When the run was made'),
+  failureCallbackInfo: Type.Optional(
+    Type.Object(
+      {
+        state: Type.Optional(text('How the call of the failure function ended, or that it is going on.')),
+        responseStatus: Type.Optional(Type.Integer()),
+        responseBody: Type.Optional(Type.String()),
+        responseHeaders: Type.Optional(Headers),
+      },
+      { description: 'The call of the failure function; absent when the run has none.' },
+    ),
+  ),
+})
+
+/** States of log entries in the order in which they can happen (reference queue 3.5). */
+export const EVENT_STATES = [
+  'CREATED',
+  'ACTIVE',
+  'ERROR',
+  'RETRY',
+  'DELIVERED',
+  'FAILED',
+  'CANCEL_REQUESTED',
+  'CANCELED',
+] as const
+
+/** An entry of the log. */
+export const Event = Type.Object({
+  time: ms('When it happened'),
+  messageId: MESSAGE.messageId,
+  state: Type.Enum([...EVENT_STATES]),
+  url: MESSAGE.url,
+  method: MESSAGE.method,
+  header: Headers,
+  body: text('The body in base64.'),
+  maxRetries: MESSAGE.maxRetries,
+  error: Type.Optional(text('Why an attempt failed.')),
+  nextDeliveryTime: Type.Optional(ms('When the next attempt is due')),
+  responseStatus: Type.Optional(Type.Integer({ description: 'Status of the answer; absent when there was none.' })),
+  responseBody: Type.Optional(text('The beginning of the answer in base64.')),
+  responseHeaders: Type.Optional(Headers),
+  responseHeader: Type.Optional(Headers),
+  topicName: MESSAGE.topicName,
+  endpointName: MESSAGE.endpointName,
+  queueName: MESSAGE.queueName,
+  scheduleId: MESSAGE.scheduleId,
+  callback: MESSAGE.callback,
+  callbackHeaders: Type.Optional(Headers),
+  failureCallback: MESSAGE.failureCallback,
+  failureCallbackHeaders: Type.Optional(Headers),
+  timeout: MESSAGE.timeout,
+  retryDelayExpression: MESSAGE.retryDelayExpression,
+  retryDelayExpr: MESSAGE.retryDelayExpression,
+  ...LABELS,
+  ...FLOW,
+})
+
+const list = (description: string) =>
+  Type.Optional(
+    Type.Array(Type.String(), {
+      maxItems: MOST_FILTER_VALUES,
+      description: `${description} Several values: any of them.`,
+    }),
+  )
+
+/** Filters that every selecting operation knows; all that are given have to hold. */
+export const FILTERS = {
+  url: list('Messages to exactly this URL.'),
+  label: list('Messages that carry this label.'),
+  flowControlKey: list('Messages that name this flow-control key.'),
+  callerIp: list('Messages published from this address.'),
+  callerIP: list('Older spelling of `callerIp`.'),
+  topicName: list('Messages of this URL group.'),
+  queueName: list('Messages of this queue.'),
+  scheduleId: list('Messages of this schedule.'),
+  fromDate: Type.Optional(ms('Not before')),
+  toDate: Type.Optional(ms('Not after')),
+}
+
+/** Filters by parts of the destination. */
+export const DESTINATION_FILTERS = {
+  host: list('Messages to this host, with its port if one is written.'),
+  path: list('Messages to this path.'),
+}
+
+/** A place in a list. */
+export const CURSOR = Type.Optional(text('Where the page begins: the `cursor` of the page before.'))

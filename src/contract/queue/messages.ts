@@ -1,0 +1,288 @@
+import Type from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
+import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } from './fields.js'
+
+/** The operations of the queue: publish, look, cancel, logs, signing keys. */
+
+const queue = { service: 'queue', topic: 'Messages', auth: 'bearer' } as const
+const destination = Type.String({ description: 'URL that the message goes to, unencoded, or the name of a URL group.' })
+
+const PublishReply = Type.Object({
+  messageId: Type.String(),
+  url: Type.Optional(Type.String()),
+  deduplicated: Type.Optional(Type.Boolean()),
+  workflowRunId: Type.Optional(Type.String()),
+  workflowCreatedAt: Type.Optional(Type.Integer()),
+})
+
+const ItemReply = Type.Union([
+  PublishReply,
+  Type.Array(PublishReply, { description: 'To a URL group: one entry for each endpoint.' }),
+])
+
+/** What may be wrong with a message that is published, alone or into a queue. */
+const PUBLISH_ERRORS = [
+  'invalid_request',
+  'setting_limit',
+  'destination_forbidden',
+  'url_group_not_found',
+  'run_ended',
+  'run_unknown',
+  'step_refused',
+  'run_fenced',
+] as const
+
+/** Publish one message. */
+export const publishMessage = endpoint({
+  ...queue,
+  id: 'publishMessage',
+  method: 'POST',
+  path: '/v2/publish/{+destination}',
+  access: 'write',
+  summary: 'Publish a message to a URL',
+  description:
+    'The destination stands unencoded after `/v2/publish/`, its query included. The body is delivered as it came. ' +
+    'Settings are headers (`Upstash-Method`, `-Delay`, `-Not-Before`, `-Retries`, `-Retry-Delay`, `-Timeout`, ' +
+    '`-Callback`, `-Failure-Callback`, `-Forward-<Name>`, `-Header-Forward`, `-Label`, `-Deduplication-Id`, ' +
+    '`-Content-Based-Deduplication`, `-Redact-Fields`, `-Flow-Control-Key`, `-Flow-Control-Value`) or query parameters ' +
+    'of the same names in lower case; the header wins. A destination that is no URL names a URL group: every endpoint ' +
+    'of it gets a message, and the answer is a list. ' +
+    'The answer comes when the message is on disk; a duplicate is answered 202 with the id of the first message.',
+  params: Type.Object({ destination }),
+  body: { kind: 'raw' },
+  success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
+  otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
+  errors: PUBLISH_ERRORS,
+})
+
+/** Publish one message into a queue. */
+export const enqueueMessage = endpoint({
+  ...queue,
+  id: 'enqueueMessage',
+  method: 'POST',
+  path: '/v2/enqueue/{queueName}/{+destination}',
+  access: 'write',
+  summary: 'Publish a message into a queue',
+  description:
+    'As publishing, but the message waits until its turn comes: messages of a queue are delivered in the order in which ' +
+    'they came, so many at once as the parallelism of the queue says. The queue is made with parallelism 1 when there ' +
+    'is none. With a delay the message takes its place at once and its turn lasts at least until the delay is over.',
+  params: Type.Object({ queueName: Type.String({ description: 'The queue; made when there is none.' }), destination }),
+  body: { kind: 'raw' },
+  success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
+  otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
+  errors: PUBLISH_ERRORS,
+})
+
+const BatchItem = Type.Object({
+  destination: Type.String({ description: 'A URL, or the name of a URL group.' }),
+  headers: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      maxProperties: MOST_ITEM_HEADERS,
+      description: 'What a publish request would send as headers: at most 500 fields and 65,536 bytes.',
+    }),
+  ),
+  body: Type.Optional(Type.String({ description: 'The body as text.' })),
+  queue: Type.Optional(Type.String({ description: 'The queue in which the message waits for its turn.' })),
+})
+
+/** Publish many messages. */
+export const publishBatch = endpoint({
+  ...queue,
+  id: 'publishBatch',
+  method: 'POST',
+  path: '/v2/batch',
+  access: 'write',
+  summary: 'Publish many messages in one request',
+  description:
+    'Answers one entry for each item, in order. An item that is refused gets an `error` and keeps no other from being ' +
+    'published. All accepted items are on disk when the answer comes.',
+  body: { kind: 'json', schema: Type.Array(BatchItem), texts: 'long' },
+  // A step of a run must be refused in a way of its own, which depends on what stands in the item.
+  checkedBy: 'handler',
+  success: {
+    status: 200,
+    description: 'What became of each item.',
+    body: Type.Array(Type.Union([ItemReply, Type.Object({ error: Type.String() })])),
+  },
+  errors: ['invalid_request', 'destination_forbidden', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
+})
+
+const messageParams = Type.Object({
+  messageId: Type.String({ description: 'Id of the message, as its publication answered it.' }),
+})
+
+/** Read one message. */
+export const getMessage = endpoint({
+  ...queue,
+  id: 'getMessage',
+  method: 'GET',
+  path: '/v2/messages/{messageId}',
+  access: 'read',
+  summary: 'Read a message',
+  description: 'Shows a message that waits for delivery or is finished and still kept. A cancelled one is not found.',
+  params: messageParams,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The message.', body: Message },
+  errors: ['message_not_found'],
+})
+
+const Cancelled = Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled.' }) })
+
+/** Cancel one message. */
+export const cancelMessage = endpoint({
+  ...queue,
+  id: 'cancelMessage',
+  method: 'DELETE',
+  path: '/v2/messages/{messageId}',
+  access: 'write',
+  summary: 'Cancel a message',
+  description:
+    'Ends a message that is not finished: it is not sent again, a request in flight is aborted and its outcome ignored.',
+  params: messageParams,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The message is cancelled.', body: Cancelled },
+  errors: ['message_not_found'],
+})
+
+const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: MOST_IDS, description }))
+
+const cancelCount = Type.Optional(
+  Type.Integer({ minimum: 1, description: 'At most this many, those first that are due first. Absent: no limit.' }),
+)
+
+const cancelFilters = {
+  messageIds: idList('Only these messages; all other filters are ignored.'),
+  ...FILTERS,
+  ...DESTINATION_FILTERS,
+  count: cancelCount,
+}
+
+const oneOrMore = Type.Optional(
+  Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_FILTER_VALUES })]),
+)
+
+/** In a body a filter may also be one text instead of a list. */
+const cancelBody = {
+  messageIds: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_IDS })])),
+  url: oneOrMore,
+  host: oneOrMore,
+  path: oneOrMore,
+  label: oneOrMore,
+  flowControlKey: oneOrMore,
+  callerIp: oneOrMore,
+  callerIP: oneOrMore,
+  topicName: oneOrMore,
+  queueName: oneOrMore,
+  scheduleId: oneOrMore,
+  fromDate: FILTERS.fromDate,
+  toDate: FILTERS.toDate,
+  count: cancelCount,
+}
+
+/** Cancel many messages. */
+export const cancelMessages = endpoint({
+  ...queue,
+  id: 'cancelMessages',
+  method: 'DELETE',
+  path: '/v2/messages',
+  access: 'write',
+  summary: 'Cancel messages in bulk',
+  description:
+    'Selects by ids or by filters, in the query or in the JSON body. Without any, all messages that are not finished ' +
+    'are cancelled. Dates hold for the time of publishing. An unknown filter is refused and nothing is cancelled.',
+  query: Type.Object(cancelFilters, { additionalProperties: false }),
+  body: { kind: 'json', schema: Type.Object(cancelBody, { additionalProperties: false }), optional: true },
+  success: { status: 200, description: 'How many were cancelled.', body: Cancelled },
+  errors: ['invalid_request', 'bulk_action_interrupted'],
+})
+
+const eventFilters = Type.Object(
+  {
+    state: Type.Optional(
+      Type.Array(Type.Enum([...EVENT_STATES, 'CANCELLED', 'IN_PROGRESS']), {
+        description: 'Entries of this state; IN_PROGRESS means ACTIVE, RETRY and ERROR.',
+      }),
+    ),
+    messageId: idList('Entries of this message.'),
+    messageIds: idList('Entries of these messages.'),
+    ...FILTERS,
+    ...DESTINATION_FILTERS,
+    order: Type.Optional(
+      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By message, then by time; default latestFirst.' }),
+    ),
+    count: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'At most this many, and at most 1000. Default 100.' }),
+    ),
+    cursor: CURSOR,
+    trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Bodies are cut to this many bytes.' })),
+  },
+  { additionalProperties: false },
+)
+
+const EventPage = Type.Object({
+  events: Type.Array(Event),
+  logs: Type.Array(Event, { description: 'The same entries under their newer name.' }),
+  cursor: Type.Optional(Type.String()),
+})
+
+const eventsDescription =
+  'What happened to messages: publications, attempts, retries and ends. Entries are ordered by message (newest first) ' +
+  'and by time within a message. Dates hold for the time of the entry.'
+
+const logAt = (id: string, path: string, summary: string) =>
+  endpoint({
+    ...queue,
+    id,
+    method: 'GET',
+    path,
+    access: 'read',
+    summary,
+    description: eventsDescription,
+    query: eventFilters,
+    body: { kind: 'none' },
+    success: { status: 200, description: 'A page; `cursor` is absent on the last one.', body: EventPage },
+    errors: ['invalid_request'],
+  })
+
+/** Reads the log. */
+export const listEvents = logAt('listEvents', '/v2/events', 'Read the log of messages')
+/** Reads the log, under its newer name. */
+export const listLogs = logAt('listLogs', '/v2/logs', 'Read the log of messages, by its newer path')
+
+const Keys = Type.Object({
+  current: Type.String({ description: 'Signs deliveries now.' }),
+  next: Type.String({ description: 'Will sign them after the next rotation; accept it too.' }),
+})
+
+/** Read the signing keys. */
+export const getSigningKeys = endpoint({
+  ...queue,
+  id: 'getSigningKeys',
+  topic: 'Signing keys',
+  method: 'GET',
+  path: '/v2/keys',
+  access: 'read',
+  summary: 'Read the signing keys',
+  description: 'Deliveries are signed with the current key. A receiver accepts both.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The keys.', body: Keys },
+  errors: [],
+})
+
+/** Rotate the signing keys. */
+export const rotateSigningKeys = endpoint({
+  ...queue,
+  id: 'rotateSigningKeys',
+  topic: 'Signing keys',
+  method: 'POST',
+  path: '/v2/keys/rotate',
+  access: 'write',
+  summary: 'Rotate the signing keys',
+  description:
+    'The next key becomes the current one and a new next key is made. Deliveries are signed with it at once.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The new keys.', body: Keys },
+  errors: [],
+})

@@ -1,0 +1,225 @@
+import Type from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { CURSOR, RunDeadLetter } from '../queue/fields.js'
+import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
+
+/** The wire of dead letters of runs: reading them, and taking them up again (reference workflow 4.13). */
+
+const queue = { service: 'queue', topic: 'Failed runs', auth: 'bearer' } as const
+
+/** How the call of a failure function stands. */
+export const FAILURE_STATES = ['CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'] as const
+
+const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
+const texts = (description: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      maxItems: MOST_FILTER_VALUES,
+      description: `${description} Several mean any of them.`,
+    }),
+  )
+
+/** Filters that only dead letters of runs have; `GET /v2/dlq?source=workflow` knows them too. */
+export const RUN_DEAD_FILTERS = {
+  workflowRunId: texts('Runs whose id begins with this text.'),
+  workflowUrl: texts('Runs of exactly this URL.'),
+  workflowCreatedAt: Type.Optional(ms('Runs made at this very time')),
+  failureFunctionState: Type.Optional(
+    Type.Array(Type.Enum([...FAILURE_STATES]), {
+      maxItems: MOST_FILTER_VALUES,
+      description: 'Runs whose failure function stands like this.',
+    }),
+  ),
+}
+
+const filters = Type.Object(
+  {
+    dlqIds: Type.Optional(
+      Type.Array(Type.String(), {
+        maxItems: MOST_PAGE_IDS,
+        description: 'Only these dead letters; all other filters are ignored.',
+      }),
+    ),
+    ...RUN_DEAD_FILTERS,
+    url: texts('The same as `workflowUrl`.'),
+    label: texts('Runs that carry this label.'),
+    callerIp: texts('Runs triggered from this address.'),
+    flowControlKey: texts('Runs of this flow-control key.'),
+    responseStatus: Type.Optional(
+      Type.Array(Type.Integer(), {
+        maxItems: MOST_FILTER_VALUES,
+        description: 'Status of the answer that failed the run.',
+      }),
+    ),
+    fromDate: Type.Optional(ms('Failed at or after this time')),
+    toDate: Type.Optional(ms('Failed at or before this time')),
+    order: Type.Optional(
+      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By failure; default earliestFirst.' }),
+    ),
+    count: Type.Optional(Type.Integer({ minimum: 1, description: 'At most this many, and at most 100. Default 100.' })),
+    cursor: CURSOR,
+  },
+  { additionalProperties: false },
+)
+
+const idsInBody = {
+  kind: 'json',
+  optional: true,
+  schema: Type.Object(
+    { dlqIds: Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description: 'Only these.' })) },
+    { additionalProperties: false },
+  ),
+} as const
+
+const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }))
+const params = Type.Object({ dlqId: Type.String({ description: 'Id of the dead letter.' }) })
+const Run = Type.Object({ workflowRunId: Type.String(), workflowCreatedAt: ms('When the run was made') })
+const page =
+  'Works on one page; repeat with `cursor` until it is absent. An unknown filter is refused and nothing is done.'
+const overrides =
+  'Settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace those of the run.'
+
+/** List failed runs. */
+export const listDeadRuns = endpoint({
+  ...queue,
+  id: 'listDeadWorkflowRuns',
+  method: 'GET',
+  path: '/v2/workflows/dlq',
+  access: 'read',
+  summary: 'List failed runs',
+  description: 'The dead letters of workflow runs, as `GET /v2/dlq?source=workflow` lists them.',
+  query: filters,
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'A page.',
+    body: Type.Object({ messages: Type.Array(RunDeadLetter), cursor: nextCursor }),
+  },
+  errors: ['invalid_request'],
+})
+
+/** Read one failed run. */
+export const getDeadRun = endpoint({
+  ...queue,
+  id: 'getDeadWorkflowRun',
+  method: 'GET',
+  path: '/v2/workflows/dlq/{dlqId}',
+  access: 'read',
+  summary: 'Read a failed run',
+  description: 'Shows the run, the answer that failed it, and how its failure function stands.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The dead letter.', body: RunDeadLetter },
+  errors: ['dead_letter_not_found'],
+})
+
+/** Delete one dead letter. */
+export const deleteDeadRun = endpoint({
+  ...queue,
+  id: 'deleteDeadWorkflowRun',
+  method: 'DELETE',
+  path: '/v2/workflows/dlq/{dlqId}',
+  access: 'write',
+  summary: 'Delete a failed run from the dead letters',
+  description: 'The run stays in the logs as failed; it cannot be resumed or restarted any more.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'It is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
+  errors: ['dead_letter_not_found'],
+})
+
+/** Delete many dead letters. */
+export const deleteDeadRuns = endpoint({
+  ...queue,
+  id: 'deleteDeadWorkflowRuns',
+  method: 'DELETE',
+  path: '/v2/workflows/dlq',
+  access: 'write',
+  summary: 'Delete failed runs from the dead letters in bulk',
+  description: `Ids that name nothing are not counted. ${page}`,
+  query: filters,
+  body: idsInBody,
+  success: {
+    status: 200,
+    description: 'How many were deleted.',
+    body: Type.Object({ deleted: Type.Integer(), cursor: nextCursor }),
+  },
+  errors: ['invalid_request'],
+})
+
+const MEANING = {
+  resume:
+    'Makes a new run of each: the finished steps are kept, and it goes on at what failed and at what was still to come, such as sleeps, waits and invoked runs.',
+  restart: 'Makes a new run of each, with the same payload and headers and no steps.',
+} as const
+
+const many = (verb: 'resume' | 'restart') =>
+  endpoint({
+    ...queue,
+    id: `${verb}DeadWorkflowRuns`,
+    method: 'POST',
+    path: `/v2/workflows/dlq/${verb}`,
+    access: 'write',
+    summary: `${verb === 'resume' ? 'Resume' : 'Restart'} failed runs in bulk`,
+    description: `${MEANING[verb]} The dead letters are taken out. ${overrides} ${page}`,
+    query: filters,
+    body: idsInBody,
+    success: {
+      status: 200,
+      description: 'The new runs, in the order of the dead letters.',
+      body: Type.Object({ workflowRuns: Type.Array(Run), cursor: nextCursor }),
+    },
+    errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'run_fenced'],
+  })
+
+const one = (verb: 'resume' | 'restart') =>
+  endpoint({
+    ...queue,
+    id: `${verb}DeadWorkflowRun`,
+    method: 'POST',
+    path: `/v2/workflows/dlq/${verb}/{dlqId}`,
+    access: 'write',
+    summary: `${verb === 'resume' ? 'Resume' : 'Restart'} a failed run`,
+    description: `As the bulk form, for one run. ${MEANING[verb]} ${overrides}`,
+    params,
+    body: { kind: 'none' },
+    success: { status: 200, description: 'The new run.', body: Run },
+    errors: ['dead_letter_not_found', 'setting_limit', 'destination_forbidden', 'run_fenced'],
+  })
+
+/** Take failed runs up again where they stood, or from their start. */
+export const resumeDeadRuns = many('resume')
+export const restartDeadRuns = many('restart')
+export const resumeDeadRun = one('resume')
+export const restartDeadRun = one('restart')
+
+/** Call the failure function of a run again. */
+export const retryRunCallback = endpoint({
+  ...queue,
+  id: 'retryWorkflowFailureFunction',
+  method: 'POST',
+  path: '/v2/workflows/dlq/callback/{dlqId}',
+  access: 'write',
+  summary: 'Call the failure function of a failed run again',
+  description: 'Only where the call has failed for good (`CALLBACK_FAIL`). It has all its retries again.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The call is under way.', body: Run },
+  errors: ['dead_letter_not_found', 'callback_refused'],
+})
+
+/** Give up the call of a failure function. */
+export const cancelRunCallback = endpoint({
+  ...queue,
+  id: 'cancelWorkflowFailureFunction',
+  method: 'DELETE',
+  path: '/v2/workflows/dlq/callback/{dlqId}',
+  access: 'write',
+  summary: 'Give up calling the failure function of a failed run',
+  description:
+    'Only while it is being called or tried again (`CALLBACK_INPROGRESS`); it then reads `CALLBACK_CANCELED`.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'It is not called again.', body: Run },
+  errors: ['dead_letter_not_found', 'callback_refused'],
+})

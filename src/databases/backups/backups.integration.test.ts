@@ -1,0 +1,374 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { tempDir, waitFor } from '../../../test/support/index.js'
+import { sha256Hex } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { BackupSchema } from '../../contract/databases/backups.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { compileChecker } from '../../http/index.js'
+import { ask, create } from '../testing/checks.js'
+import { type House, openHouse } from '../testing/house.js'
+
+const DAY_MS = 86_400_000
+const checkBackup = compileChecker(BackupSchema, 'body')
+
+/** Runs a command on the primary of a database as its owner. */
+const command = (at: House, record: DatabaseRecord, ...words: string[]) =>
+  ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+
+async function listed(at: House, record: DatabaseRecord) {
+  const { status, body } = await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)
+  expect(status).toBe(200)
+  for (const backup of body) checkBackup(backup)
+  return body as { backup_id: string; name: string; state: string; [field: string]: unknown }[]
+}
+
+const backUp = (at: House, record: DatabaseRecord, name = 'nightly') =>
+  at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name })
+const restore = (at: House, record: DatabaseRecord, backupId: string | undefined) =>
+  at.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
+
+const filesOf = (at: House, record: DatabaseRecord): string[] => {
+  const dir = join(at.dataDir, 'backups', record.database_id)
+  return existsSync(dir) ? readdirSync(dir) : []
+}
+
+const OK = { status: 200, body: 'OK' }
+
+describe('a backup', () => {
+  let at: House
+
+  beforeAll(async () => {
+    at = await openHouse()
+  })
+
+  it('is completed when it is answered, and its record is complete', async () => {
+    const record = await create(at)
+    await command(at, record, 'MSET', 'a', '1', 'b', '2')
+    expect(await backUp(at, record, '  before the sale ')).toEqual(OK)
+    const [backup, ...rest] = await listed(at, record)
+    expect(rest).toEqual([])
+    expect(backup).toMatchObject({
+      ...{ database_id: record.database_id, customer_id: 'owner@homeport.local', name: 'before the sale' },
+      ...{ state: 'completed', key_count: 2, daily_backup: 'false', hourly_backup: 'false' },
+      internal_backup_tag: 'manual',
+    })
+    expect(backup?.backup_size).toBe(
+      readFileSync(join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`)).length,
+    )
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+  })
+
+  it('is listed as pending and keeps other changes away while it is made', async () => {
+    let release = (): void => {}
+    const checked = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const slow = await openHouse({ checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)) })
+    const record = await create(slow)
+    const answer = backUp(slow, record)
+    await waitFor(async () => (await listed(slow, record)).length === 1, { what: 'the pending backup' })
+    expect(await listed(slow, record)).toMatchObject([{ state: 'pending', backup_size: 0 }])
+    const refused = [
+      await backUp(slow, record),
+      await restore(slow, record, 'bak_x'),
+      await slow.api('DELETE', `/v2/redis/database/${record.database_id}`),
+    ]
+    for (const { status, body } of refused) {
+      expect(status).toBe(409)
+      expect(body.error).toContain('modifying_state is "backing_up"')
+    }
+    expect(await command(slow, record, 'SET', 'k', 'v')).toBe('OK')
+    release()
+    expect(await answer).toEqual(OK)
+  })
+
+  it('that does not pass its check has failed, says why, leaves no file and the database free', async () => {
+    let broken = true
+    const failing = await openHouse({
+      checkSnapshot: (fleet, file) =>
+        broken
+          ? Promise.reject(new HomeportError('snapshot_unusable', { reason: 'it is odd' }))
+          : fleet.checkSnapshot(file),
+    })
+    const record = await create(failing)
+    const { status, body } = await backUp(failing, record)
+    expect([status, body.error]).toEqual([503, expect.stringContaining('it is odd')])
+    const [backup] = await listed(failing, record)
+    expect(backup).toMatchObject({ state: 'failed', backup_size: 0, failure: expect.stringContaining('it is odd') })
+    expect(filesOf(failing, record)).toEqual([])
+    expect(await restore(failing, record, backup?.backup_id)).toMatchObject({ status: 409 })
+    broken = false
+    expect(await backUp(failing, record)).toEqual(OK)
+  })
+
+  it('can be downloaded as it is', async () => {
+    const record = await create(at)
+    await command(at, record, 'SET', 'k', 'v')
+    await backUp(at, record, 'nachts, größer')
+    const [backup] = await listed(at, record)
+    const download = await at.databases.backups.download(at.owner, record.database_id, backup?.backup_id ?? '')
+    download.stream.destroy()
+    const response = await at.raw('GET', `/v2/redis/download-backup/${record.database_id}/${backup?.backup_id}`)
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    expect(response.headers.get('content-type')).toBe('application/octet-stream')
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="nachts-gr-er.rdb"')
+    expect(response.headers.get('x-content-sha256')).toBe(sha256Hex(bytes))
+    // Valkey writes its own name from 9.0 on.
+    expect(Buffer.from(bytes.subarray(0, 9)).toString()).toMatch(/^(REDIS\d{4}|VALKEY\d{3})$/)
+    expect(bytes.length).toBe(backup?.backup_size)
+  })
+
+  it('is gone with its file when it is deleted, and all go with their database', async () => {
+    const record = await create(at)
+    await backUp(at, record, 'one')
+    await backUp(at, record, 'two')
+    const [two, one] = await listed(at, record)
+    const path = `/v2/redis/delete-backup/${record.database_id}/${one?.backup_id}`
+    expect(await at.api('DELETE', path, 'null')).toEqual(OK)
+    expect(filesOf(at, record)).toEqual([`${two?.backup_id}.rdb`])
+    expect(await at.api('DELETE', path)).toMatchObject({ status: 404 })
+    expect(await at.api('DELETE', `/v2/redis/database/${record.database_id}`)).toEqual(OK)
+    expect(existsSync(join(at.dataDir, 'backups', record.database_id))).toBe(false)
+  })
+
+  it.each([{}, { name: '' }, { name: ' \t ' }, { name: 7 }, { name: 'x'.repeat(129) }, { name: 'a\nb' }])(
+    'is refused with the body %j',
+    async (body) => {
+      const record = await create(at)
+      const answer = await at.api('POST', `/v2/redis/create-backup/${record.database_id}`, body)
+      expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining('name')])
+      expect(await listed(at, record)).toEqual([])
+    },
+  )
+
+  it('of a database that does not exist is not found', async () => {
+    for (const [method, path, body] of [
+      ['GET', 'list-backup/nope'],
+      ['POST', 'create-backup/nope', { name: 'x' }],
+      ['DELETE', 'delete-backup/nope/bak'],
+      ['POST', 'restore-backup/nope', { backup_id: 'bak' }],
+      ['PATCH', 'enable-dailybackup/nope'],
+      ['GET', 'download-backup/nope/bak'],
+    ] as const) {
+      expect(await at.api(method, `/v2/redis/${path}`, body)).toMatchObject({ status: 404 })
+    }
+  })
+})
+
+describe('a restore', () => {
+  let at: House
+
+  beforeAll(async () => {
+    at = await openHouse()
+  })
+
+  it('replaces all data, in read regions too, after a safety backup that brings the old data back', async () => {
+    const record = await create(at, { read_regions: ['eu-west-1'] })
+    await command(at, record, 'MSET', 'a', 'old', 'b', 'old')
+    await backUp(at, record)
+    const [backup] = await listed(at, record)
+    await command(at, record, 'MSET', 'a', 'new', 'c', 'new')
+    expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
+    expect(await command(at, record, 'MGET', 'a', 'b', 'c')).toEqual(['old', 'old', null])
+    const onReplica = ['MGET', 'a', 'c']
+    expect(await ask(at, record.database_id, 'eu-west-1', ['default', record.password ?? ''], onReplica)).toEqual([
+      'old',
+      null,
+    ])
+    const [safety] = await listed(at, record)
+    expect(safety).toMatchObject({
+      name: 'Before restoring nightly',
+      state: 'completed',
+      internal_backup_tag: 'safety',
+    })
+    expect(await restore(at, record, safety?.backup_id)).toEqual(OK)
+    expect(await command(at, record, 'MGET', 'a', 'b', 'c')).toEqual(['new', 'old', 'new'])
+    expect(filesOf(at, record)).not.toContain('restore.rdb')
+  })
+
+  it('holds commands while it replaces the data, and what is written after it stays over a restart', async () => {
+    let inside: () => void = () => {}
+    let release: () => void = () => {}
+    const reached = new Promise<void>((resolve) => {
+      inside = resolve
+    })
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const slow = await openHouse({
+      adoptSnapshot: async (fleet, spec, file) => {
+        inside()
+        await released
+        await fleet.adoptSnapshot(spec, file)
+      },
+    })
+    const record = await create(slow)
+    await command(slow, record, 'SET', 'k', 'old')
+    await backUp(slow, record)
+    const [backup] = await listed(slow, record)
+    await command(slow, record, 'SET', 'k', 'new')
+    const answer = restore(slow, record, backup?.backup_id)
+    await reached
+    const held = command(slow, record, 'GET', 'k')
+    expect((await backUp(slow, record)).body.error).toContain('"restoring"')
+    release()
+    expect(await held).toBe('old')
+    expect(await answer).toEqual(OK)
+    await command(slow, record, 'SET', 'k', 'newest')
+    await slow.close()
+    const again = await openHouse({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
+    expect(await command(again, record, 'GET', 'k')).toBe('newest')
+  })
+
+  it('takes the backup of another database of the account', async () => {
+    const [from, to] = [await create(at), await create(at, { plan: 'fixed_250mb' })]
+    await command(at, from, 'SET', 'k', 'theirs')
+    await command(at, to, 'SET', 'other', 'x')
+    await backUp(at, from)
+    const [backup] = await listed(at, from)
+    expect(await restore(at, to, backup?.backup_id)).toEqual(OK)
+    expect(await command(at, to, 'MGET', 'k', 'other')).toEqual(['theirs', null])
+  })
+
+  it('is refused for data that the plan does not allow, before anything happens', async () => {
+    const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
+    const at = await openHouse({ plans })
+    const [large, small] = [await create(at), await create(at, { plan: 'free' })]
+    for (let i = 0; i < 6; i++) await command(at, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
+    await backUp(at, large)
+    const [backup] = await listed(at, large)
+    const { status, body } = await restore(at, small, backup?.backup_id)
+    expect([status, body.error]).toEqual([409, expect.stringMatching(/takes \d+ bytes .* allows 4194304/)])
+    expect(await listed(at, small)).toEqual([])
+    expect((await at.api('GET', `/v2/redis/database/${small.database_id}`)).body.modifying_state).toBe('')
+  })
+
+  it('of a file that has changed since is refused, and the data stays', async () => {
+    const record = await create(at)
+    await backUp(at, record)
+    const [backup] = await listed(at, record)
+    writeFileSync(join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`), 'REDIS0010')
+    await command(at, record, 'SET', 'k', 'v')
+    expect(await restore(at, record, backup?.backup_id)).toMatchObject({ status: 400 })
+    expect(await command(at, record, 'GET', 'k')).toBe('v')
+    expect(await restore(at, record, 'bak_unknown')).toMatchObject({ status: 404 })
+  })
+})
+
+describe('a backup that another engine has written', () => {
+  it('is refused where the installed one cannot read it, and the data stays', async () => {
+    let isNew = true
+    const at = await openHouse({
+      checkSnapshot: async (fleet, file) => {
+        const facts = await fleet.checkSnapshot(file)
+        if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
+        return facts
+      },
+    })
+    const record = await create(at)
+    await command(at, record, 'SET', 'k', 'newer')
+    expect(await backUp(at, record)).toEqual(OK)
+    isNew = false
+    const [backup] = await listed(at, record)
+    await command(at, record, 'SET', 'k', 'v')
+    const { status, body } = await restore(at, record, backup?.backup_id)
+    expect([status, body.error]).toEqual([400, expect.stringContaining('it was written by a newer engine')])
+    expect(await command(at, record, 'GET', 'k')).toBe('v')
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+  })
+
+  /** A file begins with its maker and the version of its format. */
+  const ofNewerEngine = (file: string): string =>
+    file.replace(/^([A-Z]+)(\d+)/, (_, maker, version) => maker + '9'.repeat(version.length))
+})
+
+describe('daily backups', () => {
+  it('are made every day, kept for a day, and stop when they are switched off', async () => {
+    const clock = new ManualClock()
+    const at = await openHouse({ clock })
+    const record = await create(at)
+    const set = (method: string, verb: string) => at.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
+    const isOn = async () => (await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.daily_backup_enabled
+    expect(await isOn()).toBe(false)
+    expect(await set('PATCH', 'enable')).toEqual(OK)
+    expect(await set('POST', 'enable')).toEqual(OK)
+    expect(await isOn()).toBe(true)
+    const dayPasses = async (until: (names: string[]) => boolean) => {
+      const before = clock.now()
+      await waitFor(
+        async () => {
+          if (clock.now() < before + 1.1 * DAY_MS) clock.advance(DAY_MS / 24)
+          const found = await listed(at, record)
+          return found.every((one) => one.state === 'completed') && until(found.map((one) => one.backup_id))
+        },
+        { what: 'the daily backup' },
+      )
+    }
+    await dayPasses((ids) => ids.length === 1)
+    const [first] = await listed(at, record)
+    expect(first).toMatchObject({ daily_backup: 'true', hourly_backup: 'false', internal_backup_tag: 'daily' })
+    await dayPasses((ids) => ids.length === 1 && ids[0] !== first?.backup_id)
+    const [second] = await listed(at, record)
+    await expect.poll(() => filesOf(at, record)).toEqual([`${second?.backup_id}.rdb`])
+    expect(await set('POST', 'disable')).toEqual(OK)
+    expect(await set('PATCH', 'disable')).toEqual(OK)
+    expect(await isOn()).toBe(false)
+    await dayPasses((ids) => ids.length === 0)
+    const { body: log } = await at.api('GET', '/v2/auditlogs?limit=2')
+    expect(log).toMatchObject([
+      { action_string: 'Disable Daily Backup', action: 33 },
+      { action_string: 'Enable Daily Backup', action: 32 },
+    ])
+  })
+
+  it('are not part of plan free', async () => {
+    const at = await openHouse()
+    const record = await create(at, { plan: 'free' })
+    const { status, body } = await at.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
+    expect([status, body.error]).toEqual([409, expect.stringContaining('plan "free"')])
+  })
+})
+
+describe('a restart', () => {
+  it('carries a replacement through that was cut short, whichever step it had reached', async () => {
+    const dataDir = join(tempDir(), 'data')
+    let cut = false
+    const at = await openHouse({
+      dataDir,
+      adoptSnapshot: async (fleet, spec, file) => {
+        if (spec.databaseId.startsWith('check-')) return fleet.adoptSnapshot(spec, file)
+        cut = true
+        throw new Error('cut short')
+      },
+    })
+    const record = await create(at)
+    await command(at, record, 'SET', 'k', 'old')
+    await backUp(at, record)
+    const [backup] = await listed(at, record)
+    await command(at, record, 'SET', 'k', 'new')
+    const answer = restore(at, record, backup?.backup_id)
+    await waitFor(() => cut, { what: 'the replacement' })
+    await at.close()
+    expect(await answer).toMatchObject({ status: 503 })
+    const again = await openHouse({ dataDir, redisPorts: at.redisPorts })
+    expect(await command(again, record, 'GET', 'k')).toBe('old')
+    expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+    expect(await listed(again, record)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
+  })
+
+  it('deletes files that no record knows', async () => {
+    const at = await openHouse()
+    const record = await create(at)
+    await backUp(at, record)
+    const [backup] = await listed(at, record)
+    await at.close()
+    const dir = join(at.dataDir, 'backups', record.database_id)
+    for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
+    const again = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    expect(filesOf(again, record)).toEqual([`${backup?.backup_id}.rdb`])
+  })
+})

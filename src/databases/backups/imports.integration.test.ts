@@ -1,0 +1,216 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { ImportSchema } from '../../contract/databases/backups.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
+import { compileChecker } from '../../http/index.js'
+import { ask, create } from '../testing/checks.js'
+import { type House, openHouse } from '../testing/house.js'
+import { page, startForeignServer } from './testing/foreign-server.js'
+import { type PasswordEngine, startPasswordEngine } from './testing/password-engine.js'
+
+const MIB = 2 ** 20
+const checkImport = compileChecker(ImportSchema, 'body')
+
+let at: House
+let foreign: PasswordEngine
+
+beforeAll(async () => {
+  const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_disk_threshold: 3 * MIB } }
+  at = await openHouse({ plans })
+  foreign = await startPasswordEngine('p@ss:word')
+})
+
+afterAll(async () => {
+  await foreign.kill()
+  await at.close()
+})
+
+afterEach(async () => {
+  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
+    await at.databases.remove(at.owner, database_id)
+})
+
+const command = (record: DatabaseRecord, ...words: string[]) =>
+  ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+const importOf = async (record: DatabaseRecord) => {
+  const { body } = await at.api('GET', `/v2/redis/import/${record.database_id}`)
+  checkImport(body)
+  return body
+}
+const importUrl = (record: DatabaseRecord, url: string) =>
+  at.api('POST', `/v2/redis/import/${record.database_id}`, { url })
+const ended = (record: DatabaseRecord) =>
+  waitFor(async () => ['completed', 'failed'].includes((await importOf(record)).state), {
+    what: 'the end of the import',
+  })
+const backupsOf = async (record: DatabaseRecord) =>
+  (await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body
+
+describe('an import from another server', () => {
+  it('replaces the data by all keys with their expiry, and tells how far it is', async () => {
+    const record = await create(at)
+    await command(record, 'SET', 'own', 'x')
+    await foreign.client.flushall()
+    for (let i = 0; i < 1_000; i++) void foreign.client.set(`key ${i}`, `${i}`)
+    await foreign.client.set('short', 'v', 'PX', 3_600_000)
+    await foreign.client.hset('hash', 'field', 'value')
+    const { status, body } = await importUrl(record, foreign.url)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ state: 'reading', source: expect.stringMatching(/^redis:\/\/127\.0\.0\.1:\d+\/0$/) })
+    await ended(record)
+    expect(await importOf(record)).toMatchObject({ state: 'completed', keys_read: 1_002, keys_total: 1_002 })
+    expect(await command(record, 'DBSIZE')).toBe(1_002)
+    expect(await command(record, 'MGET', 'own', 'key 7', 'short')).toEqual([null, '7', 'v'])
+    const left = Number(await command(record, 'PTTL', 'short'))
+    expect(left).toBeGreaterThan(3_000_000)
+    expect(left).toBeLessThanOrEqual(3_600_000)
+    const tags = (await backupsOf(record)).map((backup: { internal_backup_tag: string }) => backup.internal_backup_tag)
+    expect(tags).toEqual(['safety', 'import'])
+    expect(JSON.stringify([await importOf(record), await backupsOf(record)])).not.toContain('p@ss')
+  })
+
+  it.each([
+    ['a wrong password', (url: string) => url.replace('word@', 'wrong@'), 'WRONGPASS'],
+    ['a port where nobody is', () => 'redis://127.0.0.1:1/0', 'ECONNREFUSED'],
+  ])('with %s fails, says why, and leaves the data', async (_what, change, reason) => {
+    const record = await create(at)
+    await command(record, 'SET', 'own', 'x')
+    expect(await importUrl(record, change(foreign.url))).toMatchObject({ status: 200 })
+    await ended(record)
+    expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining(reason) })
+    expect(await command(record, 'GET', 'own')).toBe('x')
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+  })
+
+  it('of more than the plan holds fails and leaves the data', async () => {
+    const record = await create(at, { plan: 'free' })
+    await foreign.client.flushall()
+    for (let i = 0; i < 6; i++) await foreign.client.set(`k${i}`, 'x'.repeat(MIB))
+    expect(await importUrl(record, foreign.url)).toMatchObject({ status: 200 })
+    await ended(record)
+    expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('OOM') })
+    expect(await command(record, 'DBSIZE')).toBe(0)
+  })
+
+  it('from servers that mean harm fails, costs little memory, and keeps nobody from anything', async () => {
+    const hostile = await Promise.all([
+      startForeignServer({ SCAN: () => '*1\r\n'.repeat(2_000_000) }),
+      startForeignServer({ SCAN: () => '*30000000\r\n'.repeat(60) }),
+      startForeignServer({ SCAN: () => '*4294967295\r\n' }),
+      startForeignServer({ SCAN: () => page('7', Array<string>(1000).fill('k')) }),
+    ])
+    const records = await Promise.all(hostile.map(() => create(at)))
+    for (const record of records) await command(record, 'SET', 'own', 'x')
+    const before = process.memoryUsage().rss
+    await Promise.all(records.map((record, i) => importUrl(record, hostile[i]?.url ?? '')))
+    await Promise.all(records.map(ended))
+    expect((process.memoryUsage().rss - before) / MIB).toBeLessThan(300)
+    for (const record of records) {
+      expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('untouched') })
+      expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+      expect(await command(record, 'GET', 'own')).toBe('x')
+    }
+  })
+
+  it('from where only public addresses may be contacted says so, and reads nothing', async () => {
+    const other = await openHouse({ deliveryTargets: 'public' })
+    try {
+      const record = await create(other)
+      const path = `/v2/redis/import/${record.database_id}`
+      for (const url of [foreign.url, foreign.url.replace('127.0.0.1', 'localhost')]) {
+        expect(await other.api('POST', path, { url })).toMatchObject({ status: 200 })
+        const progress = await waitFor(
+          async () => {
+            const { body } = await other.api('GET', path)
+            return body.state === 'failed' || body.state === 'completed' ? body : undefined
+          },
+          { what: 'the end of the import' },
+        )
+        expect(progress).toMatchObject({ state: 'failed', failure: expect.stringContaining('public addresses only') })
+      }
+    } finally {
+      await other.close()
+    }
+  })
+
+  it.each([
+    ...['', 'http://example.com', 'redis://', 'nonsense', 'redis://user:secret@', 'redis://user:%zz@host'],
+    ...['redis://host/first', 'redis://host/0?path=/tmp/other.sock', 'redis://host/0#x'],
+  ])('is refused for the URL "%s"', async (url) => {
+    const record = await create(at)
+    const { status, body } = await importUrl(record, url)
+    expect([status, body.error]).toEqual([400, expect.stringContaining('`url`')])
+    expect(body.error).not.toContain('secret')
+  })
+})
+
+describe('an import of an RDB file', () => {
+  const upload = async (record: DatabaseRecord, bytes: Uint8Array) => {
+    const response = await at.raw('POST', `/v2/redis/import-rdb/${record.database_id}`, Buffer.from(bytes))
+    return { status: response.status, body: (await response.json()) as { error?: string } }
+  }
+
+  async function exported(record: DatabaseRecord): Promise<Buffer> {
+    await at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'export' })
+    const [backup] = await backupsOf(record)
+    return readFileSync(join(at.dataDir, 'backups', record.database_id, `${backup.backup_id}.rdb`))
+  }
+
+  it('replaces the data by that of the file', async () => {
+    const [from, to] = [await create(at), await create(at)]
+    await command(from, 'SET', 'k', 'x'.repeat(2 * MIB))
+    await command(to, 'SET', 'own', 'x')
+    const file = await exported(from)
+    const { status, body } = await upload(to, file)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ state: 'completed', keys_read: 1, bytes_read: file.length, source: 'RDB file' })
+    expect([await command(to, 'STRLEN', 'k'), await command(to, 'GET', 'own')]).toEqual([2 * MIB, null])
+  })
+
+  it('is refused when no engine can load it, and the data stays', async () => {
+    const record = await create(at)
+    await command(record, 'SET', 'own', 'x')
+    const file = await exported(record)
+    for (const bytes of [Buffer.alloc(0), Buffer.from('hello'), file.subarray(0, file.length - 20)]) {
+      const { status, body } = await upload(record, bytes)
+      expect([status, body.error]).toEqual([400, expect.stringContaining('cannot load it')])
+    }
+    expect(await command(record, 'GET', 'own')).toBe('x')
+    expect(await importOf(record)).toMatchObject({ state: 'failed' })
+  })
+
+  it('takes nothing but data out of it', async () => {
+    const record = await create(at)
+    await command(record, 'SET', 'own', 'x')
+    const file = await exported(record)
+    const behind = ['SET pwned 1', 'CONFIG SET maxmemory 0', 'ACL SETUSER eve on nopass ~* +@all'].map((line) => {
+      const words = line.split(' ').map((word) => `$${word.length}\r\n${word}\r\n`)
+      return `*${words.length}\r\n${words.join('')}`
+    })
+    const { status } = await upload(record, Buffer.concat([file, Buffer.from(behind.join(''))]))
+    expect(status).toBe(200)
+    expect(await command(record, 'KEYS', '*')).toEqual(['own'])
+    const stored = await backupsOf(record)
+    const [imported] = stored.filter(
+      (backup: { internal_backup_tag: string }) => backup.internal_backup_tag === 'import',
+    )
+    const kept = readFileSync(join(at.dataDir, 'backups', record.database_id, `${imported.backup_id}.rdb`))
+    expect(kept.includes('pwned')).toBe(false)
+    expect(readdirSync(join(at.dataDir, 'backups', record.database_id))).toHaveLength(stored.length)
+  })
+
+  it('is cut off beyond the size of the plan', async () => {
+    const record = await create(at, { plan: 'free' })
+    const { status, body } = await upload(record, Buffer.alloc(4 * MIB))
+    expect([status, body.error]).toEqual([413, expect.stringContaining(`${3 * MIB}`)])
+    expect(await command(record, 'DBSIZE')).toBe(0)
+  })
+
+  it('has no progress where nothing was imported', async () => {
+    const record = await create(at)
+    expect(await at.api('GET', `/v2/redis/import/${record.database_id}`)).toMatchObject({ status: 404 })
+  })
+})

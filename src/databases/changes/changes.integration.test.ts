@@ -1,0 +1,234 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { ask, create, observerOf } from '../testing/checks.js'
+import { type House, openHouse } from '../testing/house.js'
+
+const MIB = 2 ** 20
+const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 8 * MIB } }
+
+/** The house of every test that does not open its own; empty at the beginning of each test. */
+let at: House
+/** Makes the next desired state for engines fail. */
+let refuseEngines: ((regions: number) => boolean) | undefined
+
+beforeAll(async () => {
+  at = await openHouse({
+    plans,
+    ensure: (fleet, spec) => {
+      if (refuseEngines?.(spec.members.length)) throw new HomeportError('engine_failed', { reason: 'the test says so' })
+      return fleet.ensure(spec)
+    },
+  })
+})
+
+afterEach(async () => {
+  refuseEngines = undefined
+  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
+    await at.databases.remove(at.owner, database_id)
+})
+
+const ownerOf = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
+const post = (path: string, body?: unknown) => at.api('POST', `/v2/redis/${path}`, body)
+const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
+  (await at.api('GET', `/v2/redis/database/${database_id}`)).body
+const actsOn = async ({ database_id }: DatabaseRecord): Promise<string[]> => {
+  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  return log.filter((entry) => entry.entity === database_id).map((entry) => entry.action)
+}
+async function ok(answer: Promise<{ status: number; body: unknown }>): Promise<void> {
+  expect(await answer).toEqual({ status: 200, body: 'OK' })
+}
+
+describe('a change that is written at once', () => {
+  it('renames, and answers the whole record', async () => {
+    const record = await create(at)
+    const { status, body } = await post(`rename/${record.database_id}`, { name: '  new name ' })
+    expect([status, body]).toEqual([200, { ...record, database_name: 'new name' }])
+    expect(await recordOf(record)).toEqual(body)
+    expect((await post(`rename/${record.database_id}`, { name: ' ' })).body.error).toContain(
+      '`name` must have 1 to 128',
+    )
+    expect((await post(`rename/${record.database_id}`)).body.error).toContain('`name` is required')
+    expect(await actsOn(record)).toEqual(['Rename Database', 'Create Database'])
+  })
+
+  it('sets the budget', async () => {
+    const record = await create(at)
+    const path = `/v2/redis/update-budget/${record.database_id}`
+    await ok(at.api('PATCH', path, { budget: 360 }))
+    expect(await recordOf(record)).toMatchObject({ budget: 360 })
+    for (const budget of [-1, 1.5, '5', 1_000_001, undefined]) {
+      expect((await at.api('PATCH', path, { budget })).status).toBe(400)
+    }
+    expect((await at.api('POST', path, { budget: 1 })).status).toBe(405)
+  })
+
+  it.each([undefined, '', '{}', 'null'])('toggles what it may, with whatever empty body (%s)', async (body) => {
+    const record = await create(at)
+    const id = record.database_id
+    await ok(post(`enable-eviction/${id}`, body))
+    await ok(post(`enable-eviction/${id}`, body))
+    await ok(post(`enable-autoupgrade/${id}`, body))
+    const again = await post(`enable-autoupgrade/${id}`, body)
+    expect([again.status, again.body.error]).toEqual([409, expect.stringContaining('already enabled')])
+    await ok(post(`enable-prodpack/${id}`, body))
+    await ok(post(`enable-prodpack/${id}`, body))
+    const on = { eviction: true, db_eviction: true, auto_upgrade: true, prod_pack_enabled: true, type: 'pro' }
+    expect(await recordOf(record)).toEqual({ ...record, ...on })
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+      'maxmemory_policy:allkeys-lru',
+    )
+    for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(post(`disable-${verb}/${id}`, body))
+    const off = await post(`disable-autoupgrade/${id}`, body)
+    expect([off.status, off.body.error]).toEqual([409, expect.stringContaining('already disabled')])
+    expect(await recordOf(record)).toEqual(record)
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+      'maxmemory_policy:noeviction',
+    )
+    expect(await actsOn(record)).toHaveLength(7)
+  })
+
+  it('keeps the allow list as it was sent, and refuses what is no address', async () => {
+    const record = await create(at)
+    const path = `update-allowlist/${record.database_id}`
+    const allowed_ips = ['203.0.113.7', '10.0.0.0/8', '2001:db8::/32']
+    await ok(post(path, { allowed_ips }))
+    expect(await recordOf(record)).toMatchObject({
+      allowed_ip_ranges: allowed_ips,
+      securityAddons: { ipWhitelisting: true },
+    })
+    expect(at.databases.directory.list()[0]?.allowedIpRanges).toEqual(allowed_ips)
+    for (const wrong of ['10.0.0.0/33', 'home', '', '10.0.0']) {
+      const { status, body } = await post(path, { allowed_ips: [wrong] })
+      expect([status, body.error]).toEqual([400, expect.stringContaining(`found "${wrong}"`)])
+    }
+    await ok(post(path, { allowed_ips: [] }))
+    expect(await recordOf(record)).toEqual(record)
+  })
+
+  it('lets the port speak TLS, for good', async () => {
+    const record = await create(at)
+    const { status, body } = await post(`enable-tls/${record.database_id}`)
+    expect([status, body]).toEqual([200, { ...record, tls: true }])
+    expect((await post(`enable-tls/${record.database_id}`, {})).body).toEqual(body)
+    expect(at.databases.directory.list()[0]?.tls).toBe(true)
+    expect(await actsOn(record)).toEqual(['Enable Database TLS', 'Create Database'])
+  })
+})
+
+describe('new credentials', () => {
+  it('replace the old ones everywhere before they are answered', async () => {
+    const record = await create(at, { read_regions: ['eu-west-1'] })
+    const id = record.database_id
+    const { status, body } = await post(`reset-password/${id}`, {})
+    const fresh: DatabaseRecord = body
+    expect(status).toBe(200)
+    const secrets = ['password', 'rest_token', 'read_only_rest_token'] as const
+    for (const secret of secrets) expect(fresh[secret]).not.toBe(record[secret])
+    expect(fresh).toEqual({ ...record, ...Object.fromEntries(secrets.map((secret) => [secret, fresh[secret]])) })
+    const { directory } = at.databases
+    expect(directory.authenticate(id, 'default', record.password ?? '')).toBeUndefined()
+    expect(directory.authenticate(id, 'default_ro', record.read_only_rest_token ?? '')).toBeUndefined()
+    expect(directory.byRestToken(record.rest_token ?? '')).toBeUndefined()
+    expect(directory.byRestToken(fresh.rest_token ?? '')?.database.loginEpoch).toBe(1)
+    for (const region of ['us-east-1', 'eu-west-1']) {
+      expect(await ask(at, id, region, ownerOf(fresh), ['PING'])).toBe('PONG')
+      const old = ['AUTH', ...ownerOf(record)]
+      await expect(ask(at, id, region, ownerOf(fresh), old)).rejects.toThrow('WRONGPASS')
+    }
+  })
+
+  it('keep everybody from the engines until these know them', async () => {
+    const record = await create(at)
+    const order: string[] = []
+    const resetting = post(`reset-password/${record.database_id}`).then(() => order.push('reset'))
+    const { directory } = at.databases
+    await waitFor(() => !directory.authenticate(record.database_id, undefined, record.password ?? ''), {
+      what: 'the old password to die',
+      everyMs: 1,
+    })
+    const { username, password } = directory.engineCredentials(record.database_id, 'default')
+    expect(await ask(at, record.database_id, 'us-east-1', [username, password], ['PING'])).toBe('PONG')
+    await resetting
+  })
+})
+
+describe('another plan', () => {
+  it.each([
+    ['POST', (id: string) => `${id}/change-plan`, { plan_name: 'fixed_1gb' }],
+    ['POST', (id: string) => `change-plan/${id}`, { plan: 'fixed_1gb' }],
+    ['POST', (id: string) => `change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }],
+  ])('takes every spelling, and changes engine and limits while it runs (%s %s)', async (_method, pathOf, body) => {
+    const record = await create(at, { plan: 'free' })
+    const id = record.database_id
+    await ask(at, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
+    const [before] = await at.databases.endpoints(id)
+    await ok(post(pathOf(id), body))
+    const changed = await recordOf(record)
+    expect(changed).toMatchObject({ type: 'paid', db_resource_size: 'M', db_memory_threshold: 1024 * MIB })
+    expect(Math.abs(changed.last_plan_upgrade_time - Date.now() / 1000)).toBeLessThan(60)
+    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+      `maxmemory:${1024 * MIB}\r\n`,
+    )
+    expect(await ask(at, id, 'us-east-1', ownerOf(record), ['GET', 'k'])).toBe('v')
+    expect((await at.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
+    expect(at.databases.directory.list()[0]?.maxClients).toBe(10_000)
+  })
+
+  it('understands what some clients call pro and paid', async () => {
+    const record = await create(at)
+    await ok(post(`change-plan/${record.database_id}`, { plan: 'pro' }))
+    expect(await recordOf(record)).toMatchObject({ type: 'pro', db_resource_size: 'L', prod_pack_enabled: true })
+    await ok(post(`change-plan/${record.database_id}`, { plan: 'paid', prod_pack_enabled: false, auto_upgrade: true }))
+    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'S', auto_upgrade: true })
+    expect(await actsOn(record)).toEqual(['Change Database Plan', 'Change Database Plan', 'Create Database'])
+  })
+
+  it('is refused when it is too small for the data in use, with both numbers, and nothing changes', async () => {
+    const record = await create(at)
+    const id = record.database_id
+    for (let i = 0; i < 10; i++) {
+      await ask(at, id, 'us-east-1', ownerOf(record), ['SET', `k${i}`, 'x'.repeat(MIB)])
+    }
+    const { status, body } = await post(`${id}/change-plan`, { plan_name: 'fixed_250mb' })
+    expect(status).toBe(409)
+    const [, used, limit] = /takes (\d+) bytes, but plan "fixed_250mb" holds (\d+)/.exec(body.error) ?? []
+    expect(Number(limit)).toBe(8 * MIB)
+    expect(Number(used)).toBeGreaterThan(10 * MIB)
+    expect(await recordOf(record)).toEqual(record)
+    await ok(post(`change-plan/${id}`, { plan: 'paid' }))
+    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'M', last_plan_upgrade_time: 0 })
+  })
+
+  it('is refused in words when the request makes no sense', async () => {
+    const record = await create(at, { read_regions: ['us-west-1', 'eu-west-1'] })
+    const path = `${record.database_id}/change-plan`
+    const refused: readonly [unknown, number, string][] = [
+      ['', 400, '`plan_name` is required: one of free, payg, fixed_250mb'],
+      [{ plan_name: 'platinum' }, 400, '`plan_name` must be one of free'],
+      [{ plan_name: 'free', plan: 'payg' }, 400, 'but `plan` is "payg"'],
+      [{ plan: 'payg', database_id: 'other' }, 400, '`database_id` is not the database of the path'],
+      [{ plan: 'free' }, 400, '`read_regions` may hold at most 1 on plan "free"; found 2'],
+      [{ plan: 'free', prod_pack_enabled: true }, 409, 'not part of plan "free"'],
+    ]
+    for (const [body, status, text] of refused) {
+      const answer = await post(path, body)
+      expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(text)])
+    }
+    expect(await recordOf(record)).toEqual(record)
+  })
+
+  it('leaves the old one when the engine does not take it', async () => {
+    const record = await create(at)
+    let failures = 1
+    refuseEngines = () => failures-- > 0
+    const { status } = await post(`${record.database_id}/change-plan`, { plan: 'fixed_5gb' })
+    expect(status).toBe(503)
+    expect(await recordOf(record)).toEqual(record)
+    await ok(post(`${record.database_id}/change-plan`, { plan: 'fixed_5gb' }))
+  })
+})

@@ -1,0 +1,124 @@
+import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { processesMarked, waitFor } from '../../test/support/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { everyRow } from './every-row.js'
+import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
+import { openHouse } from './testing/house.js'
+import * as databases from './transactions/databases.js'
+
+describe('a creation that fails half way', () => {
+  it.each([
+    ['the engine does not start', new HomeportError('engine_failed', { reason: 'it ended at once' }), 503],
+    ['the disk is full', new HomeportError('store_full', {}), 503],
+    ['something unforeseen happens', new Error('a defect'), 500],
+  ])('leaves nothing when %s', async (_what, failure, expected) => {
+    const at = await openHouse({
+      ensure: async (fleet, spec) => {
+        await fleet.ensure(spec)
+        throw failure
+      },
+    })
+    const { status, body } = await at.api('POST', '/v2/redis/database', least, { 'idempotency-key': 'once' })
+    expect(status).toBe(expected)
+    expect(body.error).not.toContain('a defect')
+    await expectNothing(at)
+  })
+
+  it('can be repeated with the same idempotency key', async () => {
+    let failures = 1
+    const at = await openHouse({
+      ensure: async (fleet, spec) => {
+        if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'not yet' })
+        await fleet.ensure(spec)
+      },
+    })
+    const headers = { 'idempotency-key': 'again' }
+    expect((await at.api('POST', '/v2/redis/database', least, headers)).status).toBe(503)
+    const record = await create(at, {}, headers)
+    expect(await create(at, {}, headers)).toEqual(record)
+  })
+
+  it('is undone later when it cannot be undone at once', async () => {
+    const clock = new ManualClock()
+    let failures = 1
+    const at = await openHouse({
+      clock,
+      ensure: async (fleet, spec) => {
+        await fleet.ensure(spec)
+        throw new HomeportError('engine_failed', { reason: 'it ended' })
+      },
+      remove: async (fleet, databaseId) => {
+        if (failures-- > 0) throw new HomeportError('store_unavailable', {})
+        await fleet.remove(databaseId)
+      },
+    })
+    expect((await at.api('POST', '/v2/redis/database', least)).status).toBe(503)
+    expect(databaseDirs(at)).toHaveLength(1)
+    clock.advance(5_000)
+    const rows = () => everyRow(at.store)
+    await waitFor(async () => (await rows()).length === 0, { what: 'the undoing' })
+    await expectNothing(at)
+  })
+
+  it('goes on to the next port when another program holds the first', async () => {
+    const at = await openHouse()
+    const stranger = createServer()
+    await new Promise<void>((resolve) => stranger.listen(at.redisPorts.from, '127.0.0.1', resolve))
+    onTestFinished(() => void stranger.close())
+    const record = await create(at)
+    expect(record.port).toBe(at.redisPorts.from + 1)
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
+  })
+})
+
+describe('a restart', () => {
+  it('brings every database back with its data, port and credentials', async () => {
+    const first = await openHouse()
+    const record = await create(first, { read_regions: ['us-west-1'] })
+    const login: [string, string] = ['default', record.password ?? '']
+    await ask(first, record.database_id, 'us-east-1', login, ['SET', 'k', 'v'])
+    await first.close()
+    expect(processesMarked(first.dataDir)).toEqual([])
+    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+    expect(await ask(again, record.database_id, 'us-east-1', login, ['GET', 'k'])).toBe('v')
+    expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
+    expect(again.databases.directory.byRestToken(record.rest_token ?? '')?.database.port).toBe(record.port)
+  })
+
+  it('undoes a creation and ends a deletion that a crash cut short', async () => {
+    const first = await openHouse()
+    const kept = await create(first)
+    const going = await create(first)
+    const { store, owner, dataDir, redisPorts } = first
+    const audit = {
+      log_id: 'l',
+      account_id: owner.accountId,
+      actor: '',
+      source: '',
+      action: '',
+      entity: '',
+      details: '{}',
+    }
+    const marking = { accountId: owner.accountId, databaseId: going.database_id, audit: { ...audit, ip: '', at: 1 } }
+    await store.run(databases.beginDelete, marking)
+    const half = (await everyRow(store)).find((row) => row.database_id === kept.database_id)
+    if (!half) throw new Error('the database that stays is in the store')
+    const { port: _, slug: _slug, state: _state, modifying_state: _modifying, ...rest } = half
+    await store.run(databases.create, {
+      database: { ...rest, database_id: 'half-made', rest_token: 'h1', read_only_rest_token: 'h2' },
+      ...{ ports: { ...redisPorts, avoid: [] }, slugs: ['half-made-1'], limit: 9, forgetBefore: 0 },
+      idempotency: { key: 'half', requestHash: 'h' },
+    })
+    mkdirSync(join(dataDir, 'databases', 'half-made', 'us-east-1'), { recursive: true })
+    mkdirSync(join(dataDir, 'databases', 'orphan', 'us-east-1'), { recursive: true })
+    await first.close()
+    const again = await openHouse({ dataDir, redisPorts })
+    expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...kept, state: 'passive' }])
+    expect(databaseDirs(again)).toEqual([kept.database_id])
+    await create(again, {}, { 'idempotency-key': 'half' })
+  })
+})

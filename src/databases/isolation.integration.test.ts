@@ -1,0 +1,209 @@
+/**
+ * Crosses every operation of the management API with ids that belong to somebody else and with every kind of
+ * credential. The operations come from their declarations: one that is added later is crossed too.
+ */
+
+import type { TSchema } from 'typebox'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { accountRoutes } from '../accounts/index.js'
+import * as accountsTransactions from '../accounts/transactions/accounts.js'
+import { sha256Hex } from '../base/index.js'
+import type { DatabaseRecord } from '../contract/databases/databases.js'
+import type { Endpoint } from '../contract/endpoint.js'
+import { databaseRoutes } from './routes.js'
+import { create } from './testing/checks.js'
+import { type House, openHouse } from './testing/house.js'
+
+const FOREIGN_NAME = 'the-secret-shop'
+const UNKNOWN = '00000000-0000-4000-8000-000000000000'
+
+let at: House
+let foreign: DatabaseRecord
+let teamId: string
+let keyId: string
+let endpoints: readonly Endpoint[]
+/** The transactions of the request that is being made. */
+let transactions: string[] = []
+/** `Authorization` by kind of credential; none of them may touch what belongs to the owner. */
+const strangers = new Map<string, string>()
+
+const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
+
+beforeAll(async () => {
+  at = await openHouse({ onTransaction: (name) => transactions.push(name) })
+  const { owner, accounts } = at
+  endpoints = [...databaseRoutes(at.databases), ...accountRoutes(accounts)].map((route) => route.endpoint)
+  foreign = await create(at, { database_name: FOREIGN_NAME })
+  teamId = (await accounts.teams.create(owner, { team_name: FOREIGN_NAME, copy_cc: false })).team_id
+  keyId = (await accounts.keys.create(owner, { name: FOREIGN_NAME })).key_id
+  await addStrangers()
+})
+
+afterAll(() => at.close())
+
+async function addStrangers(): Promise<void> {
+  const email = 'stranger@homeport.local'
+  const secrets = { queue_user_id: 's', queue_token_hash: 's', signing_current: 'sig_a', signing_next: 'sig_b' }
+  const key = { key_id: 's', account_id: 's', name: 'default', key_hash: sha256Hex('s-key'), read_only: 0 } as const
+  await at.store.run(accountsTransactions.create, {
+    account: { account_id: 's', email, type: 'paid', ...secrets, created_at: 1 },
+    key: { ...key, created_at: 1 },
+  })
+  await at.accounts.rotateSigningKeys('s') // also takes over the new account
+  const caller = at.accounts.basic(basicOf(email, 's-key'), '')
+  if (!caller) throw new Error('the stranger is not recognised')
+  strangers.set('another account', basicOf(email, 's-key'))
+  const reader = await at.accounts.keys.create(caller, { name: 'reader', read_only: true })
+  strangers.set('a read-only key', basicOf(email, reader.api_key))
+  const revoked = await at.accounts.keys.create(caller, { name: 'revoked' })
+  await at.accounts.keys.remove(caller, revoked.key_id, undefined)
+  strangers.set('a revoked key', basicOf(email, revoked.api_key))
+  strangers.set('no credentials', '')
+  const { team_id } = await at.accounts.teams.create(caller, { team_name: 'theirs', copy_cc: false })
+  for (const role of ['admin', 'dev', 'finance'] as const) {
+    const member_email = `${role}@homeport.local`
+    await at.accounts.teams.addMember(caller, { team_id, member_email, member_role: role })
+    const { api_key } = await at.accounts.keys.create(caller, { name: role, team_id, member_email })
+    strangers.set(`a ${role} of another team`, basicOf(member_email, api_key))
+  }
+}
+
+/** What stands in a path or body for whatever belongs to somebody. */
+interface Ids {
+  readonly database: string
+  readonly team: string
+  readonly key: string
+}
+
+const pathOf = ({ path }: Endpoint, ids: Ids): string =>
+  path
+    .replace('/apikeys/{id}', `/apikeys/${ids.key}`)
+    .replace('/team/{id}', `/team/${ids.team}`)
+    .replace('{team_id}', ids.team)
+    .replace('{id}', ids.database)
+    .replace(/\{\w+\}/, ids.key)
+
+/** The simplest value that a schema takes; ids and e-mails by the name of their field. */
+function sampleOf(name: string, schema: TSchema & Record<string, unknown>, ids: Ids): unknown {
+  if (name === 'database_id') return ids.database
+  if (name === 'team_id') return ids.team
+  if (name === 'member_email') return 'somebody@homeport.local'
+  if (Array.isArray(schema.enum)) return schema.enum[0]
+  if (Array.isArray(schema.anyOf) && schema.anyOf.some((one: { type?: unknown }) => one.type === 'null')) return null
+  if (schema.type === 'integer' || schema.type === 'number') return schema.minimum ?? 1
+  if (schema.type === 'boolean') return true
+  if (schema.type === 'array') return []
+  return 'redis://127.0.0.1:1'
+}
+
+function bodyOf({ body }: Endpoint, ids: Ids): unknown {
+  if (body.kind !== 'json') return undefined
+  const { properties = {} } = body.schema as { properties?: Record<string, TSchema & Record<string, unknown>> }
+  return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, sampleOf(name, schema, ids)]))
+}
+
+/** Whether an operation is told by an id what it is about. */
+const namesSomething = (endpoint: Endpoint): boolean =>
+  endpoint.path.includes('{') || /"(database_id|team_id)"/.test(JSON.stringify(bodyOf(endpoint, unknownIds)))
+const unknownIds: Ids = { database: UNKNOWN, team: UNKNOWN, key: UNKNOWN }
+
+async function call(endpoint: Endpoint, ids: Ids, authorization: string) {
+  const { method } = endpoint
+  transactions = []
+  const answer = await at.api(method, pathOf(endpoint, ids), bodyOf(endpoint, ids), { authorization })
+  return { status: answer.status, text: JSON.stringify(answer.body), transactions }
+}
+
+const withoutIds = (text: string, ids: Ids): string =>
+  [ids.database, ids.team, ids.key].reduce((rest, id) => rest.replaceAll(id, '<id>'), text)
+
+describe('whoever does not own a thing', () => {
+  const kinds = ['another account', 'a read-only key', 'a revoked key', 'no credentials']
+  const roles = ['an admin', 'a dev', 'a finance'].map((role) => `${role} of another team`)
+
+  it.each([...kinds, ...roles])('cannot tell it from one that does not exist, with %s', async (kind) => {
+    const authorization = strangers.get(kind.replace(/^an /, 'a ')) ?? ''
+    const ids: Ids = { database: foreign.database_id, team: teamId, key: keyId }
+    const before = await at.databases.get(at.owner, foreign.database_id, 'show')
+    for (const endpoint of endpoints.filter(namesSomething)) {
+      const { status, text, transactions: asked } = await call(endpoint, ids, authorization)
+      const unknown = await call(endpoint, unknownIds, authorization)
+      const what = `${endpoint.id}: ${text}`
+      expect([401, 403, 404], what).toContain(status)
+      expect(status === 401, what).toBe(/revoked|no cred/.test(kind))
+      if (/another account/.test(kind)) expect(status, what).toBe(404)
+      if (/read-only|finance/.test(kind) && endpoint.access === 'write') expect(text).toContain('Readonly API key')
+      expect(withoutIds(text, ids), what).toBe(withoutIds(unknown.text, unknownIds))
+      // The same work takes the same time: an id that exists is not told by how long the answer takes.
+      expect(asked, what).toEqual(unknown.transactions)
+      expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${at.owner.email}`))
+    }
+    expect(await at.databases.get(at.owner, foreign.database_id, 'show')).toEqual(before)
+    expect(await at.accounts.teams.members(at.owner, teamId)).toHaveLength(1)
+    expect(await at.accounts.keys.list(at.owner, undefined)).toHaveLength(2)
+  })
+
+  it.each([...kinds, ...roles])('does not find it in a list, with %s', async (kind) => {
+    const authorization = strangers.get(kind.replace(/^an /, 'a ')) ?? ''
+    for (const endpoint of endpoints.filter((one) => !namesSomething(one) && one.access === 'read')) {
+      const { text } = await call(endpoint, unknownIds, authorization)
+      expect(text).not.toMatch(new RegExp([FOREIGN_NAME, at.owner.email, foreign.database_id, teamId, keyId].join('|')))
+    }
+  })
+})
+
+describe('a database of a team', () => {
+  it('is seen and changed by role', async () => {
+    const record = await create(at)
+    const move = { team_id: teamId, database_id: record.database_id }
+    expect(await at.api('POST', '/v2/redis/move-to-team', move)).toEqual({ status: 200, body: 'OK' })
+    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
+    const seen = new Map<string, [number, number, boolean, boolean]>()
+    const downloads: number[] = []
+    for (const role of ['admin', 'dev', 'finance'] as const) {
+      const member_email = `own-${role}@homeport.local`
+      await at.accounts.teams.addMember(at.owner, { team_id: teamId, member_email, member_role: role })
+      const { api_key } = await at.accounts.keys.create(at.owner, { name: role, team_id: teamId, member_email })
+      const login = { authorization: basicOf(member_email, api_key) }
+      const { status, body } = await at.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)
+      expect(body).toMatchObject({ customer_id: teamId, user_email: teamId, database_name: 'shop' })
+      const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'shop' }, login)
+      const download = `/v2/redis/download-backup/${record.database_id}/${UNKNOWN}`
+      downloads.push((await at.api('GET', download, undefined, login)).status)
+      seen.set(role, [status, renamed.status, 'password' in body, 'read_only_rest_token' in body])
+    }
+    expect(Object.fromEntries(seen)).toEqual({
+      admin: [200, 200, true, true],
+      dev: [200, 200, true, true],
+      finance: [200, 403, false, false],
+    })
+    // A backup is all data of a database, which finance has no credentials for.
+    expect(downloads).toEqual([404, 404, 403])
+    expect((await at.api('DELETE', `/v2/team/${teamId}`)).body.error).toContain('The team still has 1 database.')
+    expect(at.databases.directory.has(record.database_id)).toBe(true)
+  })
+
+  it('moves on only by who may decide for the team, and not into a team where one may only read', async () => {
+    const { accounts, owner } = at
+    const { database_id } = (
+      await at.api('POST', '/v2/redis/database', {
+        ...{ database_name: 'x', platform: 'aws', primary_region: 'us-east-1' },
+      })
+    ).body
+    const other = await accounts.teams.create(owner, { team_name: 'other', copy_cc: false })
+    const { api_key } = await accounts.keys.create(owner, { name: 'mine', team_id: teamId })
+    const asTeam = { authorization: basicOf(owner.email, api_key) }
+    const move = (team_id: string, headers?: Record<string, string>) =>
+      at.api('POST', '/v2/redis/move-to-team', { team_id, database_id }, headers)
+    expect((await move(teamId)).status).toBe(200)
+    const dev = await accounts.keys.create(owner, {
+      ...{ name: 'dev-2', team_id: teamId, member_email: 'own-dev@homeport.local' },
+    })
+    const asDev = { authorization: basicOf('own-dev@homeport.local', dev.api_key) }
+    expect((await move(other.team_id, asDev)).body.error).toContain('Your role in this team is dev')
+    expect((await move(UNKNOWN, asTeam)).body.error).toContain('team not found')
+    expect((await move(other.team_id, asTeam)).status).toBe(200)
+    const listed = (await at.api('GET', '/v2/redis/databases', undefined, asTeam)).body as DatabaseRecord[]
+    expect(listed.map((one) => one.database_id)).not.toContain(database_id)
+  })
+})

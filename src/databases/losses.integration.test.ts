@@ -1,0 +1,85 @@
+import { rmSync, statSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
+import { type DatabaseRecord, DatabaseRecordSchema } from '../contract/databases/databases.js'
+import { compileChecker } from '../http/index.js'
+import { ask, create } from './testing/checks.js'
+import { type House, openHouse } from './testing/house.js'
+
+const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
+
+describe('lost data', () => {
+  let at: House
+
+  beforeAll(async () => {
+    at = await openHouse()
+  })
+
+  const dirOf = (record: DatabaseRecord) => join(at.dataDir, 'databases', record.database_id, 'us-east-1')
+  const command = (record: DatabaseRecord, ...words: string[]) =>
+    ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+  const recordOf = async (record: DatabaseRecord): Promise<DatabaseRecord> => {
+    const { body } = await at.api('GET', `/v2/redis/database/${record.database_id}`)
+    checkRecord(body)
+    return body
+  }
+  const acceptLoss = (record: DatabaseRecord) => at.api('POST', `/v2/redis/accept-loss/${record.database_id}`)
+  const reopen = async () => {
+    await at.close()
+    at = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+  }
+  const problemsOf = (record: DatabaseRecord) =>
+    at.problems.visibleTo(at.owner.accountId).filter(({ subject }) => subject === record.database_id)
+
+  it('is found at the start, told in the record, and served empty only when the owner accepts it', async () => {
+    const record = await create(at)
+    await command(record, 'SET', 'k', 'v')
+    await at.close()
+    rmSync(join(at.dataDir, 'databases', record.database_id), { recursive: true })
+    at = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
+    const { data_problem } = await recordOf(record)
+    expect(data_problem).toMatchObject({ kind: 'missing', text: 'its data directory is missing' })
+    expect(problemsOf(record)).toMatchObject([{ kind: 'data_missing', severity: 'error' }])
+    await expect(command(record, 'GET', 'k')).rejects.toMatchObject({ code: 'data_missing' })
+    await reopen()
+    expect((await recordOf(record)).data_problem).toEqual(data_problem)
+    expect(problemsOf(record)).toHaveLength(1)
+    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
+    expect(await command(record, 'GET', 'k')).toBeNull()
+    expect(await recordOf(record)).toMatchObject({ modifying_state: '' })
+    expect(await recordOf(record)).not.toHaveProperty('data_problem')
+    expect(problemsOf(record)).toEqual([])
+    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
+  })
+
+  it('of a log that was cut is told until the owner accepts it, over restarts too', async () => {
+    const record = await create(at)
+    for (let n = 0; n < 20; n++) await command(record, 'SET', `k${n}`, 'v')
+    await at.close()
+    const log = join(dirOf(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
+    truncateSync(log, Math.floor(statSync(log).size / 2))
+    await reopen()
+    expect(Number(await command(record, 'DBSIZE'))).toBeLessThan(20)
+    await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
+    await reopen()
+    expect((await recordOf(record)).data_problem).toMatchObject({ kind: 'cut', last_whole: expect.any(Number) })
+    expect(problemsOf(record)).toMatchObject([{ kind: 'log_truncated' }])
+    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
+    expect(await recordOf(record)).not.toHaveProperty('data_problem')
+    expect(problemsOf(record)).toEqual([])
+    await command(record, 'SET', 'k', 'v')
+  })
+
+  it('of a directory that goes while the engine runs is found when that ends', async () => {
+    const record = await create(at)
+    rmSync(dirOf(record), { recursive: true })
+    process.kill(at.fleet.observe(record.database_id)[0]?.pid ?? 0, 'SIGKILL')
+    await waitFor(() => problemsOf(record).length === 1, { what: 'the problem' })
+    await expect(command(record, 'GET', 'k')).rejects.toMatchObject({ code: 'data_missing' })
+    expect(problemsOf(record)).toHaveLength(1)
+    expect(await at.api('DELETE', `/v2/redis/database/${record.database_id}`)).toMatchObject({ status: 200 })
+    expect(problemsOf(record)).toEqual([])
+  })
+})

@@ -1,0 +1,248 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { AwakeRecord } from '../../contract/databases/awake.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { Traffic } from '../deps.js'
+import { everyRow } from '../every-row.js'
+import { ask, create, enginesOf } from '../testing/checks.js'
+import { type House, openHouse } from '../testing/house.js'
+
+const IDLE_MS = 15 * 60_000
+const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
+
+let at: House
+let clock: ManualClock
+/** What the data plane would tell, by database. */
+const meters = new Map<string, { lastActivityAtMs: number; holds: number; connections: number }>()
+/** Asked before connections are released. */
+let release: Traffic['release'] = () => true
+let failures = 0
+let starts = 0
+/** Waited for before a snapshot is checked. */
+let gate: Promise<void> | undefined
+
+beforeAll(async () => {
+  clock = new ManualClock(Date.now())
+  at = await openHouse({
+    clock,
+    awakeDatabases: 2,
+    traffic: { meterOf: (id) => meters.get(id), release: (id, manner) => release(id, manner) },
+    ensure: async (fleet, spec) => {
+      if (spec.wanted === 'running') starts++
+      if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })
+      await fleet.ensure(spec)
+    },
+    checkSnapshot: (fleet, file) => gate?.then(() => fleet.checkSnapshot(file)),
+  })
+})
+
+afterEach(async () => {
+  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
+    await at.databases.remove(at.owner, database_id)
+  meters.clear()
+  release = () => true
+  failures = 0
+  gate = undefined
+})
+
+afterAll(() => at.close())
+
+const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
+  (await at.api('GET', `/v2/redis/database/${database_id}`)).body
+const why = async ({ database_id }: DatabaseRecord): Promise<AwakeRecord> =>
+  (await at.api('GET', `/v2/redis/awake/${database_id}`)).body
+
+/** Lets time pass, and what falls due with it happen. */
+async function pass(ms: number): Promise<void> {
+  clock.advance(ms)
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function untilAsleep(record: DatabaseRecord): Promise<void> {
+  const rests = () => !at.databases.isAwake(record.database_id) && enginesOf(at, record.database_id).length === 0
+  await waitFor(rests, { what: 'the database to sleep' })
+}
+
+async function sleeping(some: object = {}): Promise<DatabaseRecord> {
+  const record = await create(at, some)
+  await pass(IDLE_MS + 1_000)
+  await untilAsleep(record)
+  return record
+}
+
+describe('a database that nobody uses', () => {
+  it('sleeps after its time, its replicas too, and wakes with its data for whoever asks', async () => {
+    const record = await create(at, { read_regions: ['us-west-1'] })
+    await ask(at, record.database_id, 'us-east-1', login(record), ['SET', 'k', 'v'])
+    await pass(IDLE_MS - 1)
+    expect(await recordOf(record)).toMatchObject({ state: 'active' })
+    await pass(1_001)
+    await untilAsleep(record)
+    expect(await recordOf(record)).toEqual({ ...record, state: 'passive' })
+    expect(await why(record)).toMatchObject({ awake: false, state: 'passive', sleeps_at: 0, reasons: [] })
+    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['GET', 'k'])).toBe('v')
+    expect(await recordOf(record)).toEqual(record)
+    await waitFor(() => enginesOf(at, record.database_id).length === 2, { what: 'the replica to wake' })
+  })
+
+  it('costs nothing while it sleeps: no timer, nothing in the fleet, no write', async () => {
+    const timers = clock.pendingTimers
+    const record = await sleeping()
+    const isQuiet = (): boolean => {
+      clock.advance(1_000)
+      return clock.pendingTimers <= timers
+    }
+    await waitFor(isQuiet, { what: 'the last look' })
+    await waitFor(() => at.fleet.observe(record.database_id).length === 0, { what: 'the fleet to forget it' })
+    const [row] = await everyRow(at.store)
+    expect(row?.state).toBe('active')
+  })
+
+  it('is started once by many who ask at the same time', async () => {
+    const { database_id } = await sleeping()
+    starts = 0
+    const answers = await Promise.all(Array.from({ length: 50 }, () => at.databases.endpoints(database_id)))
+    expect([starts, new Set(answers.map(([primary]) => primary?.generation)).size]).toEqual([1, 1])
+  })
+
+  it('wakes for whoever comes while its engine is being stopped', async () => {
+    const record = await create(at)
+    const [before] = await at.databases.endpoints(record.database_id)
+    await pass(IDLE_MS + 1_000)
+    await waitFor(() => !at.databases.isAwake(record.database_id), { what: 'it to fall asleep', everyMs: 1 })
+    const [after] = await at.databases.endpoints(record.database_id)
+    expect(after?.generation).toBe((before?.generation ?? 0) + 1)
+    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
+  })
+
+  it('is deleted in its sleep', async () => {
+    const { database_id } = await sleeping()
+    expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).body).toBe('OK')
+    expect((await at.api('GET', `/v2/redis/awake/${database_id}`)).status).toBe(404)
+  })
+})
+
+describe('a database stays awake', () => {
+  it('while clients hold it, and its time begins when they let go', async () => {
+    const record = await create(at)
+    const meter = { lastActivityAtMs: clock.now(), holds: 1, connections: 1 }
+    meters.set(record.database_id, meter)
+    await pass(3 * IDLE_MS)
+    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    Object.assign(meter, { holds: 0, lastActivityAtMs: clock.now() })
+    await pass(IDLE_MS - 1_000)
+    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    const { reasons, sleeps_at } = await why(record)
+    expect(reasons).toEqual([{ kind: 'request', count: 1 }])
+    expect(sleeps_at).toBe(Math.floor((meter.lastActivityAtMs + IDLE_MS) / 1000))
+    await pass(IDLE_MS)
+    await untilAsleep(record)
+  })
+
+  it('when a command is on its way at the moment that its time is over', async () => {
+    const record = await create(at)
+    let busy = true
+    release = () => !busy
+    await pass(IDLE_MS + 1_000)
+    await pass(1_000)
+    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    busy = false
+    await waitFor(
+      async () => {
+        await pass(IDLE_MS)
+        return !at.databases.isAwake(record.database_id)
+      },
+      { what: 'the database to sleep' },
+    )
+  })
+
+  it('while a backup is made of it, and says so', async () => {
+    const record = await sleeping()
+    let open = (): void => {}
+    gate = new Promise((resolve) => {
+      open = resolve
+    })
+    const backup = at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'b' })
+    await waitFor(async () => (await why(record)).reasons[0]?.kind === 'backup', { what: 'the backup' })
+    await pass(3 * IDLE_MS)
+    expect(await why(record)).toMatchObject({ awake: true, sleeps_at: 0, reasons: [{ kind: 'backup', count: 1 }] })
+    open()
+    expect((await backup).body).toBe('OK')
+    await pass(IDLE_MS + 1_000)
+    await untilAsleep(record)
+  })
+})
+
+describe('a change of a database that sleeps', () => {
+  it('does not wake it when the engine need not know, and is there when it wakes', async () => {
+    const record = await sleeping()
+    const { database_id: id } = record
+    const { body } = await at.api('POST', `/v2/redis/reset-password/${id}`)
+    for (const verb of ['enable-eviction', 'enable-autoupgrade'])
+      expect((await at.api('POST', `/v2/redis/${verb}/${id}`)).body).toBe('OK')
+    expect((await at.api('POST', `/v2/redis/rename/${id}`, { name: 'other' })).status).toBe(200)
+    expect(at.databases.isAwake(id)).toBe(false)
+    await expect(ask(at, id, 'us-east-1', login(record), ['PING'])).rejects.toThrow()
+    expect(await ask(at, id, 'us-east-1', login(body), ['PING'])).toBe('PONG')
+    expect(await recordOf(record)).toMatchObject({ state: 'active', database_name: 'other', eviction: true })
+  })
+
+  it('wakes it when engines take part', async () => {
+    const record = await sleeping()
+    const path = `/v2/redis/update-regions/${record.database_id}`
+    expect((await at.api('POST', path, { read_regions: ['us-west-1'] })).body).toBe('OK')
+    expect(enginesOf(at, record.database_id)).toHaveLength(2)
+    expect(await recordOf(record)).toMatchObject({ state: 'active', read_regions: ['us-west-1'] })
+  })
+})
+
+describe('a waking that fails', () => {
+  it('is told to whoever waits, and tried again by the next request only', async () => {
+    const record = await sleeping()
+    failures = 1
+    starts = 0
+    await expect(at.databases.endpoints(record.database_id)).rejects.toThrow()
+    await waitFor(async () => (await recordOf(record)).state === 'passive', { what: 'it to give up' })
+    expect(starts).toBe(1)
+    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
+  })
+})
+
+describe('a database that is suspended', () => {
+  it('sleeps at once, sends its subscribers away, and is not woken by clients', async () => {
+    const record = await create(at)
+    const { database_id: id } = record
+    meters.set(id, { lastActivityAtMs: clock.now(), holds: 1, connections: 1 })
+    const manners: string[] = []
+    release = (_id, manner) => {
+      manners.push(manner)
+      return true
+    }
+    const row = at.databases.directory.rowOf(id)
+    if (row) at.databases.directory.put({ ...row, state: 'suspended' })
+    await pass(1_000)
+    await untilAsleep(record)
+    expect(manners).toEqual(['and-send-away'])
+    await expect(at.databases.endpoints(id)).rejects.toThrow('suspended')
+    expect((await at.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).body).toBe('OK')
+    await pass(1_000)
+    await untilAsleep(record)
+  })
+})
+
+describe('when too many databases are awake', () => {
+  it('those that were not used for the longest sleep early', async () => {
+    const records = [await create(at)]
+    for (let i = 0; i < 3; i++) {
+      await pass(1_000)
+      records.push(await create(at))
+    }
+    await pass(4_500)
+    for (const record of records.slice(0, 2)) await untilAsleep(record)
+    await pass(60_000)
+    const awake = records.map(({ database_id }) => at.databases.isAwake(database_id))
+    expect(awake).toEqual([false, false, true, true])
+  })
+})

@@ -1,0 +1,397 @@
+/** What databases use, on a real store and real engines; a data plane is played by counting in its meter. */
+
+import { join } from 'node:path'
+import SqliteFile from 'better-sqlite3'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import * as accounts from '../../accounts/transactions/accounts.js'
+import { neverCollected } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
+import { type DatabaseStats, DatabaseStatsSchema, STATS_PERIODS } from '../../contract/databases/stats.js'
+import { compileChecker } from '../../http/index.js'
+import { COMMAND_INDEX } from '../../telemetry/index.js'
+import { ask, create } from '../testing/checks.js'
+import { type House, openHouse } from '../testing/house.js'
+import * as usage from '../transactions/usage.js'
+import * as usageSample from '../transactions/usage-sample.js'
+import * as usageStats from '../transactions/usage-stats.js'
+import { RollUps } from './roll-ups.js'
+
+const MIB = 2 ** 20
+const FLUSH_MS = 10_000
+const DAY_MS = 24 * 60 * 60 * 1000
+/** 15 June 2026, a Monday, in the middle of a minute. */
+const START = Date.UTC(2026, 5, 15, 12, 0, 30)
+
+/** A request costs 10 US dollars, and the two smallest fixed plans hold little. */
+const plans: PlanTable = {
+  ...DEFAULT_PLANS,
+  payg: { ...DEFAULT_PLANS.payg, price_per_100k_commands: 1_000_000 },
+  fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 4 * MIB },
+  fixed_1gb: { ...DEFAULT_PLANS.fixed_1gb, db_memory_threshold: 64 * MIB },
+}
+
+const HOUR_MS = 60 * 60 * 1000
+
+const ONE_READ: usageSample.UsageSample = {
+  counters: { requests: 1, reads: 1, writes: 0, scripts: 0, others: 0, bytesIn: 0, bytesOut: 0, hits: 0, misses: 0 },
+  gauges: { open: 0, monitors: 0, keys: 0, usedBytes: 0, diskBytes: 0 },
+  connections: 0,
+  readLatency: usageSample.NO_LATENCY,
+  writeLatency: usageSample.NO_LATENCY,
+  commands: { GET: 1 },
+}
+
+const standingOf = ({ database_id }: DatabaseRecord): usage.StandingRow => ({
+  ...{ database_id, accounted_at: clock.now(), plan: 'payg', looked_at: 0, keys: 0, used_bytes: 0, disk_bytes: 0 },
+})
+
+const checkStats = compileChecker(DatabaseStatsSchema, 'body')
+
+let clock: ManualClock
+let at: House
+
+const open = (again: Partial<House> = {}) => {
+  const { dataDir, redisPorts } = again
+  return openHouse({ plans, clock, ...(dataDir && redisPorts ? { dataDir, redisPorts } : {}) })
+}
+
+beforeAll(async () => {
+  clock = new ManualClock(START)
+  at = await open()
+})
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
+    await at.databases.remove(at.owner, database_id)
+})
+
+afterAll(() => at.close())
+
+const bookOf = ({ database_id }: DatabaseRecord) => at.databases.usage.usageOf(database_id)
+const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
+
+/** Sends commands to the engine and counts them as the data plane would; those beyond the limit are not sent. */
+async function send(record: DatabaseRecord, command: string[], times = 1): Promise<number> {
+  const { meter } = bookOf(record)
+  const index = COMMAND_INDEX.get(command[0] ?? '') ?? 0
+  await ask(at, record.database_id, 'us-east-1', login(record), command)
+  let sent = 0
+  for (; sent < times && bookOf(record).admission.kind === 'open'; sent++) {
+    meter.countCommand(index, 1)
+    meter.month.requests++
+    meter.bytesIn += 10
+    meter.bytesOut += 5
+    ;(command[0] === 'GET' ? meter.readLatency : meter.writeLatency).record(1000)
+  }
+  meter.lastActivityAtMs = clock.now()
+  return sent
+}
+
+/** Lets a flush interval pass and waits until everything has been written. */
+async function flush(): Promise<void> {
+  // A jump of the clock may have begun a turn that is not over.
+  await at.databases.usage.turned
+  clock.advance(FLUSH_MS)
+  await waitFor(() => at.databases.usage.books.every((book) => !book.hasNews && book.pending.isEmpty), {
+    what: 'the books to be written',
+  })
+}
+
+async function statsOf({ database_id }: DatabaseRecord, period = '1h'): Promise<DatabaseStats> {
+  const { status, body } = await at.api('GET', `/v2/redis/stats/${database_id}?period=${period}`)
+  expect([status, body.error]).toEqual([200, undefined])
+  checkStats(body)
+  return body
+}
+
+const lastOf = (series: DatabaseStats['read'] | undefined) => series?.at(-1)?.y
+const sumOf = (series: DatabaseStats['read'] | undefined) => series?.reduce((sum, { y }) => sum + y, 0)
+const stateOf = async ({ database_id }: DatabaseRecord) =>
+  (await at.api('GET', `/v2/redis/database/${database_id}`)).body.state
+const actsOn = async ({ database_id }: DatabaseRecord) => {
+  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  return log.filter((entry) => entry.entity === database_id).map(({ action, source }) => [action, source])
+}
+
+describe('the statistics of a database', () => {
+  it('are all 0 for one that was never used', async () => {
+    const stats = await statsOf(await create(at))
+    const series = Object.values(stats).filter((value) => Array.isArray(value) && value.length === 60)
+    expect(series).toHaveLength(14)
+    for (const points of series as DatabaseStats['read'][]) expect(sumOf(points)).toBe(0)
+    expect(stats).toMatchObject({ command_counts: [], total_monthly_requests: 0, total_monthly_billing: 0 })
+  })
+
+  it('tell what was sent to the present command, before and after it is written down', async () => {
+    const record = await create(at)
+    await send(record, ['SET', 'k', 'v'], 3)
+    await send(record, ['GET', 'k'], 6)
+    const looksRight = (stats: DatabaseStats): void => {
+      const { daily_net_commands, daily_read_requests, daily_write_requests, dailybandwidth } = stats
+      expect([daily_net_commands, daily_read_requests, daily_write_requests, dailybandwidth]).toEqual([9, 6, 3, 135])
+      expect(stats).toMatchObject({
+        ...{ total_monthly_requests: 9, total_monthly_read_requests: 6, total_monthly_write_requests: 3 },
+        ...{ total_monthly_script_requests: 0, total_monthly_bandwidth: 135, total_monthly_billing: 90 },
+        days: ['Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday', 'Monday'],
+      })
+      expect(lastOf(stats.dailyrequests)).toBe(9)
+      expect(lastOf(stats.dailybilling)).toBe(90)
+      expect(lastOf(stats.latencymean)).toBe(1)
+      expect(lastOf(stats.read_latency_99)).toBeGreaterThanOrEqual(1)
+      expect(lastOf(stats.read_latency_99)).toBeLessThan(1.3)
+    }
+    looksRight(await statsOf(record))
+    // Half a minute of the present minute has passed.
+    expect(lastOf((await statsOf(record)).throughput)).toBe(9 / 30)
+    await flush()
+    const stats = await statsOf(record)
+    looksRight(stats)
+    expect(stats.command_counts.map(({ metric_identifier: name, data_points }) => [name, lastOf(data_points)])).toEqual(
+      [
+        ['GET', 6],
+        ['SET', 3],
+      ],
+    )
+    expect([lastOf(stats.throughput), lastOf(stats.read), lastOf(stats.write)]).toEqual([9 / 40, 0.15, 0.075])
+    expect([lastOf(stats.keyspace), lastOf(stats.hits), lastOf(stats.misses)]).toEqual([1, 0.025, 0])
+    expect(lastOf(stats.diskusage)).toBeGreaterThan(0)
+    expect(stats.current_storage).toBeGreaterThan(500_000)
+    expect(stats.throughput.at(-1)?.x).toBe('2026-06-15 12:00:00 +0000 UTC')
+  })
+
+  it('hold for every period, over days, roll-ups and a restart', async () => {
+    const record = await create(at)
+    for (const minutes of [0, 14, 90, 60 * 30]) {
+      clock.advance(minutes * 60_000)
+      await send(record, ['GET', 'k'], 5)
+      await flush()
+    }
+    const dataDir = at.dataDir
+    const check = async (): Promise<void> => {
+      const seen = await Promise.all(STATS_PERIODS.map((period) => statsOf(record, period)))
+      const counted = seen.map(({ command_counts }) => sumOf(command_counts[0]?.data_points))
+      expect(Object.fromEntries(STATS_PERIODS.map((period, index) => [period, counted[index]]))).toEqual({
+        ...{ '1h': 5, '3h': 5, '12h': 5, '1d': 5, '3d': 20, '7d': 20, '30d': 20 },
+      })
+      for (const [index, period] of STATS_PERIODS.entries()) {
+        expect(seen[index]?.throughput).toHaveLength(period === '30d' ? 240 : 60)
+        expect(lastOf(seen[index]?.keyspace)).toBe(0)
+        expect(seen[index]?.total_monthly_requests).toBe(20)
+      }
+      expect(seen[0]?.dailyrequests.slice(-3).map(({ y }) => y)).toEqual([0, 15, 5])
+    }
+    await check()
+    clock.advance(12 * 60_000)
+    await at.close()
+    at = await open(at)
+    expect(at.dataDir).toBe(dataDir)
+    await check()
+    expect(bookOf(record).meter.month.requests).toBe(20)
+    const rolledUp = async () => {
+      const window = { from: 0, stepMs: 1, count: 1, tierMs: usage.FIRST_TIER_MS } as const
+      const args = { accountId: at.owner.accountId, databaseId: record.database_id, sinceDay: 0, window }
+      return (await at.store.run(usageStats.report, args))?.standing
+    }
+    expect(await rolledUp()).toMatchObject({ plan: 'payg' })
+  })
+
+  it('refuse a period that does not exist, and belong to the owner alone', async () => {
+    const record = await create(at)
+    const refused = await at.api('GET', `/v2/redis/stats/${record.database_id}?period=2h`)
+    expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining('1h, 3h, 12h')])
+    expect((await at.api('GET', '/v2/redis/stats/none')).status).toBe(404)
+  })
+})
+
+describe('metrics', () => {
+  const scrape = async (): Promise<string> => {
+    const answer = await at.raw('GET', '/metrics')
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    return answer.text()
+  }
+
+  it('tell of the databases of the account, and of no other', async () => {
+    const record = await create(at, { database_name: 'say "hi"', budget: 200 })
+    await send(record, ['SET', 'k', 'v'], 2)
+    await send(record, ['GET', 'k'], 3)
+    await flush()
+    const labels = `database_id="${record.database_id}",database_name="say \\"hi\\"",plan="payg"`
+    const seen = await scrape()
+    for (const line of [
+      `homeport_database_commands_total{${labels},kind="reads"} 3`,
+      `homeport_database_commands_total{${labels},kind="writes"} 2`,
+      `homeport_database_latency_samples_total{${labels},kind="reads"} 3`,
+      `homeport_database_bytes_total{${labels},kind="in"} 50`,
+      `homeport_database_keys{${labels}} 1`,
+      `homeport_database_awake{${labels}} 1`,
+      `homeport_database_suspended{${labels}} 0`,
+      `homeport_database_month_requests{${labels}} 5`,
+      `homeport_database_month_cost_dollars{${labels}} 50`,
+      `homeport_database_budget_dollars{${labels}} 200`,
+    ]) {
+      expect(seen.split('\n')).toContain(line)
+    }
+    expect(seen).toMatch(/^process_resident_memory_bytes \d+$/m)
+    bookOf(record).update({ ...bookOf(record).row, account_id: 'somebody else' }, clock.now())
+    expect(await scrape()).not.toContain(record.database_id)
+  })
+})
+
+describe('a database that does nothing', () => {
+  it('causes no write and no look at its engine', async () => {
+    const record = await create(at)
+    await send(record, ['GET', 'k'])
+    await flush()
+    for (let looks = 0; looks < 7; looks++) {
+      clock.advance(12 * 60_000)
+      await statsOf(record)
+    }
+    const run = vi.spyOn(at.store, 'run')
+    const looked = vi.spyOn(at.fleet, 'sample')
+    for (let times = 0; times < 100; times++) {
+      clock.advance(FLUSH_MS)
+      await Promise.resolve()
+    }
+    expect(run).not.toHaveBeenCalled()
+    expect(looked).not.toHaveBeenCalled()
+  })
+
+  it('pays the price of its plan all the same', async () => {
+    const record = await create(at, { plan: 'fixed_250mb' })
+    clock.advance(3 * DAY_MS)
+    const { total_monthly_billing, dailybilling, total_monthly_requests } = await statsOf(record)
+    expect([total_monthly_billing, total_monthly_requests]).toEqual([1, 0])
+    expect(dailybilling.at(-2)?.y).toBeCloseTo(10 / 30)
+  })
+})
+
+describe('a budget', () => {
+  it('that is reached suspends the database, until it is raised', async () => {
+    const record = await create(at, { budget: 100 })
+    expect(await send(record, ['GET', 'k'], 50)).toBe(10)
+    await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
+    expect((await statsOf(record)).total_monthly_billing).toBe(100)
+    expect(await actsOn(record)).toContainEqual(['Suspend Database', 'SYSTEM'])
+    const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'still mine' })
+    expect(renamed.body).toMatchObject({ database_name: 'still mine', state: 'suspended' })
+    await at.api('PATCH', `/v2/redis/update-budget/${record.database_id}`, { budget: 130 })
+    expect(bookOf(record).admission.kind).toBe('open')
+    expect(await stateOf(record)).not.toBe('suspended')
+    expect(await send(record, ['GET', 'k'], 50)).toBe(3)
+    await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the second suspension' })
+    expect((await actsOn(record)).map(([action]) => action)).toContain('Resume Database')
+  })
+
+  it('suspends nothing before what was used is written, or a crash would let it go on', async () => {
+    const record = await create(at, { budget: 100 })
+    const run = vi.spyOn(at.store, 'run')
+    await send(record, ['GET', 'k'], 50)
+    await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
+    const asked = run.mock.calls.map(([operation, args]) => ({ name: operation.name, args }))
+    const before = asked.slice(
+      0,
+      asked.findIndex(({ name }) => name === 'databases.suspend'),
+    )
+    const written = before.filter(({ name }) => name === 'usage.add').at(-1)?.args
+    expect(written).toMatchObject({ news: [{ days: [{ requests: 10, cost_nano: 100 * 10 ** 9 }] }] })
+  })
+
+  it('stays spent over a restart, and is lifted by a plan that does not charge for use', async () => {
+    const record = await create(at, { budget: 50 })
+    await send(record, ['GET', 'k'], 50)
+    await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
+    await at.close()
+    at = await open(at)
+    expect(await stateOf(record)).toBe('suspended')
+    expect(bookOf(record).admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
+    const changed = await at.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' })
+    expect(changed).toEqual({ status: 200, body: 'OK' })
+    expect([await stateOf(record), bookOf(record).admission.kind]).toEqual(['active', 'open'])
+  })
+
+  it('is there again when the month turns, also for a database that nobody asks for', async () => {
+    const record = await create(at, { budget: 50 })
+    await send(record, ['GET', 'k'], 50)
+    await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
+    const month = new Date(clock.now()).getUTCMonth()
+    while (new Date(clock.now()).getUTCMonth() === month) clock.advance(DAY_MS / 4)
+    await waitFor(async () => (await stateOf(record)) !== 'suspended', { what: 'the end of the suspension' })
+    expect((await statsOf(record)).total_monthly_requests).toBe(0)
+    expect(await send(record, ['GET', 'k'], 50)).toBe(5)
+  })
+})
+
+describe('auto upgrade', () => {
+  const fill = async (record: DatabaseRecord): Promise<void> => {
+    const script = "for i = 1, 70 do redis.call('SET', 'k' .. i, string.rep('x', 65536)) end"
+    const full = ask(at, record.database_id, 'us-east-1', login(record), ['EVAL', script, '0'])
+    await full.catch(() => undefined)
+    bookOf(record).meter.lastActivityAtMs++
+  }
+  const sizeOf = async ({ database_id }: DatabaseRecord) =>
+    (await at.api('GET', `/v2/redis/database/${database_id}`)).body.db_resource_size
+
+  it('moves a database that outgrows its fixed plan to the next one, and says so', async () => {
+    const record = await create(at, { plan: 'fixed_250mb' })
+    await at.api('POST', `/v2/redis/enable-autoupgrade/${record.database_id}`)
+    await fill(record)
+    await flush()
+    await waitFor(async () => (await sizeOf(record)) === 'M', { what: 'the upgrade' })
+    const { body } = await at.api('GET', `/v2/redis/database/${record.database_id}`)
+    expect(body.last_plan_upgrade_time).toBe(Math.floor(clock.now() / 1000))
+    expect(await actsOn(record)).toContainEqual(['Change Database Plan', 'SYSTEM'])
+  })
+
+  it('leaves alone what evicts, and what is not to be upgraded', async () => {
+    const evicts = await create(at, { plan: 'fixed_250mb', eviction: true })
+    await at.api('POST', `/v2/redis/enable-autoupgrade/${evicts.database_id}`)
+    const stays = await create(at, { plan: 'fixed_250mb' })
+    for (const record of [evicts, stays]) await fill(record)
+    await flush()
+    await flush()
+    expect([await sizeOf(evicts), await sizeOf(stays)]).toEqual(['S', 'S'])
+  })
+})
+
+describe('the series of a database', () => {
+  it('take bounded room, however much time goes by', async () => {
+    const record = await create(at)
+    await send(record, ['GET', 'k'])
+    await flush()
+    const news = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
+    const hours = 3
+    const now = clock.now() + 40 * DAY_MS
+    const starts = Array.from(
+      { length: 40 * (24 / hours) },
+      (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
+    )
+    await Promise.all(starts.reverse().map((start) => at.store.run(usage.add, { start, news })))
+    const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
+    work.begin(now)
+    const rows = (): [number, number][] => {
+      const file = neverCollected(new SqliteFile(join(at.dataDir, 'homeport.sqlite'), { readonly: true }))
+      const counts =
+        'SELECT tier_ms, count(*) FROM usage_buckets WHERE database_id = ? GROUP BY tier_ms ORDER BY tier_ms'
+      const found = neverCollected(file.prepare(counts)).raw().all(record.database_id) as [number, number][]
+      file.close()
+      return found
+    }
+    const most = new Map([
+      [60_000, 2],
+      [12 * 60_000, 8 * 8],
+      [HOUR_MS, 32 * 8],
+    ])
+    const isBounded = (): boolean =>
+      rows().length === 3 && rows().every(([tier, count]) => count <= (most.get(tier) ?? 0))
+    await waitFor(isBounded, { what: 'the series to be bounded', deadlineMs: 90_000, everyMs: 50 })
+    await work.stop()
+    clock.advance(40 * DAY_MS)
+    const { throughput, command_counts } = await statsOf(record, '30d')
+    const counted = sumOf(command_counts[0]?.data_points)
+    expect([counted, throughput.filter(({ y }) => y > 0).length]).toEqual([239, 239])
+  })
+})
