@@ -14,7 +14,7 @@ import { inProject, ROOT } from './lib/paths.mjs'
 import { run, together } from './lib/processes.mjs'
 import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
-import { failedFiles, slowest, tally, unsteady, withSecondRun } from './lib/tally.mjs'
+import { countedAsFailed, failedFiles, slowest, tally, unsteady, withSecondRun } from './lib/tally.mjs'
 
 /** More than these are no chance: something is broken. */
 const RUN_AGAIN_AT_MOST = 8
@@ -51,8 +51,8 @@ function tellSlowest(report) {
 }
 
 /**
- * Files that failed are run once more, alone: real engines, browsers and disks on a busy machine make some tests late.
- * What passes then is named as unsteady, so that somebody looks at it; what fails twice has failed.
+ * Runs files that failed once more, alone, and names what passes then as unsteady: real engines, browsers and disks on
+ * a busy machine make some tests late. With `CI` set, an unsteady test counts as failed.
  */
 async function runTests(filters) {
   const first = await runOnce(filters)
@@ -64,7 +64,9 @@ async function runTests(filters) {
   const second = await runOnce(files, ['--maxWorkers=1'])
   if (second.report === undefined) return { ...tally(first.report, first.code), unsteady: [] }
   const report = withSecondRun(first.report, second.report)
-  return { ...tally(report, second.code), unsteady: unsteady(first.report, second.report) }
+  const names = unsteady(first.report, second.report)
+  const counts = tally(report, second.code)
+  return { ...(process.env.CI ? countedAsFailed(counts, names) : counts), unsteady: names }
 }
 
 function ignore(error) {

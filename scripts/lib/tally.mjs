@@ -43,6 +43,13 @@ export function unsteady(first, second) {
   return named(first, 'failed').filter((name) => passed.has(name))
 }
 
+/** Counts in which unsteady tests have failed. */
+export const countedAsFailed = (counts, names) => ({
+  ...counts,
+  passed: counts.passed - names.length,
+  failed: counts.failed + names.length,
+})
+
 const named = ({ testResults }, wanted) =>
   testResults.flatMap(({ name: file, assertionResults = [] }) =>
     assertionResults.filter(({ status }) => status === wanted).map(({ fullName }) => `${file}: ${fullName}`),

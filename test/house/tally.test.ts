@@ -41,6 +41,11 @@ it('counts files that were run again as they went the second time, and names wha
   expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
 
+it('counts unsteady tests as failed where no second chance is given', async () => {
+  const counts = await ask('countedAsFailed', { passed: 4, failed: 1, skipped: 0 }, ['b: test 1'])
+  expect(counts).toEqual({ passed: 3, failed: 2, skipped: 0 })
+})
+
 it('names the files that took longest', async () => {
   const timed = (name: string, startTime: number, endTime: number) => ({ ...file(name), startTime, endTime })
   const all = report(timed('a', 0, 1_400), timed('b', 500, 9_500), timed('c', 0, 3_000))
