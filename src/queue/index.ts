@@ -40,7 +40,7 @@
 
 export { revisionOf } from './api/dead-letter-routes.js'
 export { checkUnit, readSelection, type WireFilters } from './api/filters.js'
-export { bodyMembers, type DeadLetterView, deadLetterView, type MessageView, messageView } from './api/message-view.js'
+export { bodyMembers, deadLetterView, messageView } from './api/message-view.js'
 export { redacted, redactHeaders } from './api/redact.js'
 export { ByteBudget, type ByteBudgetDeps } from './byte-budget.js'
 export { storedConfig, storedHeaders } from './columns.js'

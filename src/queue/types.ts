@@ -1,7 +1,8 @@
+import type { Static } from 'typebox'
 import type { Service } from '../base/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
+import type { DeadLetter, Message } from '../contract/queue/fields.js'
 import type { Caller, Route } from '../http/index.js'
-import type { DeadLetterView } from './api/message-view.js'
 import type { PendingRow } from './transactions/messages.js'
 import type { MessageFilter } from './transactions/messages-filter.js'
 
@@ -196,6 +197,11 @@ export interface Intake {
   /** How a request is refused that holds this claimed item and cannot be read. Absent: as any other request. */
   refusal?(item: PublishItem, error: HomeportError): HomeportError
 }
+
+/** A message as the wire shows it. */
+export type MessageView = Static<typeof Message>
+/** A dead letter as the wire shows it. */
+export type DeadLetterView = Static<typeof DeadLetter>
 
 /** Dead letters that another room shows under `GET /v2/dlq?source=<name>`. */
 export interface DeadLetterSource {

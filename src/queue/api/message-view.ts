@@ -1,16 +1,9 @@
-import type { Static } from 'typebox'
-import type { DeadLetter, Message } from '../../contract/queue/fields.js'
 import { storedConfig, storedHeaders } from '../columns.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'
 import type { MessageRow } from '../transactions/messages.js'
-import type { CallbackConfig, HeaderMap, MessageConfig } from '../types.js'
+import type { CallbackConfig, DeadLetterView, HeaderMap, MessageConfig, MessageView } from '../types.js'
 import { redacted, redactHeaders, redactSettings } from './redact.js'
-
-/** A message as the wire shows it. */
-export type MessageView = Static<typeof Message>
-/** A dead letter as the wire shows it. */
-export type DeadLetterView = Static<typeof DeadLetter>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 

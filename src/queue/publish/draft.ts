@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newId } from '../../base/index.js'
-import type { NewMessage } from '../transactions/messages.js'
-import type { PublishEntry } from '../transactions/messages-publish.js'
+import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
 import { forwardedHeaders } from './forward.js'

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { PublishEntry } from '../transactions/messages-publish.js'
+import type { PublishEntry } from '../transactions/messages.js'
 import type { GroupEndpoint } from '../transactions/url-groups.js'
 import * as urlGroups from '../transactions/url-groups.js'
 import type { PublishItem } from '../types.js'

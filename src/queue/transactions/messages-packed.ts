@@ -1,5 +1,4 @@
-import type { NewMessage } from './messages.js'
-import type { PublishEntry } from './messages-publish.js'
+import type { NewMessage, PublishEntry } from './messages.js'
 
 /**
  * Many messages on their way to the store, in a form that costs little to copy: lists of values instead of objects with

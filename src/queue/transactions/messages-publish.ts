@@ -1,15 +1,8 @@
 import { all, change, type Transaction, together, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { NewMessage } from './messages.js'
+import type { NewMessage, PublishEntry } from './messages.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
 import { type Accepted, acceptMessages } from './queue-turns.js'
-
-/** A message to publish. */
-export interface PublishEntry {
-  readonly message: NewMessage
-  /** Two entries of an account with the same key within its window are one message. */
-  readonly dedup: { readonly key: string; readonly expiresAt: number } | null
-}
 
 /** What became of the entries. */
 export interface Published extends Accepted {

@@ -21,6 +21,13 @@ export type NewMessage = Omit<
   | 'dlq_id'
 >
 
+/** A message to publish. */
+export interface PublishEntry {
+  readonly message: NewMessage
+  /** Two entries of an account with the same key within its window are one message. */
+  readonly dedup: { readonly key: string; readonly expiresAt: number } | null
+}
+
 /** A message as it is stored. */
 export type MessageRow = Selectable<MessagesTable>
 

@@ -4,8 +4,8 @@ import { all, change, first, read, type Transaction, write } from '../../store/o
 import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import type { SchedulesTable } from '../../store/schema/queues.js'
-import type { PendingRow } from './messages.js'
-import { freshOf, type PublishEntry, publishEntries } from './messages-publish.js'
+import type { PendingRow, PublishEntry } from './messages.js'
+import { freshOf, publishEntries } from './messages-publish.js'
 import { offersOf } from './queue-turns.js'
 
 /** A schedule as it is stored. */
