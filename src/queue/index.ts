@@ -40,21 +40,31 @@
 
 export { revisionOf } from './api/dead-letter-routes.js'
 export { checkUnit, readSelection, type WireFilters } from './api/filters.js'
-export { bodyMembers, deadLetterView, messageView } from './api/message-view.js'
-export { redacted, redactHeaders } from './api/redact.js'
-export { ByteBudget, type ByteBudgetDeps } from './byte-budget.js'
-export { storedConfig, storedHeaders } from './columns.js'
+export {
+  bodyMembers,
+  deadLetterView,
+  messageView,
+  redacted,
+  redactHeaders,
+  storedConfig,
+  storedHeaders,
+} from './api/message-view.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'
-export { headerOf, isConnectionHeader, isTelemetry, isValidHeader, titleCase, toHeaderMap } from './headers.js'
-export { type CallbackFacts, callbackBody, callbackMessage } from './plain/callback.js'
-export { attemptRecord, dlqIdOf, nextAttempt } from './plain/kind.js'
-export { parseDestination, parseHttpUrl } from './publish/destination.js'
+export {
+  forwardedHeaders,
+  headerOf,
+  isConnectionHeader,
+  isTelemetry,
+  isValidHeader,
+  titleCase,
+  toHeaderMap,
+} from './headers.js'
+export { attemptRecord, type CallbackFacts, callbackBody, callbackMessage, dlqIdOf, nextAttempt } from './plain-kind.js'
+export { parseDestination, parseHttpUrl, refuseForbidden, refuseForbiddenCallbacks } from './publish/destination.js'
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
-export { refuseForbidden, refuseForbiddenCallbacks } from './publish/forbidden.js'
-export { forwardedHeaders } from './publish/forward.js'
 export { itemOfRequest } from './publish/request.js'
 export { AS_ACCEPTED, readSettings, type SettingLimits, type Settings } from './publish/settings.js'
 export { createQueue, type QueueDeps } from './queue.js'
-export { Retention, type RetentionDeps, type SweepStep } from './retention.js'
+export { ByteBudget, type ByteBudgetDeps, Retention, type RetentionDeps, type SweepStep } from './retention.js'
 export type * from './types.js'

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Receiver } from '@upstash/qstash'
 import { describe, expect, it } from 'vitest'
-import { signDelivery } from './dispatcher/signature.js'
+import { signDelivery } from './dispatcher/delivery-headers.js'
 import { explainSignature } from './verify.js'
 
 const NOW = Date.now()

@@ -3,7 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { sha256Hex } from '../../base/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
-import type { EventView } from './event-view.js'
+import type { EventView } from './event-routes.js'
 
 describeOnEveryStore('the queue API', (openStore) => {
   const scene = setQueueScenes(openStore)

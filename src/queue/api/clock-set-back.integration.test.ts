@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
-import { JumpingClock } from '../testing/jumping-clock.js'
+import { JumpingClock } from '../testing/harness.js'
 import { setQueueScenes } from '../testing/scene.js'
 
 const HOUR = 3_600_000

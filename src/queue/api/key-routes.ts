@@ -1,5 +1,7 @@
 import { getSigningKeys, rotateSigningKeys } from '../../contract/queue/messages.js'
+import { verifySignature } from '../../contract/queue/verify.js'
 import { type Route, route } from '../../http/index.js'
+import { explainSignature } from '../verify.js'
 import type { ApiDeps } from './deps.js'
 
 /** The signing keys of the caller's account. */
@@ -12,6 +14,18 @@ export function keyRoutes({ keys }: ApiDeps): Route[] {
     route(rotateSigningKeys, async ({ caller }) => {
       const { current, next } = await keys.rotateSigningKeys(caller.accountId, caller)
       return { current, next }
+    }),
+  ]
+}
+
+/** Help with signatures. */
+export function verifyRoutes({ keys, clock }: ApiDeps): Route[] {
+  return [
+    route(verifySignature, async ({ caller, body: { headers, body, bodyBase64, url } }) => {
+      const found = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-signature')?.[1]
+      const signature = Array.isArray(found) ? found[0] : found
+      const bytes = bodyBase64 === undefined ? Buffer.from(body ?? '', 'utf8') : Buffer.from(bodyBase64, 'base64')
+      return explainSignature({ signature, body: bytes, url }, keys.signingKeys(caller.accountId), clock.now())
     }),
   ]
 }

@@ -13,8 +13,8 @@ import { NAME, refuseSetting } from '../publish/settings.js'
 import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import type { CountedPart, QueueRow } from '../transactions/queues.js'
 import * as queuesTransactions from '../transactions/queues.js'
-import { cancelAll } from './cancel-all.js'
 import type { ApiDeps } from './deps.js'
+import { cancelAll } from './message-routes.js'
 
 const view = (row: QueueRow, lag: number) => ({
   name: row.name,

@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import type { Static } from 'typebox'
 import { newId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
@@ -8,13 +10,141 @@ import {
   pauseSchedule,
   resumeSchedule,
 } from '../../contract/queue/schedules.js'
-import { type Route, route } from '../../http/index.js'
+import { type Reply, type Route, reply, route } from '../../http/index.js'
+import type { Store } from '../../store/index.js'
+import type { MessageState } from '../../store/schema/index.js'
+import { forwardedHeaders } from '../headers.js'
+import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
 import { itemOfRequest } from '../publish/request.js'
-import { draftSchedule, nextFire } from '../schedules/schedule.js'
+import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
+import { draftSchedule, headersOfSchedule, nextFire } from '../schedules/schedule.js'
+import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import type { ApiDeps } from './deps.js'
-import { allSchedules } from './schedule-list.js'
-import { scheduleView } from './schedule-view.js'
+import { bodyMembers, mutable, redactHeaders, settingMembers } from './message-view.js'
+
+/** A schedule as the wire shows it. */
+export type ScheduleView = Static<typeof getSchedule.success.body>
+
+function stateOf(state: MessageState): 'IN_PROGRESS' | 'SUCCESS' | 'FAIL' {
+  switch (state) {
+    case 'held':
+    case 'pending':
+      return 'IN_PROGRESS'
+    case 'delivered':
+      return 'SUCCESS'
+    case 'failed':
+    case 'canceled':
+      return 'FAIL'
+  }
+}
+
+/** The last and the next fire. */
+function fireMembers({ schedule, states }: ScheduleWithStates): Partial<ScheduleView> {
+  return {
+    isPaused: schedule.paused === 1,
+    ...(schedule.last_at !== null && { lastScheduleTime: schedule.last_at }),
+    ...(schedule.next_at !== null && { nextScheduleTime: schedule.next_at }),
+    ...(states.length > 0 && {
+      lastScheduleStates: Object.fromEntries(states.map(({ message_id, state }) => [message_id, stateOf(state)])),
+    }),
+    ...(schedule.error !== null && { error: schedule.error }),
+  }
+}
+
+/** The settings that its messages will have. */
+function messageMembers(row: ScheduleRow) {
+  const headers = headersOfSchedule(row)
+  const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
+  const config = configOf(settings)
+  const labels = labelColumn(settings.labels)
+  const columns = { labels, flow_key: settings.flowKey ?? null, queue: row.queue }
+  return {
+    method: settings.method ?? 'POST',
+    header: mutable(redactHeaders(forwardedHeaders(headers, settings.forwardAll), config.redact)),
+    ...bodyMembers(row.body, config),
+    retries: settings.retries ?? DEFAULT_RETRIES,
+    ...(settings.delayMs !== undefined && { delay: Math.round(settings.delayMs / 1_000) }),
+    ...settingMembers({ ...columns, topic: null, endpoint: null, schedule_id: null }, config),
+  }
+}
+
+/** Shows a schedule. */
+export function scheduleView(row: ScheduleWithStates): ScheduleView {
+  const { schedule_id, cron, destination, created_at, caller_ip, paused } = row.schedule
+  return {
+    scheduleId: schedule_id,
+    cron,
+    destination,
+    createdAt: created_at,
+    ...messageMembers(row.schedule),
+    ...(caller_ip !== null && { callerIP: caller_ip, callerIp: caller_ip }),
+    isPaused: paused === 1,
+    ...fireMembers(row),
+  }
+}
+
+/**
+ * The list of schedules is one array on the wire, however large it is. Each of them may hold megabytes, so what does not
+ * fit into memory at once is read and sent part by part.
+ */
+
+/** So much content is read at once; one schedule may have more, and makes a part of its own. */
+const PART_BYTES = 8 * 2 ** 20
+const PART_ITEMS = 1_000
+
+/** All schedules of an account, oldest first: those that are there when it begins, as they are when their part is read. */
+export async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
+  const parts = partsOf(await store.run(schedules.list, { accountId }))
+  const [first = [], ...others] = parts
+  // What the store cannot do shows most often at once, and is still answered with a status of its own then.
+  const views = await read(store, accountId, first)
+  if (others.length === 0) return views
+  const headers = { 'content-type': 'application/json; charset=utf-8' }
+  return reply(200, Readable.from(texts(store, accountId, views, others)), headers)
+}
+
+function partsOf(sizes: readonly schedules.ScheduleSize[]): readonly (readonly string[])[] {
+  const parts: string[][] = []
+  let part: string[] = []
+  let total = 0
+  for (const { schedule_id: scheduleId, bytes } of sizes) {
+    total += bytes
+    if (part.length === 0 || total > PART_BYTES || part.length === PART_ITEMS) {
+      part = []
+      parts.push(part)
+      total = bytes
+    }
+    part.push(scheduleId)
+  }
+  return parts
+}
+
+async function read(store: Store, accountId: string, scheduleIds: readonly string[]): Promise<ScheduleView[]> {
+  if (scheduleIds.length === 0) return []
+  const rows = await store.run(schedules.some, { accountId, scheduleIds })
+  return rows.map((row) => scheduleView(row))
+}
+
+async function* texts(
+  store: Store,
+  accountId: string,
+  first: readonly ScheduleView[],
+  others: readonly (readonly string[])[],
+): AsyncGenerator<string> {
+  let before = '['
+  for (const view of first) {
+    yield before + JSON.stringify(view)
+    before = ','
+  }
+  for (const ids of others) {
+    for (const view of await read(store, accountId, ids)) {
+      yield before + JSON.stringify(view)
+      before = ','
+    }
+  }
+  yield before === '[' ? '[]' : ']'
+}
 
 const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { toHeaderMap } from '../headers.js'
 import type { AttemptOutcome } from '../types.js'
-import { backoffMs, decideNext, defaultBackoffMs } from './decide.js'
-import { retryAfterMs } from './retry-after.js'
+import { backoffMs, decideNext, defaultBackoffMs, retryAfterMs } from './decide.js'
 
 const NOW = Date.UTC(2026, 0, 1)
 

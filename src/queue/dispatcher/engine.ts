@@ -9,12 +9,11 @@ import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled
 import { Backlog, type BacklogLimits } from './backlog.js'
 import type { Load } from './coverage.js'
 import { damagedOutcome, pauseAfter, Unread } from './damage.js'
-import { deliveryHeaders } from './delivery-headers.js'
+import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { DueReader } from './read-due.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
-import { signDelivery } from './signature.js'
 import type { TurnLimits } from './turns.js'
 
 /** After the store or a kind has failed, the same is tried again this much later. */

@@ -2,7 +2,7 @@ import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import type { Entry, FlowPlace } from './entry.js'
-import { Fifo } from './fifo.js'
+import { Fifo } from './ordering.js'
 
 /** The limits of a flow-control key. */
 export interface FlowLimits {

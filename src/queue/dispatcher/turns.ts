@@ -1,6 +1,6 @@
 import { TurnoverMap } from '../../base/index.js'
 import type { Entry } from './entry.js'
-import { Fifo } from './fifo.js'
+import { Fifo } from './ordering.js'
 
 /** How many requests may be in flight. */
 export interface TurnLimits {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { newId } from '../../base/index.js'
+import { forwardedHeaders } from '../headers.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
-import { forwardedHeaders } from './forward.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits, type Settings } from './settings.js'
 
 /** How long two publications with the same key count as one (reference queue 3.7). */

@@ -1,3 +1,11 @@
+import { type Clock, randomSecret, systemClock, type Timer } from '../../base/index.js'
+import { type Authenticator, type Caller, HttpServer, type Route } from '../../http/index.js'
+import type { Store } from '../../store/index.js'
+import { silentLogger } from '../../telemetry/index.js'
+import type { SigningKeyring } from '../api/deps.js'
+import { createQueue, type QueueDeps } from '../queue.js'
+import type { Queue } from '../types.js'
+
 /**
  * A queue for tests: a real store, the real engine and the real HTTP listener in this process, with one account.
  *
@@ -5,13 +13,6 @@
  *   await fetch(`${service.url}/v2/publish/${sink.url}`, { method: 'POST', headers: service.auth })
  *   await service.stop()
  */
-import { type Clock, randomSecret, systemClock } from '../../base/index.js'
-import { type Authenticator, type Caller, HttpServer, type Route } from '../../http/index.js'
-import type { Store } from '../../store/index.js'
-import { silentLogger } from '../../telemetry/index.js'
-import type { SigningKeyring } from '../api/deps.js'
-import { createQueue, type QueueDeps } from '../queue.js'
-import type { Queue } from '../types.js'
 
 /** How a test wants its queue. */
 export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
@@ -113,5 +114,32 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
       await server.stop()
       await queue.stop()
     },
+  }
+}
+
+/**
+ * A clock whose time of day can be set while its timers go on, as that of a machine can: a timer waits for a span of
+ * time, whatever is done to the time of day meanwhile.
+ */
+export class JumpingClock implements Clock {
+  readonly #steady: Clock
+  #offsetMs = 0
+
+  /** @param steady what timers go by. */
+  constructor(steady: Clock) {
+    this.#steady = steady
+  }
+
+  now(): number {
+    return this.#steady.now() + this.#offsetMs
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    return this.#steady.after(delayMs, callback)
+  }
+
+  /** Sets the time of day ahead, or back when `byMs` is negative. */
+  jump(byMs: number): void {
+    this.#offsetMs += byMs
   }
 }

@@ -10,9 +10,9 @@ import {
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
-import { type DuePage, pageCrossing } from './messages-page.js'
+import { type DuePage, pageCrossing } from './messages-packed.js'
 
-export type { DuePage } from './messages-page.js'
+export type { DuePage } from './messages-packed.js'
 
 /**
  * What the delivery engine loads: pending messages in the order in which they fall due, from one place in that order to

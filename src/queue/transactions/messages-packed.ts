@@ -1,21 +1,22 @@
-import type { NewMessage, PublishEntry } from './messages.js'
+import { crossing } from '../../store/operation.js'
+import type { DuePlace, NewMessage, PendingRow, PublishEntry } from './messages.js'
 
 /**
  * Many messages on their way to the store, in a form that costs little to copy: lists of values instead of objects with
  * their names, and all bodies in one piece, of which each takes its part in order.
  */
 export interface PackedEntries {
-  readonly rows: readonly PackedRow[]
+  readonly rows: readonly PackedMessage[]
   readonly bodies: Uint8Array
   /** Of each message, or empty when none has a key. */
   readonly keys: readonly PublishEntry['dedup'][]
   readonly now: number
 }
 
-type PackedRow = ReturnType<typeof packRow>
+type PackedMessage = ReturnType<typeof packMessage>
 
 /** Written out, and read in the same order below: going over the names would cost more than what it saves. */
-const packRow = (message: NewMessage) =>
+const packMessage = (message: NewMessage) =>
   [
     message.message_id,
     message.account_id,
@@ -41,7 +42,7 @@ const packRow = (message: NewMessage) =>
     message.body?.byteLength ?? null,
   ] as const
 
-const unpackRow = (row: PackedRow, body: Uint8Array | null): NewMessage => ({
+const unpackMessage = (row: PackedMessage, body: Uint8Array | null): NewMessage => ({
   message_id: row[0],
   account_id: row[1],
   kind: row[2],
@@ -70,7 +71,7 @@ const unpackRow = (row: PackedRow, body: Uint8Array | null): NewMessage => ({
 export function packEntries(entries: readonly PublishEntry[], now: number): PackedEntries {
   const hasKeys = entries.some((entry) => entry.dedup)
   return {
-    rows: entries.map((entry) => packRow(entry.message)),
+    rows: entries.map((entry) => packMessage(entry.message)),
     bodies: joinBodies(entries.map((entry) => entry.message.body ?? null)),
     keys: hasKeys ? entries.map((entry) => entry.dedup) : [],
     now,
@@ -105,5 +106,92 @@ export function unpackEntries({ rows, bodies, keys }: PackedEntries): PublishEnt
     bodies,
     rows.map((row) => row[21]),
   )
-  return rows.map((row, index) => ({ message: unpackRow(row, parts[index] ?? null), dedup: keys[index] ?? null }))
+  return rows.map((row, index) => ({ message: unpackMessage(row, parts[index] ?? null), dedup: keys[index] ?? null }))
 }
+
+/** What a load brought: every message that was asked for up to a place in the order. */
+export interface DuePage {
+  readonly rows: readonly PendingRow[]
+  readonly upTo: DuePlace
+}
+
+/** Written out, and read in the same order below: going over the names would cost more than what it saves. */
+const packPendingRow = (row: PendingRow) =>
+  [
+    row.seq,
+    row.message_id,
+    row.account_id,
+    row.kind,
+    row.group_key,
+    row.url,
+    row.method,
+    row.headers,
+    row.config,
+    row.max_retries,
+    row.retried,
+    row.next_at,
+    row.created_at,
+    row.labels,
+    row.flow_key,
+    row.caller_ip,
+    row.host,
+    row.topic,
+    row.endpoint,
+    row.queue,
+    row.slot_seq,
+    row.schedule_id,
+    row.body_bytes,
+    row.body?.byteLength ?? null,
+  ] as const
+
+type PackedPendingRow = ReturnType<typeof packPendingRow>
+
+const unpackPendingRow = (row: PackedPendingRow, body: Uint8Array | null): PendingRow => ({
+  seq: row[0],
+  message_id: row[1],
+  account_id: row[2],
+  kind: row[3],
+  group_key: row[4],
+  url: row[5],
+  method: row[6],
+  headers: row[7],
+  config: row[8],
+  max_retries: row[9],
+  retried: row[10],
+  next_at: row[11],
+  created_at: row[12],
+  labels: row[13],
+  flow_key: row[14],
+  caller_ip: row[15],
+  host: row[16],
+  topic: row[17],
+  endpoint: row[18],
+  queue: row[19],
+  slot_seq: row[20],
+  schedule_id: row[21],
+  body_bytes: row[22],
+  body,
+})
+
+interface PackedPage {
+  readonly rows: readonly PackedPendingRow[]
+  readonly bodies: Uint8Array
+  readonly upTo: DuePlace
+}
+
+const packPage = ({ rows, upTo }: DuePage): PackedPage => ({
+  rows: rows.map(packPendingRow),
+  bodies: joinBodies(rows.map((row) => row.body)),
+  upTo,
+})
+
+function unpackPage({ rows, bodies, upTo }: PackedPage): DuePage {
+  const parts = partBodies(
+    bodies,
+    rows.map((row) => row[23]),
+  )
+  return { rows: rows.map((row, index) => unpackPendingRow(row, parts[index] ?? null)), upTo }
+}
+
+/** Pages come over as lists of values, with all bodies in one piece: a load of a thousand messages is a large result. */
+export const pageCrossing = crossing(packPage, unpackPage)

@@ -4,7 +4,6 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { NewMessage } from './messages.js'
 import * as messagesTransactions from './messages.js'
 import * as messagesCancel from './messages-cancel.js'
-import * as messagesDeliver from './messages-deliver.js'
 import * as messagesDue from './messages-due.js'
 import * as messagesFilter from './messages-filter.js'
 import * as messagesPublish from './messages-publish.js'
@@ -317,7 +316,7 @@ describeOnEveryStore('message operations', (openStore) => {
         headers: `{"N":["${index}"]}`,
         body: bodies[index] ?? null,
       }
-      return store.run(messagesDeliver.deliver, { seq, retried: index === 2 ? 1 : 0, at: T + 9, attempt })
+      return store.run(messagesSettle.deliver, { seq, retried: index === 2 ? 1 : 0, at: T + 9, attempt })
     }
     await Promise.all(seqs.map(deliver))
     const [first, second, third] = await stored(messages)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type BudgetPart, type BudgetStep, takeOff } from '../../queue/transactions/budget.js'
+import { type BudgetPart, type BudgetStep, takeOff } from '../../queue/transactions/messages-retention.js'
 import { all, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { removeRunsWithAll } from './runs-retention.js'

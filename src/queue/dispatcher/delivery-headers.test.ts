@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { expect, it } from 'vitest'
-import { signDelivery } from './signature.js'
+import { signDelivery } from './delivery-headers.js'
 
 const NOW = 1_700_000_000_000
 const KEY = 'sig_test'
