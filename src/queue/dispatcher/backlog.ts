@@ -2,55 +2,44 @@ import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Coverage, type Load } from './coverage.js'
-import { Ended } from './ended.js'
+import { Ended, EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Holdings } from './holdings.js'
 import { Heap } from './ordering.js'
-import { Past } from './past.js'
 import { type TurnLimits, Turns } from './turns.js'
 
-/**
- * Which pending messages are in memory.
- *
- * All pending messages stand in the store in the order in which they fall due. Memory covers that order up to a place
- * (`Coverage`). New messages that it covers are taken in when they are offered, and later ones are left to a load.
- *
- * Messages of an account share lanes: those that name a flow-control key the lane of the key, the others that of their
- * host. A lane of which too many messages are held is parked, and so is, when memory is full, whatever holds the most:
- * its later messages leave, and are loaded again when most of the others have gone. So neither a great backlog nor a dead
- * destination nor a slow key keeps others out of memory, whoever they belong to.
- */
-
-/** How much is held. */
+/** How many messages are held. */
 export interface BacklogLimits {
-  /** Messages due later than this from now are left in the store. */
+  /** Messages that are due later than this from now stay in the store. */
   readonly windowMs: number
-  /** A load brings at most this many. */
+  /** Rows of one load. */
   readonly loadLimit: number
-  /** The lane of a host is parked when this many of its messages are held; less than `capacity`. */
+  /** The lane of a host is parked when this many of its messages are held. Less than `capacity`. */
   readonly mostOfHost: number
-  /** The same for the lane of a flow-control key, of which there may be very many: a load, and the most of a lane. */
+  /** Rows of one load of a flow-control key's lane. Smaller, because there may be very many keys. */
   readonly flowLoadLimit: number
+  /** The lane of a flow-control key is parked when this many of its messages are held. */
   readonly mostOfFlow: number
-  /** No more than this many are held in all. */
+  /** All messages in memory. */
   readonly capacity: number
-  /** Requests in flight. */
+  /** Limits of requests in flight. */
   readonly turns: TurnLimits
 }
 
 /**
- * What happens while a load is under way, whose rows tell how things stood when it was read.
+ * The pending messages that are in memory.
+ *
+ * The store holds all pending messages in the order in which they are due. Memory covers that order up to a horizon
+ * (`Coverage`). A new message is held when memory covers its place; otherwise a later load brings it.
+ *
+ * Messages of an account are grouped in lanes: one lane for each flow-control key, and one for each host for the rest. A
+ * lane is parked when it has too many messages in memory. When memory is full, the largest lane of the largest account
+ * is parked and its later half evicted. A parked lane is loaded again when most of its held messages are gone. So no
+ * large backlog, dead destination or slow key keeps other messages out of memory, whichever account they belong to.
+ *
+ * Nothing here reads a clock or awaits: the caller passes the time.
  */
-interface Meanwhile {
-  /** Messages that came and may lie between the old horizon and the new one. */
-  came: Entry[]
-  /** Messages, and groups of them, that have ended or have another attempt ahead: what the load says of them is over. */
-  readonly left: Set<number>
-  readonly leftGroups: Set<number>
-}
-
-/** The part of the pending messages that is in memory. Pure: time comes in, nothing is awaited. */
 export class Backlog {
   readonly #limits: BacklogLimits
   readonly #held = new Holdings()
@@ -58,13 +47,12 @@ export class Backlog {
   readonly #waiting = new Heap<Entry>(isBefore)
   readonly #ready: Turns
   readonly #flow: FlowControl
-  /** Parked lanes with few messages left in memory, and the account of each. */
-  readonly #hungry = new Map<string, string>()
-  /** Set while a load is under way. */
-  #meanwhile: Meanwhile | undefined
+  /** Parked lanes with few messages left in memory, each with its account. They are loaded next. */
+  readonly #refills = new Map<string, string>()
+  /** Set while a load runs: messages that came meanwhile and may lie between the old horizon and the new one. */
+  #arrivals: Entry[] | undefined
   #lastLoad: Load['kind'] = 'all'
   #rewindAfterLoad = false
-  readonly #past = new Past()
   readonly #ended = new Ended()
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
@@ -78,32 +66,32 @@ export class Backlog {
     return this.#held.size
   }
 
-  /** Requests in flight that count against the limit. */
+  /** Requests in flight, without slow ones. */
   get sending(): number {
     return this.#ready.quick
   }
 
-  /** Takes in committed messages, as far as memory covers their places. */
+  /** Offers committed messages. Those whose place memory covers are held. */
   offer(rows: readonly PendingRow[], now: number): void {
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
-      if (this.#past.has(place) || this.#ended.has(row)) continue
-      if (this.#meanwhile || this.#coverage.covers(row.account_id, laneOf(row), place))
+      if (this.#ended.isOver(row)) continue
+      if (this.#arrivals || this.#coverage.covers(row.account_id, laneOf(row), place))
         this.#admit(toEntry(row, 'offer'), now)
     }
   }
 
-  /** Makes ready what has fallen due. */
+  /** Queues the messages that have become due for sending. */
   advance(now: number): void {
-    this.#ended.clear()
+    this.#ended.forgetDrops()
     for (let entry = this.#waiting.peek(); entry && entry.nextAt <= now; entry = this.#waiting.peek()) {
       this.#waiting.pop()
-      if (entry.state === 'waiting') this.#fallsDue(entry, now)
+      if (entry.state === 'waiting') this.#becomeDue(entry, now)
     }
     for (const entry of this.#flow.advance(now)) this.#ready.push(entry)
   }
 
-  /** Takes the next message to send. `release` or `again` has to follow, and `answered` or `unsent` before. */
+  /** Takes the next message to send. The caller then calls `answered` or `unsent`, and after that `release` or `again`. */
   take(now: number): Entry | undefined {
     for (;;) {
       const entry = this.#ready.take(now)
@@ -112,122 +100,124 @@ export class Backlog {
     }
   }
 
-  /** The request of a taken message is over: others may have its place. */
+  /** The request of a taken message is over: its place in flight is free. */
   answered(entry: Entry): void {
     this.#flow.release(entry)
     this.#ready.done(entry)
   }
 
-  /** The same for a taken message from which no request has come: it has used up nothing of its flow-control key. */
+  /** A taken message made no request: its place in flight is free, and its flow-control key does not count it. */
   unsent(entry: Entry): void {
     this.#flow.takeBack(entry)
     this.#ready.done(entry)
   }
 
-  /** Forgets a message that is finished or gone. */
+  /** Forgets a message that has ended. */
   release(entry: Entry): void {
     if (!this.#held.holds(entry)) return
-    this.#meanwhile?.left.add(entry.seq)
-    if (entry.origin === 'load') this.#past.add(entry)
+    this.#ended.attemptOver(entry)
     this.#held.remove(entry)
-    this.#noteHunger(entry.lane, entry.message.accountId)
+    this.#noteRefill(entry.lane, entry.message.accountId)
   }
 
-  /** Puts a message that was taken back, with the next attempt that has been committed for it. */
+  /** Puts a taken message back, with its next attempt, which is committed. */
   again(entry: Entry, message: PendingMessage, now: number): void {
     this.release(entry)
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
     this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
   }
 
-  /** Forgets messages that a committed transaction has ended. Answers those whose requests are in flight. */
+  /** Forgets messages that a committed transaction has ended. Answers those with a request in flight. */
   drop(which: DropSelector): Entry[] {
     const inFlight: Entry[] = []
-    this.#ended.add(which)
+    this.#ended.drop(which)
     for (const entry of this.#held.select(which)) {
       if (entry.state === 'sending') inFlight.push(entry)
-      this.#leave(entry)
+      this.#evict(entry)
     }
-    if (this.#meanwhile) dropFrom(this.#meanwhile, which)
+    if (this.#arrivals?.length) this.#arrivals = without(this.#arrivals, which)
     return inFlight
   }
 
-  /** When `advance`, `take` or `nextLoad` has something to do again, if nothing else happens before. */
+  /** When `advance`, `take` or `nextLoad` has work again, unless another call comes first. Unix milliseconds. */
   wakeAt(now: number): number {
     const loadAt = this.#coverage.horizon.nextAt - this.#limits.windowMs / 2
-    const nextLoadAt = loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY
+    const nextLoadAt = loadAt > now && !this.#arrivals ? loadAt : Number.POSITIVE_INFINITY
     const dueAt = this.#waiting.peek()?.nextAt ?? Number.POSITIVE_INFINITY
     return Math.min(dueAt, nextLoadAt, this.#flow.wakeAt(), this.#ready.wakeAt())
   }
 
-  /** The load that is due now, if any; `loaded` or `loadFailed` has to follow. */
+  /** The load to run now, if any. The caller then calls `loaded` or `loadFailed`. */
   nextLoad(now: number): Load | undefined {
-    if (this.#meanwhile) return undefined
-    // In turns: lanes that are always hungry must not keep the rest in the store, nor the rest them.
+    if (this.#arrivals) return undefined
+    // Alternate, so that neither the parked lanes nor the others starve.
     const parked = () => this.#loadOfLane() ?? this.#loadOfAccount()
     const load = this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
     if (!load) return undefined
     this.#lastLoad = load.kind
-    this.#meanwhile = { came: [], left: new Set(), leftGroups: new Set() }
+    this.#arrivals = []
+    this.#ended.loadStarted()
     return load
   }
 
-  /** Takes in what a load brought. */
+  /** A load has brought a page. */
   loaded(load: Load, { rows, upTo }: DuePage, now: number): void {
-    const meanwhile = this.#meanwhile
-    this.#meanwhile = undefined
+    const arrivals = this.#arrivals ?? []
+    this.#arrivals = undefined
+    const ended = this.#ended.loadFinished()
     this.#coverage.loaded(load, upTo)
-    for (const row of rows) if (!meanwhile || !hasLeft(meanwhile, row)) this.#admit(toEntry(row, 'load'), now)
-    for (const entry of meanwhile?.came ?? []) this.#admit(entry, now)
-    if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
+    for (const row of rows) if (!ended?.has(row.seq, row.group_key)) this.#admit(toEntry(row, 'load'), now)
+    for (const entry of arrivals) this.#admit(entry, now)
+    if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
     if (this.#rewindAfterLoad) this.rewind()
   }
 
   /**
-   * The store has moved messages to other times: what waits for its time is forgotten and loaded again. A load that is
-   * under way may tell of the old times, so it is done after that.
+   * The store has changed the due times of messages. Forgets those that are not due and loads them again. A running load
+   * may still bring the old times, so the rewind waits for its end.
    */
   rewind(): void {
-    if (this.#meanwhile) {
+    if (this.#arrivals) {
       this.#rewindAfterLoad = true
       return
     }
     this.#rewindAfterLoad = false
-    for (const entry of this.#held.waiting()) this.#leave(entry)
+    for (const entry of this.#held.waiting()) this.#evict(entry)
     this.#coverage.rewind()
   }
 
-  /** Messages from this place on that are not held are loaded again: one could not be read. */
+  /** Loads messages from this place on again: one of them could not be read. */
   loadAgainFrom(place: Place): void {
     this.#coverage.moveBack(place)
   }
 
-  /** A load failed: it is due again. */
+  /** A load has failed: it is due again. */
   loadFailed(load: Load): void {
-    this.#meanwhile = undefined
-    if (load.kind === 'lane') this.#noteHunger(load.lane, load.accountId)
+    this.#arrivals = undefined
+    this.#ended.loadFinished()
+    if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
     if (this.#rewindAfterLoad) this.rewind()
   }
 
-  /** Holds a message whose place memory covers, or moves a horizon back when there is no room for it. */
+  /** Holds a message if memory covers its place and has space. Without space, its lane or account is parked. */
   #admit(entry: Entry, now: number): void {
     if (this.#held.has(entry.seq)) return
     const isCovered = this.#coverage.covers(entry.message.accountId, entry.lane, entry)
-    if (isCovered && this.#hasRoomFor(entry)) this.#hold(entry, now)
-    else this.#meanwhile?.came.push(entry)
+    if (isCovered && this.#hasSpaceFor(entry)) this.#hold(entry, now)
+    else this.#arrivals?.push(entry)
   }
 
-  #hasRoomFor(entry: Entry): boolean {
+  #hasSpaceFor(entry: Entry): boolean {
     const { accountId } = entry.message
     if (this.#held.ofLane(accountId, entry.lane) >= this.#mostOf(entry)) {
       this.#parkLane(entry)
       return false
     }
-    return this.#held.size < this.#limits.capacity || this.#makeRoom(entry)
+    return this.#held.size < this.#limits.capacity || this.#makeSpace(entry)
   }
 
-  /** Memory is full: whatever holds the most gives some of it up, or, when the message is of that, it stays outside. */
-  #makeRoom(entry: Entry): boolean {
+  /** Memory is full: evicts from the largest lane or account. A message of that same lane or account is not admitted. */
+  #makeSpace(entry: Entry): boolean {
     const excess = this.#held.excess()
     const first = excess?.entries[0]
     if (!excess || !first) {
@@ -240,18 +230,18 @@ export class Backlog {
     else this.#coverage.parkAccount(from)
     if (isOwn) return false
     for (const each of excess.entries) {
-      this.#leave(each)
-      this.#meanwhile?.came.push(fresh(each))
+      this.#evict(each)
+      this.#arrivals?.push(fresh(each))
     }
     return true
   }
 
   #parkLane(from: Entry): void {
     this.#coverage.parkLane(from)
-    this.#noteHunger(from.lane, from.message.accountId)
+    this.#noteRefill(from.lane, from.message.accountId)
   }
 
-  #leave(entry: Entry): void {
+  #evict(entry: Entry): void {
     if (entry.state !== 'sending') this.#flow.release(entry)
     entry.state = 'dropped'
     this.release(entry)
@@ -259,11 +249,11 @@ export class Backlog {
 
   #hold(entry: Entry, now: number): void {
     this.#held.add(entry)
-    if (entry.nextAt <= now) this.#fallsDue(entry, now)
+    if (entry.nextAt <= now) this.#becomeDue(entry, now)
     else this.#waiting.push(entry)
   }
 
-  #fallsDue(entry: Entry, now: number): void {
+  #becomeDue(entry: Entry, now: number): void {
     if (this.#flow.admit(entry, now)) this.#ready.push(entry)
   }
 
@@ -271,14 +261,14 @@ export class Backlog {
     return entry.flow === undefined ? this.#limits.mostOfHost : this.#limits.mostOfFlow
   }
 
-  /** The part of the memory that each account may count on, however many there are. */
+  /** How many messages each account may hold if all share the capacity equally. */
   get #fairShare(): number {
     return this.#limits.capacity / Math.max(1, this.#held.accounts)
   }
 
   /**
-   * What a load of a lane may bring. Together with what is left when it is due this is less than the lane's fair share,
-   * so that loads alone never fill the memory, and what has left it to make room does not come back at once.
+   * How many rows a load of a lane may bring. Together with the messages still held at that time this is less than the
+   * lane's fair share. So loads alone never fill the memory, and evicted messages do not come back at once.
    */
   #loadLimitOf(lane: string, accountId: string): number {
     const { flowLoadLimit, loadLimit } = this.#limits
@@ -287,19 +277,19 @@ export class Backlog {
     return Math.max(1, Math.min(limit, Math.floor(fair / 2)))
   }
 
-  #isHungry(lane: string, accountId: string): boolean {
+  #needsRefill(lane: string, accountId: string): boolean {
     return this.#held.ofLane(accountId, lane) <= this.#loadLimitOf(lane, accountId) / 2
   }
 
-  #noteHunger(lane: string, accountId: string): void {
-    if (this.#coverage.isParked(lane) && this.#isHungry(lane, accountId)) this.#hungry.set(lane, accountId)
+  #noteRefill(lane: string, accountId: string): void {
+    if (this.#coverage.isParked(lane) && this.#needsRefill(lane, accountId)) this.#refills.set(lane, accountId)
   }
 
   #loadOfLane(): Load | undefined {
-    for (const [lane, accountId] of this.#hungry) {
-      this.#hungry.delete(lane)
-      const isHungry = this.#isHungry(lane, accountId)
-      const load = isHungry ? this.#coverage.loadOfLane(lane, this.#loadLimitOf(lane, accountId)) : undefined
+    for (const [lane, accountId] of this.#refills) {
+      this.#refills.delete(lane)
+      const needsRefill = this.#needsRefill(lane, accountId)
+      const load = needsRefill ? this.#coverage.loadOfLane(lane, this.#loadLimitOf(lane, accountId)) : undefined
       if (load) return load
     }
     return undefined
@@ -320,23 +310,13 @@ export class Backlog {
   }
 }
 
-/** The same message as one that has just come into memory. */
+/** The same message as if it had just come into memory. */
 function fresh(entry: Entry): Entry {
   return { ...entry, place: undefined, state: 'waiting', abort: undefined }
 }
 
-function hasLeft({ left, leftGroups }: Meanwhile, row: PendingRow): boolean {
-  return left.has(row.seq) || (row.group_key !== null && leftGroups.has(row.group_key))
-}
-
-function dropFrom(meanwhile: Meanwhile, which: DropSelector): void {
-  if ('seqs' in which) {
-    const seqs = new Set(which.seqs)
-    for (const seq of seqs) meanwhile.left.add(seq)
-    meanwhile.came = meanwhile.came.filter((entry) => !seqs.has(entry.seq))
-    return
-  }
-  const keys = new Set(which.groupKeys)
-  for (const key of keys) meanwhile.leftGroups.add(key)
-  meanwhile.came = meanwhile.came.filter(({ message: { groupKey } }) => groupKey === undefined || !keys.has(groupKey))
+function without(entries: readonly Entry[], which: DropSelector): Entry[] {
+  const dropped = new EndedSet()
+  dropped.add(which)
+  return entries.filter(({ seq, message }) => !dropped.has(seq, message.groupKey))
 }
