@@ -12,8 +12,8 @@ import { messageRoutes } from './api/message-routes.js'
 import { publishRoutes } from './api/publish-routes.js'
 import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
-import { ClockBack } from './dispatcher/clock-back.js'
-import { Engine, type EngineDeps } from './dispatcher/engine.js'
+import { ClockCorrection } from './dispatcher/clock-correction.js'
+import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { Publishing } from './publish/publishing.js'
@@ -80,7 +80,7 @@ export function createQueue(deps: QueueDeps): Queue {
 
 const targetsOf = (deps: QueueDeps): TargetPolicy => deps.deliveryTargets ?? 'everything'
 
-function engineDeps(deps: QueueDeps): EngineDeps {
+function dispatcherDeps(deps: QueueDeps): DispatcherDeps {
   const { store, clock, logger, keys } = deps
   return {
     store,
@@ -99,11 +99,11 @@ function engineDeps(deps: QueueDeps): EngineDeps {
 
 class StoredQueue implements Queue {
   readonly name = 'queue'
-  readonly #engine: Engine
+  readonly #dispatcher: Dispatcher
   readonly #publishing: Publishing
   readonly #retention: Retention
   readonly #scheduler: Scheduler
-  readonly #clockBack: ClockBack
+  readonly #clockCorrection: ClockCorrection
   readonly #clockWatch: ClockWatch
   readonly #logger: Logger
   #correcting: Promise<void> = Promise.resolve()
@@ -115,11 +115,11 @@ class StoredQueue implements Queue {
     const { store, clock, logger } = deps
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
-    this.#engine = new Engine(engineDeps(deps))
-    this.#engine.addKind(new PlainKind({ store, clock }))
+    this.#dispatcher = new Dispatcher(dispatcherDeps(deps))
+    this.#dispatcher.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, offer })
-    this.#clockBack = new ClockBack(deps)
+    this.#clockCorrection = new ClockCorrection(deps)
     this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))
     this.#logger = logger
     this.#retention = this.#retentionOf(deps)
@@ -150,12 +150,12 @@ class StoredQueue implements Queue {
       limits,
       targets: targetsOf(deps),
       publishing: this.#publishing,
-      flow: this.#engine.flow,
+      flow: this.#dispatcher.flow,
       deadLetterSources: this.#deadLetterSources,
       offer: (rows) => this.offer(rows),
       drop: (which) => this.drop(which),
-      limitsChanged: () => this.#engine.limitsChanged(),
-      parallelism: () => this.#engine.parallelism,
+      limitsChanged: () => this.#dispatcher.limitsChanged(),
+      parallelism: () => this.#dispatcher.parallelism,
       schedulesChanged: () => this.#scheduler.look(),
       largeCancel: () => this.#largeCancel,
     }
@@ -165,15 +165,15 @@ class StoredQueue implements Queue {
   async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
     if (step.after === 0) {
       const idle = await store.run(flowKeys.sweep, { before: step.finishedBefore })
-      for (const { account_id, flow_key } of idle) this.#engine.flow.forget(account_id, flow_key)
+      for (const { account_id, flow_key } of idle) this.#dispatcher.flow.forget(account_id, flow_key)
     }
     return store.run(messagesRetention.sweep, step)
   }
 
   async start(): Promise<void> {
-    await this.#clockBack.settle()
+    await this.#clockCorrection.settle()
     this.#clockWatch.start()
-    await this.#engine.start()
+    await this.#dispatcher.start()
     await this.#scheduler.start()
     await this.#retention.start()
   }
@@ -183,32 +183,32 @@ class StoredQueue implements Queue {
     await this.#correcting
     await this.#retention.stop()
     await this.#scheduler.stop()
-    await this.#engine.stop(graceMs)
+    await this.#dispatcher.stop(graceMs)
   }
 
   /** A jump ahead makes due what it has skipped; a jump back lets nothing wait for the time that was taken back. */
   #onJump(byMs: number): void {
     if (byMs > 0) this.#logger.warn({ byMs }, 'the clock was set ahead, or the machine was suspended')
     this.#scheduler.clockChanged()
-    if (byMs > 0) this.#engine.limitsChanged()
+    if (byMs > 0) this.#dispatcher.limitsChanged()
     else this.#correct(-byMs)
   }
 
   #correct(byMs: number): void {
     this.#correcting = this.#correcting
-      .then(() => this.#clockBack.correct(byMs))
+      .then(() => this.#clockCorrection.correct(byMs))
       .catch((error: unknown) =>
         this.#logger.error({ error }, 'what waits could not be corrected; the next start does'),
       )
-      .then(() => this.#engine.rewind())
+      .then(() => this.#dispatcher.rewind())
   }
 
   offer(rows: readonly PendingRow[]): void {
-    if (rows.length > 0) this.#engine.offer(rows)
+    if (rows.length > 0) this.#dispatcher.offer(rows)
   }
 
   drop(which: DropSelector): void {
-    this.#engine.drop(which)
+    this.#dispatcher.drop(which)
   }
 
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void {
@@ -221,7 +221,7 @@ class StoredQueue implements Queue {
   }
 
   addKind(kind: MessageKind): void {
-    this.#engine.addKind(kind)
+    this.#dispatcher.addKind(kind)
   }
 
   addIntake(intake: Intake): void {

@@ -10,16 +10,16 @@ import { FlowControl } from './flow-control.js'
 const LIMITS: BacklogLimits = {
   windowMs: 1_000,
   loadLimit: 10,
-  mostOfHost: 15,
+  maxPerHost: 15,
   flowLoadLimit: 4,
-  mostOfFlow: 8,
+  maxPerFlowKey: 8,
   capacity: 40,
-  turns: { most: 100, mostOfAccount: 100, mostOfHost: 3, slowAfterMs: 2_000, mostSlow: 0, mostSlowBytes: 0 },
+  inFlight: { most: 100, maxPerAccount: 100, maxPerHost: 3, slowAfterMs: 2_000, maxSlow: 0, maxSlowBytes: 0 },
 }
 /** Without limits on requests in flight. */
 const FREE: BacklogLimits = {
   ...LIMITS,
-  turns: { ...LIMITS.turns, most: 1_000, mostOfAccount: 1_000, mostOfHost: 1_000 },
+  inFlight: { ...LIMITS.inFlight, most: 1_000, maxPerAccount: 1_000, maxPerHost: 1_000 },
 }
 
 function row(seq: number, nextAt: number, host = 'a', more: Partial<PendingRow> = {}): PendingRow {
@@ -210,7 +210,7 @@ describe('the backlog', () => {
   it('does not take in again what a load has read as pending and what has ended since', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     drainLoads(backlog, [], 0)
-    const later = Array.from({ length: LIMITS.mostOfHost }, (_, index) => row(index + 1, 100))
+    const later = Array.from({ length: LIMITS.maxPerHost }, (_, index) => row(index + 1, 100))
     backlog.offer(later, 0)
     const sooner = row(100, 50)
     backlog.offer([sooner], 0)

@@ -5,9 +5,9 @@ import { Coverage, type Load } from './coverage.js'
 import { Ended, EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
-import { Holdings } from './holdings.js'
+import { HeldMessages } from './held-messages.js'
 import { Heap } from './ordering.js'
-import { type TurnLimits, Turns } from './turns.js'
+import { type InFlightLimits, RoundRobin } from './round-robin.js'
 
 /** How many messages are held. */
 export interface BacklogLimits {
@@ -16,15 +16,15 @@ export interface BacklogLimits {
   /** Rows of one load. */
   readonly loadLimit: number
   /** The lane of a host is parked when this many of its messages are held. Less than `capacity`. */
-  readonly mostOfHost: number
+  readonly maxPerHost: number
   /** Rows of one load of a flow-control key's lane. Smaller, because there may be very many keys. */
   readonly flowLoadLimit: number
   /** The lane of a flow-control key is parked when this many of its messages are held. */
-  readonly mostOfFlow: number
+  readonly maxPerFlowKey: number
   /** All messages in memory. */
   readonly capacity: number
   /** Limits of requests in flight. */
-  readonly turns: TurnLimits
+  readonly inFlight: InFlightLimits
 }
 
 /**
@@ -42,10 +42,10 @@ export interface BacklogLimits {
  */
 export class Backlog {
   readonly #limits: BacklogLimits
-  readonly #held = new Holdings()
+  readonly #held = new HeldMessages()
   readonly #coverage = new Coverage()
   readonly #waiting = new Heap<Entry>(isBefore)
-  readonly #ready: Turns
+  readonly #ready: RoundRobin
   readonly #flow: FlowControl
   /** Parked lanes with few messages left in memory, each with its account. They are loaded next. */
   readonly #refills = new Map<string, string>()
@@ -58,7 +58,7 @@ export class Backlog {
   constructor(limits: BacklogLimits, flow: FlowControl) {
     this.#limits = limits
     this.#flow = flow
-    this.#ready = new Turns(limits.turns)
+    this.#ready = new RoundRobin(limits.inFlight)
   }
 
   /** How many messages are held. */
@@ -258,7 +258,7 @@ export class Backlog {
   }
 
   #mostOf(entry: Entry): number {
-    return entry.flow === undefined ? this.#limits.mostOfHost : this.#limits.mostOfFlow
+    return entry.flow === undefined ? this.#limits.maxPerHost : this.#limits.maxPerFlowKey
   }
 
   /** How many messages each account may hold if all share the capacity equally. */

@@ -21,11 +21,11 @@ import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessag
 const LIMITS: BacklogLimits = {
   windowMs: 600_000,
   loadLimit: 6,
-  mostOfHost: 8,
+  maxPerHost: 8,
   flowLoadLimit: 2,
-  mostOfFlow: 4,
+  maxPerFlowKey: 4,
   capacity: 24,
-  turns: { most: 8, mostOfAccount: 7, mostOfHost: 5, slowAfterMs: 2_000, mostSlow: 10, mostSlowBytes: 2 ** 20 },
+  inFlight: { most: 8, maxPerAccount: 7, maxPerHost: 5, slowAfterMs: 2_000, maxSlow: 10, maxSlowBytes: 2 ** 20 },
 }
 
 /**

@@ -10,7 +10,7 @@ import * as messages from '../transactions/messages.js'
 import * as messagesCancel from '../transactions/messages-cancel.js'
 import * as messagesRead from '../transactions/messages-read.js'
 
-describeOnEveryStore('the delivery engine', (openStore) => {
+describeOnEveryStore('the dispatcher', (openStore) => {
   let store: Store
   let sink: Sink
   let clock: ManualClock

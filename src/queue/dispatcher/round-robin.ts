@@ -3,18 +3,18 @@ import type { Entry } from './entry.js'
 import { Fifo } from './ordering.js'
 
 /** How many requests may be in flight. */
-export interface TurnLimits {
+export interface InFlightLimits {
   /** In all, not counting slow ones. */
   readonly most: number
   /** Of one account, not counting slow ones: less than `most`, so that nobody finds every place taken by one other. */
-  readonly mostOfAccount: number
+  readonly maxPerAccount: number
   /** To one host, slow ones included. */
-  readonly mostOfHost: number
+  readonly maxPerHost: number
   /** A request that is open for longer than this is slow: it stops counting, so that others can begin. */
   readonly slowAfterMs: number
   /** So many requests may be slow, and hold bodies of so many bytes; what is beyond goes on counting. */
-  readonly mostSlow: number
-  readonly mostSlowBytes: number
+  readonly maxSlow: number
+  readonly maxSlowBytes: number
 }
 
 /** Messages that are due and go to one host, for one account, out of one queue or out of none: first in, first out. */
@@ -66,8 +66,8 @@ interface Flight {
  * Whatever takes away room is followed by `done`, which looks for who waited for it: a blocked line belongs to a host
  * that has requests in flight.
  */
-export class Turns {
-  readonly #limits: TurnLimits
+export class RoundRobin {
+  readonly #limits: InFlightLimits
   readonly #accounts = new TurnoverMap<string, Account>()
   readonly #hosts = new TurnoverMap<string, Host>()
   readonly #lines = new TurnoverMap<string, Line>()
@@ -80,7 +80,7 @@ export class Turns {
   #slow = 0
   #slowBytes = 0
 
-  constructor(limits: TurnLimits) {
+  constructor(limits: InFlightLimits) {
     this.#limits = limits
   }
 
@@ -125,7 +125,7 @@ export class Turns {
 
   /** When a request in flight becomes slow, which may let others go. */
   wakeAt(): number {
-    if (this.#turning.length === 0 && this.#quick < this.#limits.mostOfAccount) return Number.POSITIVE_INFINITY
+    if (this.#turning.length === 0 && this.#quick < this.#limits.maxPerAccount) return Number.POSITIVE_INFINITY
     const first = this.#quickFlights.peekAlive('quick')
     return first ? first.startedAt + this.#limits.slowAfterMs : Number.POSITIVE_INFINITY
   }
@@ -168,9 +168,9 @@ export class Turns {
   }
 
   #hasRoom({ host, account }: Line): boolean {
-    const { mostOfHost, mostSlow } = this.#limits
-    const isCrowded = this.#slow > mostSlow / 2 || account.slow > mostSlow / 4
-    return host.sending < mostOfHost && !(host.slow > 0 && isCrowded)
+    const { maxPerHost, maxSlow } = this.#limits
+    const isCrowded = this.#slow > maxSlow / 2 || account.slow > maxSlow / 4
+    return host.sending < maxPerHost && !(host.slow > 0 && isCrowded)
   }
 
   #letSlowGo(now: number): void {
@@ -183,8 +183,8 @@ export class Turns {
   }
 
   #hasRoomForSlow({ bodyBytes }: Flight): boolean {
-    const { mostSlow, mostSlowBytes } = this.#limits
-    return this.#slow < mostSlow && this.#slowBytes + bodyBytes <= mostSlowBytes
+    const { maxSlow, maxSlowBytes } = this.#limits
+    return this.#slow < maxSlow && this.#slowBytes + bodyBytes <= maxSlowBytes
   }
 
   #becomeSlow(flight: Flight): void {
@@ -217,14 +217,14 @@ export class Turns {
   }
 
   #turnAccount(account: Account): void {
-    if (account.isTurning || account.lines.length === 0 || account.quick >= this.#limits.mostOfAccount) return
+    if (account.isTurning || account.lines.length === 0 || account.quick >= this.#limits.maxPerAccount) return
     account.isTurning = true
     this.#turning.push(account)
   }
 
   /** As many lines turn again as the host has room. */
   #unblock(host: Host): void {
-    for (let room = this.#limits.mostOfHost - host.sending; room > 0; room--) {
+    for (let room = this.#limits.maxPerHost - host.sending; room > 0; room--) {
       const line = host.blocked[0]
       if (!line || !this.#hasRoom(line)) return
       host.blocked.shift()

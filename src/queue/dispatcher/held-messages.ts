@@ -18,7 +18,7 @@ export interface Excess {
 }
 
 /** The messages in memory, found by number, by group, and counted by account and lane. */
-export class Holdings {
+export class HeldMessages {
   readonly #entries = new TurnoverMap<number, Entry>()
   readonly #groups = new TurnoverMap<number, Set<Entry>>()
   readonly #accounts = new TurnoverMap<string, Account>()

@@ -13,8 +13,8 @@ import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { DueReader } from './read-due.js'
+import type { InFlightLimits } from './round-robin.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
-import type { TurnLimits } from './turns.js'
 
 /** After the store or a kind has failed, the same is tried again this much later. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
@@ -29,30 +29,30 @@ function backlogLimits(concurrency: number): BacklogLimits {
   return {
     windowMs: 60_000,
     loadLimit: 1_000,
-    mostOfHost: 2_500,
+    maxPerHost: 2_500,
     flowLoadLimit: 40,
-    mostOfFlow: 100,
+    maxPerFlowKey: 100,
     // More than can be in flight and linger together, so that something can always leave.
     capacity: Math.max(20_000, 4 * concurrency),
-    turns: turnLimits(concurrency),
+    inFlight: inFlightLimits(concurrency),
   }
 }
 
-/** How the requests in flight are shared; see `Turns`. */
-function turnLimits(concurrency: number): TurnLimits {
+/** How the requests in flight are shared; see `RoundRobin`. */
+function inFlightLimits(concurrency: number): InFlightLimits {
   return {
     most: concurrency,
-    mostOfAccount: Math.ceil((concurrency * 3) / 4),
+    maxPerAccount: Math.ceil((concurrency * 3) / 4),
     // Half of all: one host that does not answer leaves the other half to the rest.
-    mostOfHost: Math.ceil(concurrency / 2),
+    maxPerHost: Math.ceil(concurrency / 2),
     slowAfterMs: 2_000,
-    mostSlow: lingering(concurrency),
-    mostSlowBytes: 256 * 2 ** 20,
+    maxSlow: lingering(concurrency),
+    maxSlowBytes: 256 * 2 ** 20,
   }
 }
 
 /** What the engine works with. */
-export interface EngineDeps {
+export interface DispatcherDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
@@ -79,9 +79,9 @@ export interface EngineDeps {
  * A message in flight is `pending` in the store until its outcome is committed, so whatever dies in between is sent
  * again after the next start: at least once, never lost.
  */
-export class Engine implements Service {
+export class Dispatcher implements Service {
   readonly name = 'delivery engine'
-  readonly #deps: EngineDeps
+  readonly #deps: DispatcherDeps
   readonly #kinds = new Map<string, MessageKind>()
   /** Flow-control keys; whoever changes what is stored of one tells it. */
   readonly flow = new FlowControl()
@@ -107,7 +107,7 @@ export class Engine implements Service {
     this.#halt = resolve
   })
 
-  constructor(deps: EngineDeps) {
+  constructor(deps: DispatcherDeps) {
     this.#deps = deps
     const limits = backlogLimits(deps.concurrency)
     this.#backlog = new Backlog(limits, this.flow)
@@ -118,7 +118,7 @@ export class Engine implements Service {
     this.#due = new DueReader(deps.store, (place) => this.#unread.add(place))
     this.#sender = new Sender({
       clock: deps.clock,
-      connectionsPerHost: limits.turns.mostOfHost,
+      connectionsPerHost: limits.inFlight.maxPerHost,
       keepBytes: deps.keepBytes,
       targets: deps.targets,
     })

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Entry, toEntry } from './entry.js'
-import { type TurnLimits, Turns } from './turns.js'
+import { type InFlightLimits, RoundRobin } from './round-robin.js'
 
-const LIMITS: TurnLimits = {
+const LIMITS: InFlightLimits = {
   most: 8,
-  mostOfAccount: 6,
-  mostOfHost: 4,
+  maxPerAccount: 6,
+  maxPerHost: 4,
   slowAfterMs: 100,
-  mostSlow: 16,
-  mostSlowBytes: 1_000,
+  maxSlow: 16,
+  maxSlowBytes: 1_000,
 }
 
 let seqs = 0
@@ -30,45 +30,45 @@ function going({ account = 'a', host = 'h', queue, bytes = 0 }: Going): Entry {
   return toEntry({ ...sent, ...none, ...counts, ...whose }, 'offer')
 }
 
-function takeAll(turns: Turns, now = 0): Entry[] {
+function takeAll(turns: RoundRobin, now = 0): Entry[] {
   const taken: Entry[] = []
   for (let entry = turns.take(now); entry; entry = turns.take(now)) taken.push(entry)
   return taken
 }
 
-const pushMany = (turns: Turns, count: number, where: Going): void => {
+const pushMany = (turns: RoundRobin, count: number, where: Going): void => {
   for (let n = 0; n < count; n++) turns.push(going(where))
 }
 const accounts = (entries: readonly Entry[]) => entries.map((entry) => entry.message.accountId).join('')
 
 describe('turns', () => {
   it('lets accounts take turns, whatever the number of their messages and hosts', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 100; host++) pushMany(turns, 100, { account: 'a', host: `h${host}` })
     pushMany(turns, 3, { account: 'b', host: 'h1' })
     expect(accounts(takeAll(turns))).toBe('abababaa')
   })
 
   it('leaves room for others although one account could fill all places', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 10; host++) pushMany(turns, 10, { account: 'a', host: `h${host}` })
-    expect(takeAll(turns)).toHaveLength(LIMITS.mostOfAccount)
+    expect(takeAll(turns)).toHaveLength(LIMITS.maxPerAccount)
     pushMany(turns, 5, { account: 'b' })
     expect(accounts(takeAll(turns))).toBe('bb')
   })
 
   it('lets the queues and hosts of an account take turns', () => {
-    const turns = new Turns({ ...LIMITS, mostOfHost: 8 })
+    const turns = new RoundRobin({ ...LIMITS, maxPerHost: 8 })
     pushMany(turns, 1_000, { queue: 'long' })
     turns.push(going({ queue: 'short' }))
     turns.push(going({}))
     const taken = takeAll(turns)
     expect(taken.slice(0, 3).map((entry) => entry.message.queue)).toEqual(['long', 'short', undefined])
-    expect(taken).toHaveLength(LIMITS.mostOfAccount)
+    expect(taken).toHaveLength(LIMITS.maxPerAccount)
   })
 
   it('lets accounts share a host that has no room for all of them', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     pushMany(turns, 100, { account: 'a' })
     const first = takeAll(turns)
     expect(accounts(first)).toBe('aaaa')
@@ -79,7 +79,7 @@ describe('turns', () => {
   })
 
   it('makes room for others when requests stay open, and tells when', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host })
     expect(takeAll(turns)).toHaveLength(8)
     pushMany(turns, 3, { account: 'b' })
@@ -90,7 +90,7 @@ describe('turns', () => {
   })
 
   it('counts requests as long as they are open when their bodies are large', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host, bytes: 300 })
     takeAll(turns)
     pushMany(turns, 8, { account: 'b', host: 'c' })
@@ -98,11 +98,11 @@ describe('turns', () => {
   })
 
   it('sends nothing more to hosts that hold open requests when very many do', () => {
-    const turns = new Turns(LIMITS)
+    const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 20; host++) pushMany(turns, 10, { host: `dead${host}` })
     let inFlight = 0
     for (let now = 0; now <= 5_000; now += 100) inFlight += takeAll(turns, now).length
-    expect(inFlight).toBeLessThanOrEqual(LIMITS.mostSlow + LIMITS.mostOfAccount)
+    expect(inFlight).toBeLessThanOrEqual(LIMITS.maxSlow + LIMITS.maxPerAccount)
     pushMany(turns, 2, { account: 'b', host: 'alive' })
     expect(accounts(takeAll(turns, 5_100))).toBe('bb')
   })
@@ -118,8 +118,8 @@ describe('turns', () => {
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
-        const limits = { ...LIMITS, mostSlow: 4 }
-        const turns = new Turns(limits)
+        const limits = { ...LIMITS, maxSlow: 4 }
+        const turns = new RoundRobin(limits)
         const flying: Entry[] = []
         const waiting = new Set<Entry>()
         let now = 0
@@ -129,9 +129,9 @@ describe('turns', () => {
             flying.push(entry)
           }
           expect(turns.quick).toBeLessThanOrEqual(limits.most)
-          expect(flying.length).toBeLessThanOrEqual(limits.most + limits.mostSlow)
+          expect(flying.length).toBeLessThanOrEqual(limits.most + limits.maxSlow)
           for (const host of ['x', 'y', 'z']) {
-            expect(flying.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.mostOfHost)
+            expect(flying.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.maxPerHost)
           }
         }
         const end = (index: number) => {

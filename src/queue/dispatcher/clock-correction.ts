@@ -11,7 +11,7 @@ const LEAST_AHEAD_MS = 1_000
 const LONGEST_KEY_MS = 10 * 60_000
 
 /** What the correction works with. */
-export interface ClockBackDeps {
+export interface ClockCorrectionDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
@@ -21,10 +21,10 @@ export interface ClockBackDeps {
  * Corrects what waits after the clock was put right that had been ahead: delays, sleeps and retries that were set
  * meanwhile would otherwise wait for as long again.
  */
-export class ClockBack {
-  readonly #deps: ClockBackDeps
+export class ClockCorrection {
+  readonly #deps: ClockCorrectionDeps
 
-  constructor(deps: ClockBackDeps) {
+  constructor(deps: ClockCorrectionDeps) {
     this.#deps = deps
   }
 
