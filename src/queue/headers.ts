@@ -2,7 +2,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import { remembering } from './remember.js'
 import type { HeaderMap } from './types.js'
 
-/** Writes a header name the way the reading endpoints show it: `content-type` becomes `Content-Type`. */
+/** Header name as the reading endpoints show it: `content-type` becomes `Content-Type`. */
 export const titleCase = remembering(
   (name) =>
     name.toLowerCase().replace(/(^|-)([a-z])/g, (_whole, dash: string, letter: string) => dash + letter.toUpperCase()),
@@ -14,7 +14,7 @@ export function headerOf(headers: HeaderMap, name: string): string | undefined {
   return headers[titleCase(name)]?.[0]
 }
 
-/** Headers as Node gives them (`IncomingHttpHeaders`), in the form of the reading endpoints. */
+/** Converts headers from Node's form (`IncomingHttpHeaders`) to that of the reading endpoints. */
 export function toHeaderMap(headers: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderMap {
   const map: Record<string, readonly string[]> = {}
   for (const [name, value] of Object.entries(headers)) {
@@ -23,7 +23,7 @@ export function toHeaderMap(headers: Readonly<Record<string, string | readonly s
   return map
 }
 
-/** Headers that belong to one connection, or that the sender of a request has to make itself. */
+/** Headers that belong to one connection, or that the sender of a request sets itself. */
 const CONNECTION_HEADERS = new Set([
   'connection',
   'content-length',
@@ -39,7 +39,7 @@ const CONNECTION_HEADERS = new Set([
   'upgrade',
 ])
 
-/** Whether a header must not be passed on from one connection to another. */
+/** Whether a header must not be forwarded from one connection to another. */
 export function isConnectionHeader(lowerName: string): boolean {
   return CONNECTION_HEADERS.has(lowerName)
 }
@@ -47,12 +47,12 @@ export function isConnectionHeader(lowerName: string): boolean {
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Whether a name and a value may stand in a request; a batch brings them as JSON, which no HTTP parser has checked. */
+/** Whether a header is valid in an HTTP request. Batches carry headers as JSON, which no HTTP parser has checked. */
 export function isValidHeader(name: string, value: string): boolean {
   return NAME.test(name) && VALUE.test(value)
 }
 
-/** Whether a header only tells which client made the request (reference queue 1.7). */
+/** Whether a header only identifies the client software (reference queue 1.7). */
 export function isTelemetry(lowerName: string): boolean {
   return lowerName.startsWith('upstash-telemetry-')
 }
@@ -60,16 +60,16 @@ export function isTelemetry(lowerName: string): boolean {
 const PREFIX = 'upstash-forward-'
 
 /**
- * The headers that a destination gets: the content type, everything under `Upstash-Forward-`, and with `forwardAll`
- * every other header of the request that does not speak to this server or belong to the connection.
- * @throws HomeportError `invalid_request` for a name or value that cannot stand in a request.
+ * The headers that a destination receives: the content type, every `Upstash-Forward-*` header, and with `forwardAll`
+ * all other request headers that do not address this server or belong to the connection.
+ * @throws HomeportError `invalid_request` for a name or value that is invalid in HTTP.
  */
 export function forwardedHeaders(headers: Readonly<Record<string, string>>, forwardAll: boolean): HeaderMap {
   const forwarded: Record<string, readonly string[]> = {}
   for (const [name, value] of Object.entries(headers)) {
     const target = targetName(name, forwardAll)
     if (target === undefined || isConnectionHeader(target)) continue
-    // What the publisher says for the destination stands above what the request happened to have.
+    // A header that the publisher forwards explicitly wins over one that the request happens to carry.
     if (target === name && target !== 'content-type' && headers[PREFIX + name] !== undefined) continue
     if (!isValidHeader(target, value)) {
       throw new HomeportError('invalid_request', {
@@ -83,7 +83,7 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
   return forwarded
 }
 
-/** The name under which the destination gets a header, in lower case; `undefined` when it does not get it. */
+/** Name of a header at the destination, lower case; `undefined` if it is not forwarded. */
 function targetName(name: string, forwardAll: boolean): string | undefined {
   if (name.startsWith(PREFIX)) return name.length > PREFIX.length ? name.slice(PREFIX.length) : undefined
   if (name === 'content-type') return name

@@ -1,41 +1,46 @@
 /**
- * The queue: a message is published over HTTP, delivered to a URL, signed, retried, and never lost.
+ * The queue publishes messages over HTTP, delivers them to URLs with a signature, and retries them. It never loses one.
  *
- *   publish, batch ─ intakes of other rooms ─ draft (settings checked) ─ one commit ─ 2xx
- *                                                                          └─ offer ─┐
- *   store: pending messages in the order of falling due ── load ── backlog (near future, bounded) ── due
- *                                                                                     │
- *           kind.prepare ─ headers, signature ─ HTTP request ─ outcome ─ kind.settle (one commit) ─ what follows
+ *   publish, batch ─ intakes of other modules ─ draft (settings checked) ─ one commit ─ 2xx
+ *                                                                            └─ offer ─┐
+ *   store: pending messages by due time ── load ── backlog (due soon, bounded) ── due ─┤
+ *                                                                                      │
+ *           kind.prepare ─ headers, signature ─ HTTP request ─ outcome ─ kind.settle (one commit) ─ follow-ups
  *
- * The life of a message (`state` in the store; one arrow is one statement that checks where it starts):
+ * States of a message (`state` in the store). Each arrow is one statement that checks the state it starts from:
  *
  *   held ─ its turn in its queue has come ─> pending        (messages of queues only; cancelled like pending ones)
  *   pending ─ 2xx ──────────────────────────────> delivered
  *      │ └─ failed, retries left ─> pending, due later
- *      ├─ failed for good ──────────────────────> failed (in the dead letter queue until it is deleted or sent again)
- *      └─ cancelled by its owner ────────────────> cancelled
+ *      ├─ failed for good ──────────────────────> failed (in the dead letter queue until deleted or sent again)
+ *      └─ cancelled by its owner ───────────────> cancelled
  *
- * `pending` covers waiting and being sent: an attempt writes nothing when it begins, so the happy path costs two
- * writes. Whatever dies between a request and the commit of its outcome is sent again after the next start.
+ * `pending` covers both waiting and being sent. An attempt writes nothing when it begins, so a delivery without errors
+ * costs two writes. If the server dies between a request and the commit of its outcome, it sends the message again after
+ * the next start.
  *
- * Promises: a 2xx of publish is sent after the commit; delivery is at least once; a callback is a message of the same
- * commit as the outcome it reports; a cancelled message is not sent again and its request in flight is aborted; no account,
- * queue or destination takes the memory or the requests in flight from others (`engine/backlog.ts`, `engine/turns.ts`).
+ * Guarantees:
+ *   - publish answers 2xx after the commit;
+ *   - delivery is at least once;
+ *   - a callback is a message of the commit that stores the outcome it reports;
+ *   - a cancelled message is not sent again, and its request in flight is aborted;
+ *   - no account, queue or destination can use up the memory or the requests in flight of the others
+ *     (`dispatcher/backlog.ts`, `dispatcher/round-robin.ts`).
  *
- * What stands between publishing and sending:
+ * Between publishing and sending:
  *   - a URL group makes one message for each of its endpoints, in one commit;
- *   - a queue gives turns in the order of arrival; a turn lasts until the message and its callbacks have ended, and the
- *     next one is given by the very transaction that ends it (`transactions/queue-turns.ts`);
+ *   - a queue gives turns in the order of arrival. A turn lasts until the message and its callbacks have ended; the
+ *     transaction that ends it gives the next turn (`transactions/queue-turns.ts`);
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
- *   - a flow-control key lets a due message go when it has room, in memory, for messages of every kind
- *     (`engine/flow-control.ts`);
- *   - one gate decides which addresses may be contacted (`TargetGate` of base); what it can judge as it stands is refused
- *     when it is published (`publish/forbidden.ts`).
+ *   - a flow-control key limits messages of every kind when they are due. Its limits are stored, its use is in memory
+ *     (`dispatcher/flow-control.ts`);
+ *   - one gate decides which addresses may be contacted (`TargetGate` of base). Addresses that need no DNS lookup are
+ *     judged when the message is published (`publish/destination.ts`).
  *
- * The rooms above use the same engine for messages of their own: a `MessageKind` builds the requests and settles the
- * outcomes, an `Intake` claims items of publish requests. The queue itself knows nothing of what they are for. It
- * never follows a redirect, never looks into a body, and never decides by itself who may see what: every operation
- * stays within the account of its caller.
+ * Modules above send messages of their own through the same dispatcher: a `MessageKind` builds requests and settles
+ * outcomes, an `Intake` claims items of publish requests. The queue does not know what they are for.
+ *
+ * The queue never follows a redirect and never reads a body. Every operation stays within the account of its caller.
  */
 
 export { revisionOf } from './api/dead-letter-routes.js'

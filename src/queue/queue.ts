@@ -34,27 +34,27 @@ import type {
   Queue,
 } from './types.js'
 
-/** What a queue is made of. */
+/** What a queue is built from. */
 export interface QueueDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
   readonly keys: SigningKeyring
-  /** Requests in flight at once. */
+  /** Requests in flight at once, without slow ones. */
   readonly deliveryConcurrency: number
-  /** No attempt may take longer. */
+  /** Longest time of one attempt. */
   readonly deliveryTimeoutMs: number
-  /** Of the body of an answer this much is kept. */
+  /** Bytes kept of each response body. */
   readonly responseKeepBytes: number
   /** How long `stop` waits for requests in flight. */
   readonly shutdownGraceMs: number
-  /** How long finished messages are kept for the logs, and dead letters in their queue. */
+  /** How long ended messages stay in the logs, and dead letters in the dead letter queue. */
   readonly retentionMs: number
-  /** Of finished messages, their logs and dead letters the newest are kept, up to this much. */
+  /** Limit for the content of ended messages, their logs and dead letters. The oldest are deleted beyond it. */
   readonly retentionBytes: number
-  /** Which destinations may be contacted; default everything. */
+  /** Which destinations may be contacted. Default: everything. */
   readonly deliveryTargets?: TargetPolicy
-  /** Sent as `Upstash-Region`, in capitals, with every delivery. Default `us-east-1`. */
+  /** Sent as `Upstash-Region`, upper case, with every delivery. Default `us-east-1`. */
   readonly region?: string
 }
 
@@ -73,7 +73,7 @@ const ROUTES = [
   keyRoutes,
 ]
 
-/** Builds the queue of a store. It delivers after `start`; kinds and intakes are registered before. */
+/** Builds the queue of a store. It delivers after `start`; register kinds and intakes before that. */
 export function createQueue(deps: QueueDeps): Queue {
   return new StoredQueue(deps)
 }
@@ -92,7 +92,7 @@ function dispatcherDeps(deps: QueueDeps): DispatcherDeps {
     graceMs: deps.shutdownGraceMs,
     signingKey: (accountId) => keys.signingKeys(accountId).current,
     targets: targetsOf(deps),
-    // In the spelling that the service sends; SDKs choose their keys by it (reference queue 3.1).
+    // The service sends it in upper case; SDKs choose their signing keys by it (reference queue 3.1).
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
   }
 }
@@ -161,7 +161,7 @@ class StoredQueue implements Queue {
     }
   }
 
-  /** Keys of flow control are forgotten with the messages that named them last. */
+  /** Also forgets flow-control keys that no message has named for the retention time. */
   async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
     if (step.after === 0) {
       const idle = await store.run(flowKeys.sweep, { before: step.finishedBefore })
@@ -186,7 +186,9 @@ class StoredQueue implements Queue {
     await this.#dispatcher.stop(graceMs)
   }
 
-  /** A jump ahead makes due what it has skipped; a jump back lets nothing wait for the time that was taken back. */
+  /**
+   * After a jump ahead, what has become due is sent. After a jump back, nothing waits for the time that was taken back.
+   */
   #onJump(byMs: number): void {
     if (byMs > 0) this.#logger.warn({ byMs }, 'the clock was set ahead, or the machine was suspended')
     this.#scheduler.clockChanged()

@@ -1,14 +1,14 @@
-/** How much is remembered, so that memory stays bounded. */
+/** Bounds of the memory that a memoized function uses. */
 export interface RememberLimits {
-  /** How many results are remembered; then all are forgotten. */
+  /** Results kept. When there are this many, all are dropped. */
   readonly most: number
-  /** Longer texts are worked out each time. */
+  /** Longer inputs are computed each time. */
   readonly longest: number
 }
 
 /**
- * A pure function of a text that remembers its results: messages of one publisher come in a row and say the same.
- * Results are shared, so they must never be changed.
+ * Memoizes a pure function of a string: messages of one publisher come in a row and repeat themselves. Callers share
+ * the results and must not change them.
  */
 export function remembering<Result>(work: (text: string) => Result, { most, longest }: RememberLimits) {
   const known = new Map<string, { readonly result: Result }>()

@@ -4,36 +4,36 @@ import type { Logger } from '../telemetry/index.js'
 import type { BudgetPart, BudgetStep } from './transactions/messages-retention.js'
 
 const EVERY_MS = 10 * 60_000
-/** So much is looked at in one transaction; other traffic goes on between two. */
+/** Rows scanned in one transaction. Other traffic runs between two of them. */
 const CHUNK = 500
-/** A sweep goes around damage this often; the next one begins anew. */
+/** A sweep skips at most this many damaged rows; the next sweep starts again. */
 const MOST_DAMAGED = 5_000
 
 /** One step of a sweep. */
 export interface SweepStep {
-  /** Where the step before has ended; 0 at first. */
+  /** Where the previous step ended; 0 for the first. */
   readonly after: number
-  /** What ended before this time is too old. */
+  /** Items that ended before this time are deleted. */
   readonly finishedBefore: number
   readonly now: number
   readonly limit: number
 }
 
-/** What retention works with. */
+/** What retention is built from. */
 export interface RetentionDeps {
-  /** What is retained, in words. */
+  /** What is retained, for the log. */
   readonly name: string
   readonly clock: Clock
   readonly logger: Logger
-  /** What has finished is deleted this long after its end. */
+  /** How long an ended item is kept. */
   readonly keepMs: number
-  /** Takes one step; answers where to go on, or `undefined` when the rest is too young. */
+  /** Runs one step. Answers where the next one starts, or `undefined` when the rest is too young. */
   readonly sweep: (step: SweepStep) => Promise<number | undefined>
-  /** What follows when nothing is too old any more, in small steps as long as `goesOn` says so. */
+  /** Runs after each sweep, in small steps while `goesOn` answers true. */
   readonly afterwards?: (goesOn: () => boolean) => Promise<void>
 }
 
-/** Deletes what has been finished for long enough, in small steps. */
+/** Deletes items that ended long enough ago, in small steps. */
 export class Retention implements Service {
   readonly name: string
   readonly #deps: RetentionDeps
@@ -89,7 +89,7 @@ export class Retention implements Service {
         limit = Math.min(CHUNK, limit * 2)
       } catch (error) {
         if (!isError(error, 'store_damaged') || ++damaged > MOST_DAMAGED) throw error
-        // Smaller steps lead up to what is damaged, and one of them over it.
+        // Halve the step up to the damaged row, then step over it alone.
         if (limit === 1) after++
         limit = Math.max(1, limit >> 1)
       }
@@ -97,21 +97,21 @@ export class Retention implements Service {
   }
 }
 
-/** Looked at in one read, and deleted in one transaction; other traffic goes on between two. */
+/** Rows measured in one read and deleted in one transaction. Other traffic runs between two of them. */
 const READ_CHUNK = 2_000
 const DELETE_CHUNK = 500
 
-/** How a budget sees and deletes what it holds. */
+/** What a byte budget is built from. */
 export interface ByteBudgetDeps {
-  /** Of what has finished the newest is kept, up to this much. */
+  /** Bytes to keep. The newest ended items stay. */
   readonly keepBytes: number
-  /** Measures the next older items before a number; what has not finished takes nothing. */
+  /** Measures the next older items before a number. Items that have not ended count 0 bytes. */
   readonly measure: (step: BudgetStep) => Promise<BudgetPart>
-  /** Deletes what has finished among the next items after a number, up to another; answers where to go on. */
+  /** Deletes ended items after one number and up to another. Answers where the next step starts. */
   readonly trim: (step: { after: number; upTo: number; limit: number }) => Promise<number | undefined>
 }
 
-/** Deletes the oldest of what has finished as long as there is more of it than fits a budget. */
+/** Deletes the oldest ended items while all together exceed a budget. */
 export class ByteBudget {
   readonly #deps: ByteBudgetDeps
 
@@ -119,7 +119,7 @@ export class ByteBudget {
     this.#deps = deps
   }
 
-  /** Looks and deletes, in small steps, as long as `goesOn` says so. */
+  /** Measures and deletes in small steps while `goesOn` answers true. */
   async enforce(goesOn: () => boolean): Promise<void> {
     const upTo = await this.#firstBeyond(goesOn)
     if (upTo === undefined) return
@@ -127,7 +127,7 @@ export class ByteBudget {
     while (after !== undefined && goesOn()) after = await this.#deps.trim({ after, upTo, limit: DELETE_CHUNK })
   }
 
-  /** The newest item that does not fit any more. */
+  /** The newest item that does not fit the budget. */
   async #firstBeyond(goesOn: () => boolean): Promise<number | undefined> {
     let step: BudgetStep = { before: Number.MAX_SAFE_INTEGER, leftBytes: this.#deps.keepBytes, limit: READ_CHUNK }
     while (goesOn()) {

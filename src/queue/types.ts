@@ -9,28 +9,28 @@ import type { MessageFilter } from './transactions/messages-filter.js'
 /** Header names in Title-Case (`Content-Type`), each with its values in order. */
 export type HeaderMap = Readonly<Record<string, readonly string[]>>
 
-/** Where an answer or a failure is reported: itself a message, sent with the settings in `headers`. */
+/** A callback or failure callback: a message that reports the response, sent with the settings in `headers`. */
 export interface CallbackConfig {
   readonly url: string
   /** Settings of the callback as its own publish headers, lower-case: `upstash-retries`, `upstash-forward-x`, ... */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Which parts of a message the reading endpoints show only as `REDACTED:<SHA256>`. */
+/** Which fields the reading endpoints show only as `REDACTED:<SHA256>`. */
 export interface Redaction {
   readonly body?: true
   /** `all`, or header names in lower case. */
   readonly headers?: 'all' | readonly string[]
 }
 
-/** Which limit of a flow-control key leaves no room for another call now. Times are Unix milliseconds. */
+/** The limit of a flow-control key that blocks another request now. Times are Unix milliseconds. */
 export type FlowHold =
   | { readonly by: 'pause' }
   | { readonly by: 'parallelism'; readonly parallelism: number }
-  /** Until the present period ends. */
+  /** Until the current period ends. */
   | { readonly by: 'rate'; readonly rate: number; readonly periodMs: number; readonly until: number }
 
-/** Limits that a message asks its flow-control key to have. */
+/** Limits that a message sets for its flow-control key. */
 export interface FlowValue {
   readonly parallelism?: number
   readonly rate?: number
@@ -38,23 +38,23 @@ export interface FlowValue {
   readonly period?: number
 }
 
-/** How a message is delivered, beyond what has a column of its own. Everything is optional: `{}` is all defaults. */
+/** Delivery settings without a column of their own. All are optional: `{}` means all defaults. */
 export interface MessageConfig {
-  /** A whole attempt may take this long; absent: the server's limit. */
+  /** Time limit of a whole attempt. Default: the server's limit. */
   readonly timeoutMs?: number
-  /** `Upstash-Retry-Delay` as it was sent; absent: the default back-off. */
+  /** `Upstash-Retry-Delay` as it was sent. Default: the default backoff. */
   readonly retryDelay?: string
   readonly callback?: CallbackConfig
   readonly failureCallback?: CallbackConfig
   readonly redact?: Redaction
   readonly flow?: FlowValue
-  /** The first attempt is due at a time of day that was asked for, whatever the clock said by then. */
+  /** The publisher named the time of the first attempt, so a correction of the clock does not move it. */
   readonly fixedTime?: true
-  /** Settings of the room that owns the kind of the message. */
+  /** Settings of the module that owns the kind of the message. */
   readonly [extra: `x-${string}`]: unknown
 }
 
-/** A message that waits for its next attempt, as the engine holds it. */
+/** A pending message as the dispatcher holds it. */
 export interface PendingMessage {
   readonly seq: number
   readonly messageId: string
@@ -80,33 +80,36 @@ export interface PendingMessage {
   /** The name of the endpoint in its URL group. */
   readonly endpoint?: string | undefined
   readonly queue?: string | undefined
-  /** The message of a queue whose turn lasts until this one has ended: itself, or the one that it is a callback of. */
+  /**
+   * The message of a queue whose turn lasts until this one has ended: this message, or the one that it is a callback
+   * of.
+   */
   readonly turn?: number | undefined
   readonly scheduleId?: string | undefined
 }
 
-/** The request of one attempt, without the headers that the engine adds to every delivery (reference queue 3.1). */
+/** The request of one attempt, without the headers that the dispatcher adds to every delivery (reference queue 3.1). */
 export interface Outbound {
   readonly url: string
   readonly method: string
   readonly headers: HeaderMap
   readonly body: Uint8Array | undefined
-  /** Of the body of the answer this much is kept; absent: the server's limit. */
+  /** Bytes of the response body that are kept. Default: the server's limit. */
   readonly keepBytes?: number
-  /** Of the body of an answer that is not 2xx this much is kept, as long as there is memory for large ones. */
+  /** Bytes of the response body that are kept if the status is not 2xx and memory for large responses is free. */
   readonly keepFailingBytes?: number
 }
 
-/** The answer of a destination. */
+/** The response of a destination. */
 export interface DeliveryResponse {
   readonly status: number
   readonly headers: HeaderMap
-  /** The first bytes, up to the server's limit; `truncated` when there were more. */
+  /** The first bytes, up to the limit. `truncated`: there were more. */
   readonly body: Uint8Array
   readonly truncated: boolean
 }
 
-/** How an attempt ended. An attempt that was aborted because its message was dropped has no outcome. */
+/** Outcome of an attempt. An attempt whose message was dropped is aborted and has no outcome. */
 export type AttemptOutcome =
   | {
       readonly kind: 'answered'
@@ -119,51 +122,49 @@ export type AttemptOutcome =
       readonly startedAt: number
       readonly finishedAt: number
       readonly error: string
-      /** The server itself forbids the destination: trying again makes no sense. */
+      /** The server forbids the destination, so retries are pointless. */
       readonly isRefused?: true
     }
 
-/** What an outcome means for the message (`decideNext`). */
+/** What happens to the message after an outcome (`decideNext`). */
 export type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: number }
   | { readonly kind: 'failed'; readonly reason: 'exhausted' | 'refused' }
 
-/** What follows from an outcome that has been committed. */
+/** The effects of a committed outcome on memory. */
 export interface Settled {
-  /** The message itself with its next attempt; absent when it is finished or gone. */
+  /** The message with its next attempt. Absent when it has ended or is gone. */
   readonly again?: PendingMessage
-  /** New messages that the same commit made. */
+  /** New messages of the same commit. */
   readonly offers: readonly PendingRow[]
   /** Groups whose messages the same commit ended. */
   readonly dropGroups?: readonly number[]
 }
 
-/** A family of messages: who builds their requests and what follows from their outcomes. */
+/** A kind of messages. Builds their requests and settles their outcomes. */
 export interface MessageKind {
-  /** Stands in the column `kind` of its messages. */
+  /** Value of the column `kind`. */
   readonly name: string
-  /**
-   * Builds the request of one attempt; `undefined` when there is nothing to send any more: the message is forgotten.
-   */
+  /** Builds the request of one attempt. `undefined`: nothing to send any more, the dispatcher forgets the message. */
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound | undefined
-  /** Commits the outcome of an attempt together with whatever follows from it. Rejects when nothing was committed. */
+  /** Commits the outcome of an attempt with its follow-ups. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
 }
 
-/** One thing to publish: a whole publish request, or an item of a batch. */
+/** One publish request, or one item of a batch. */
 export interface PublishItem {
-  /** A URL as it was sent, query included. */
+  /** The URL as it was sent, with its query. */
   readonly destination: string
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** Its buffer holds nothing but what is published together with it. */
+  /** Its buffer holds only bodies that are published together, because the whole buffer moves to another thread. */
   readonly body: Uint8Array | undefined
-  /** Name of a queue, where one was given. */
+  /** Name of the queue, if one was given. */
   readonly queue?: string
 }
 
-/** The answer to one item. More members may follow from an intake. */
+/** The reply to one item. Intakes may add members. */
 export interface PublishReply {
   readonly messageId: string
   readonly url?: string
@@ -172,10 +173,10 @@ export interface PublishReply {
   readonly workflowCreatedAt?: number
 }
 
-/** The answer to an item that went to a URL group: one entry for each endpoint. */
+/** The reply to an item that went to a URL group: one entry for each endpoint. */
 export type GroupReply = readonly PublishReply[]
 
-/** The answer to one item of a batch: an item that is refused does not keep the others from being accepted. */
+/** The reply to one item of a batch. A refused item does not block the others. */
 export type BatchReply = PublishReply | { readonly error: string }
 
 /** Who publishes. */
@@ -185,16 +186,17 @@ export interface Publisher {
   readonly ip: string
 }
 
-/** Takes over the items of publish requests that belong to another room. */
+/** Handles the items of publish requests that belong to another module. */
 export interface Intake {
   readonly name: string
-  /** Whether an item belongs to this intake, judged by its headers alone. */
+  /** Whether an item belongs to this intake. Looks only at its headers. */
   claims(item: PublishItem): boolean
   /**
-   * All claimed items of one request, in order, in one transaction. Throws `HomeportError` to fail the whole request.
+   * Commits all claimed items of one request, in order, in one transaction. Throws `HomeportError` to fail the whole
+   * request.
    */
   submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]>
-  /** How a request is refused that holds this claimed item and cannot be read. Absent: as any other request. */
+  /** The error for an unreadable request that contains this claimed item. Absent: the error stays as it is. */
   refusal?(item: PublishItem, error: HomeportError): HomeportError
 }
 
@@ -203,11 +205,11 @@ export type MessageView = Static<typeof Message>
 /** A dead letter as the wire shows it. */
 export type DeadLetterView = Static<typeof DeadLetter>
 
-/** Dead letters that another room shows under `GET /v2/dlq?source=<name>`. */
+/** Dead letters of another module, listed by `GET /v2/dlq?source=<name>`. */
 export interface DeadLetterSource {
-  /** The value of `source`. */
+  /** Value of `source`. */
   readonly name: string
-  /** A page for the query of the request; entries are those of the wire. */
+  /** One page for the query of the request, with entries in wire form. */
   list(
     caller: Caller,
     query: Readonly<Record<string, unknown>>,
@@ -215,8 +217,8 @@ export interface DeadLetterSource {
 }
 
 /**
- * Cancels very many messages: in parts, with a record, and going on after a crash. Answers how many that
- * were, or `undefined` when they are so few that the caller can cancel them at once.
+ * Cancels many messages as a bulk action: in batches, and resumed after a crash. Answers how many, or `undefined` when
+ * they are so few that the caller should cancel them at once.
  */
 export type LargeCancel = (
   caller: Caller,
@@ -225,34 +227,34 @@ export type LargeCancel = (
 
 /** Which messages to forget. */
 export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
-  /** They are offered again, or others of their group are; what has ended forever is not taken in any more. */
+  /** These messages, or others of their group, are offered again. Without it, an offer after the drop is ignored. */
   readonly comesBack?: true
 }
 
-/** The queue as the other rooms see it. */
+/** The queue as other modules see it. */
 export interface Queue extends Service {
-  /** Takes committed messages, so that what is due goes out from memory. To be called right after their commit. */
+  /** Hands committed messages to the dispatcher. Call it right after their commit. */
   offer(rows: readonly PendingRow[]): void
   /**
-   * Forgets messages whose end has been committed: nothing of them starts any more, requests in flight are aborted and
-   * their outcomes ignored.
+   * Forgets messages whose end is committed: no further attempt starts, requests in flight are aborted, and their
+   * outcomes are ignored.
    */
   drop(which: DropSelector): void
   /**
-   * Refuses addresses that may not be contacted, as far as that can be told without a look-up. For intakes: with the
-   * URLs that an item would be delivered to, and with its headers, which may name callbacks.
+   * Refuses forbidden addresses that need no DNS lookup. Intakes pass the delivery URLs of an item and its headers,
+   * which may name callbacks.
    * @throws HomeportError `destination_forbidden`.
    */
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
-  /** Which limit of a flow-control key leaves no room for another call now; `undefined` when there is room. */
+  /** The limit of a flow-control key that blocks another request now; `undefined` if none does. */
   flowHold(accountId: string, flowKey: string): FlowHold | undefined
-  /** Registers a kind; before `start`. */
+  /** Registers a kind. Before `start`. */
   addKind(kind: MessageKind): void
-  /** Registers an intake; before `start`. The first one that claims an item gets it. */
+  /** Registers an intake. Before `start`. The first intake that claims an item gets it. */
   addIntake(intake: Intake): void
-  /** Registers who cancels very many messages; before `start`. */
+  /** Registers the handler of large cancels. Before `start`. */
   delegateLargeCancels(cancel: LargeCancel): void
-  /** Registers dead letters that are not plain messages; before `start`. */
+  /** Registers dead letters that are not plain messages. Before `start`. */
   addDeadLetters(source: DeadLetterSource): void
   /** The HTTP operations of the queue. */
   routes(): readonly Route[]

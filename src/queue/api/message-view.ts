@@ -5,15 +5,15 @@ import type { MessageRow } from '../transactions/messages.js'
 import type { CallbackConfig, DeadLetterView, HeaderMap, MessageConfig, MessageView, Redaction } from '../types.js'
 
 /**
- * The JSON columns of messages. This program checked what is in them before it wrote them, so they are not checked
- * again: these functions are the only places that take them on trust.
+ * The JSON columns of messages. This program validates them before it writes them, so these two functions read them
+ * without validation. No other code may.
  */
 
-/** Reads a column of settings; NULL stands for none. */
+/** Reads a column of settings. NULL means none. */
 export const storedConfig = (json: string | null | undefined): MessageConfig =>
   JSON.parse(json ?? '{}') as MessageConfig
 
-/** Reads a column of headers; NULL stands for none. */
+/** Reads a column of headers. NULL means none. */
 export const storedHeaders = (json: string | null | undefined): HeaderMap => JSON.parse(json ?? '{}') as HeaderMap
 
 /** What stands in the place of a redacted value: equal values read equal, and nothing else can be told. */

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { remembering } from '../remember.js'
 import type { PublishItem } from '../types.js'
 
-/** Where a message goes. */
+/** A parsed destination URL. */
 export interface Destination {
   /** As it was sent. */
   readonly url: string
@@ -14,7 +14,7 @@ export interface Destination {
 
 const LONGEST_URL = 8_192
 
-/** Checks that a text is a URL that messages can be delivered to. Answers the reason in words when it is not. */
+/** Parses a delivery URL. Answers the problem in words when it is not valid. */
 export const parseHttpUrl = remembering(checkHttpUrl, { most: 1_000, longest: 500 })
 
 function checkHttpUrl(text: string): Destination | { readonly problem: string } {
@@ -30,7 +30,7 @@ function checkHttpUrl(text: string): Destination | { readonly problem: string } 
   return { url: text, host: url.host, path: url.pathname }
 }
 
-/** A URL as an error may repeat it: whoever reads the error need not know the password in it. */
+/** The URL as an error may show it: without user name and password. */
 export function shownUrl(text: string): string {
   return text.replace(/^(https?:\/\/)[^/?#]*@/i, '$1…@')
 }
@@ -43,17 +43,17 @@ function tryUrl(text: string): URL | undefined {
   }
 }
 
-/** A URL, or one that is percent-encoded as a whole, or a model service. */
+/** Matches what cannot be a name: a URL, a percent-encoded URL, or a model service. */
 const NO_NAME = /^(?:[a-z][a-z0-9+.-]*:|https?%3a|api\/)/i
 
-/** The name in a destination that is no URL: that of a URL group. */
+/** The URL group that a destination names; `undefined` for a URL. */
 export function groupNameOf(text: string): string | undefined {
   return text === '' || NO_NAME.test(text) ? undefined : text
 }
 
 /**
- * Reads the destination of a publish request (reference queue 2.1): a URL as it stands, or as a whole percent-encoded.
- * @throws HomeportError `invalid_request` for what is no usable URL, `url_group_not_found` for a name.
+ * Parses the destination of a publish request: a URL, plain or percent-encoded as a whole (reference queue 2.1).
+ * @throws HomeportError `invalid_request` for an unusable URL, `url_group_not_found` for a name.
  */
 export function parseDestination(text: string): Destination {
   const encoded = /^https?%3a/i.test(text)
@@ -86,11 +86,11 @@ function decoded(text: string): string {
   }
 }
 
-/** `upstash-callback`, `upstash-failure-callback`, and those of callbacks. */
+/** `upstash-callback`, `upstash-failure-callback`, and callbacks of callbacks. */
 const CALLBACK = /^upstash(?:-failure)?-callback(?:(?:-failure)?-callback)*$/
 
 /**
- * Refuses a URL whose host can be judged as it stands, without a look-up. Names are judged when a message is delivered.
+ * Refuses a forbidden URL that can be judged without a DNS lookup. Host names are judged at delivery.
  * @throws HomeportError `destination_forbidden`.
  */
 export function refuseForbidden(url: string, policy: TargetPolicy): void {
@@ -100,7 +100,7 @@ export function refuseForbidden(url: string, policy: TargetPolicy): void {
 }
 
 /**
- * Refuses headers that name a forbidden callback, however deep.
+ * Refuses headers that name a forbidden callback at any depth.
  * @throws HomeportError `destination_forbidden`.
  */
 export function refuseForbiddenCallbacks(headers: PublishItem['headers'], policy: TargetPolicy): void {
@@ -108,7 +108,7 @@ export function refuseForbiddenCallbacks(headers: PublishItem['headers'], policy
 }
 
 /**
- * Refuses an item that would be delivered to a forbidden URL, or has such a callback.
+ * Refuses an item with a forbidden delivery URL or callback.
  * @throws HomeportError `destination_forbidden`.
  */
 export function refuseForbiddenItem(

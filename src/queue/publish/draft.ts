@@ -6,32 +6,32 @@ import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits, type Settings } from './settings.js'
 
-/** How long two publications with the same key count as one (reference queue 3.7). */
+/** How long publications with the same deduplication key count as one (reference queue 3.7). */
 const DEDUP_WINDOW_MS = 10 * 60_000
-/** Retries of a message that does not say how many it wants (reference queue 3.4). */
+/** Retries of a message that does not set them (reference queue 3.4). */
 export const DEFAULT_RETRIES = 3
 
-/** What a draft needs to know besides the item. */
+/** What drafting needs besides the item. */
 export interface Drafting {
   readonly accountId: string
   /** Address of the publisher; `null` for messages that the server makes itself. */
   readonly callerIp: string | null
   readonly now: number
   readonly limits: SettingLimits
-  /** For items that do not say it; default 3. */
+  /** For items that do not set retries; default 3. */
   readonly defaultRetries?: number
   /** The schedule that publishes. */
   readonly scheduleId?: string
 }
 
-/** Where a draft goes: to its own URL, or to one of the endpoints of a URL group. */
+/** Destination of a draft: its own URL, or one endpoint of a URL group. */
 export interface DraftTarget {
   readonly destination: Destination
   readonly topic?: string
   readonly endpoint?: string
 }
 
-/** The part of a message's configuration that its settings give. Only what is set: most messages have `{}`. */
+/** The configuration that settings give a message. Contains only what is set: most messages have `{}`. */
 export function configOf(settings: Settings): MessageConfig {
   const { timeoutMs, retryDelay, callback, failureCallback, redact, flow, notBefore } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
@@ -45,7 +45,7 @@ export function configOf(settings: Settings): MessageConfig {
   return config
 }
 
-/** Most messages have no configuration. */
+/** Skips `JSON.stringify` for the common empty configuration. */
 function textOf(config: MessageConfig): string {
   for (const _member in config) return JSON.stringify(config)
   return '{}'
@@ -56,20 +56,20 @@ export function firstAttemptAt(settings: Pick<Settings, 'delayMs' | 'notBefore'>
   return Math.max(now, settings.notBefore ?? now + (settings.delayMs ?? 0))
 }
 
-/** Labels as the store keeps them: `|a|b|`. */
+/** Labels in the form of their column: `|a|b|`. */
 export function labelColumn(labels: readonly string[]): string {
   return labels.length === 0 ? '' : `|${labels.join('|')}|`
 }
 
-/** A `Buffer` may be a view into one that much else shares, which would be taken across a thread with it. */
+/** A `Buffer` may be a view of a larger shared buffer, which would move to the store's thread with it. */
 function storedBody(body: Uint8Array | undefined): Uint8Array | null {
   if (!body || body.byteLength === 0) return null
   return Buffer.isBuffer(body) ? new Uint8Array(body) : body
 }
 
 /**
- * Makes a message of a publish item, checked and ready to be stored.
- * @throws HomeportError with what is wrong with the item.
+ * Turns a publish item into a validated message, ready to be stored.
+ * @throws HomeportError with the problem of the item.
  */
 export function draftMessage(item: PublishItem, drafting: Drafting, target?: DraftTarget): PublishEntry {
   const { now, accountId } = drafting
@@ -92,7 +92,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
     host: destination.host,
     path: destination.path,
   }
-  // Only what is there: everything that is named has to be copied on its way to the store.
+  // Only what is set: every member is copied on its way to the store's thread.
   const body = storedBody(item.body)
   const queue = queueNameOf(item)
   if (body) message.body = body
@@ -105,14 +105,14 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   return { message, dedup: key === undefined ? null : { key, expiresAt: now + DEDUP_WINDOW_MS } }
 }
 
-/** The queue that an item names, in its path or its headers. */
+/** The queue that an item names in its path or its headers. */
 export function queueNameOf(item: PublishItem): string | undefined {
   const name = item.queue ?? item.headers['upstash-queue-name']?.trim()
   if (name === undefined || name === '') return undefined
   return NAME.test(name) ? name : refuseSetting('The queue name', name, 'use letters, digits, - _ and . only')
 }
 
-/** The key under which a publication counts as one with others: the one it names, or a hash of what it says. */
+/** The deduplication key: the id that the item names, or a hash of its content. */
 function dedupKey(settings: Settings, message: NewMessage, headers: HeaderMap): string | undefined {
   // Each endpoint of a URL group gets a publication once (reference queue 3.7).
   if (settings.dedupId !== undefined) {

@@ -7,19 +7,19 @@ import type { PublishItem } from '../types.js'
 import { groupNameOf, parseDestination } from './destination.js'
 import { type Drafting, draftMessage } from './draft.js'
 
-/** A URL group as publishing needs it. */
+/** A URL group, as publishing reads it. */
 export interface UrlGroup {
   readonly endpoints: readonly GroupEndpoint[]
-  /** Settings of publications that do not say them themselves; lower-case names. */
+  /** Default headers of publications to the group; lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Groups by name; those that do not exist are absent. */
+/** URL groups by name. Groups that do not exist are absent. */
 export type UrlGroups = ReadonlyMap<string, UrlGroup>
 
 const NO_GROUPS: UrlGroups = new Map()
 
-/** Reads the URL groups that destinations name; answers at once when they name none. */
+/** Reads the URL groups that destinations name. Synchronous when they name none. */
 export function readGroups(
   store: Store,
   accountId: string,
@@ -39,13 +39,13 @@ async function readNamed(store: Store, accountId: string, names: ReadonlySet<str
   const groups = new Map<string, UrlGroup>()
   for (const name of names) {
     const row = await store.run(urlGroups.get, { accountId, name })
-    // Both columns are written by this program only.
+    // This program wrote and validated both columns.
     if (row) groups.set(name, { endpoints: JSON.parse(row.endpoints), headers: JSON.parse(row.headers) })
   }
   return groups
 }
 
-/** How many messages items make, each for as many endpoints as its group has. */
+/** How many messages items make: one, or one for each endpoint of a URL group. */
 export function countMessages(items: readonly Pick<PublishItem, 'destination'>[], groups: UrlGroups): number {
   return items.reduce((sum, { destination }) => {
     const group = groups.get(groupNameOf(destination) ?? '')
@@ -53,7 +53,7 @@ export function countMessages(items: readonly Pick<PublishItem, 'destination'>[]
   }, 0)
 }
 
-/** The bytes of bodies that the messages of items hold together. */
+/** Total body bytes of the messages that items make. */
 export function contentBytes(items: readonly Pick<PublishItem, 'destination' | 'body'>[], groups: UrlGroups): number {
   return items.reduce((sum, { destination, body }) => {
     const group = groups.get(groupNameOf(destination) ?? '')
@@ -61,15 +61,15 @@ export function contentBytes(items: readonly Pick<PublishItem, 'destination' | '
   }, 0)
 }
 
-/** What is stored for one item: one message, or one for each endpoint of a URL group. */
+/** The messages of one item: one, or one for each endpoint of a URL group. */
 export interface ItemDraft {
   readonly kind: 'single' | 'group'
   readonly entries: readonly PublishEntry[]
 }
 
 /**
- * Makes the messages of an item.
- * @throws HomeportError with what is wrong with the item, or with the URL group that it names.
+ * Turns an item into messages.
+ * @throws HomeportError with the problem of the item, or of the URL group that it names.
  */
 export function draftItem(item: PublishItem, drafting: Drafting, groups: UrlGroups): ItemDraft {
   const name = groupNameOf(item.destination)

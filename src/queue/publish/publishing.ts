@@ -11,22 +11,22 @@ import type { Drafting } from './draft.js'
 import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
 import type { SettingLimits } from './settings.js'
 
-/** What publishing works with. */
+/** What publishing is built from. */
 export interface PublishingDeps {
   readonly store: Store
   readonly clock: Clock
   readonly limits: SettingLimits
-  /** What is published to a forbidden destination is refused, as far as it can be told then. */
+  /** Forbidden destinations are refused when published if they need no DNS lookup. */
   readonly targets: TargetPolicy
-  /** Takes messages right after their commit. */
+  /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
 }
 
-/** Messages of one request. */
+/** Most messages of one publish request. */
 const MOST_MESSAGES = 10_000
 
 /**
- * Refuses more messages than one request may make.
+ * Refuses more messages than one publish request may make.
  * @throws HomeportError `setting_limit`.
  */
 export function refuseTooMany(messages: number): void {
@@ -35,9 +35,9 @@ export function refuseTooMany(messages: number): void {
   throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
 }
 
-/** So many messages are stored in one transaction: others write between two. */
+/** Messages stored in one transaction. Others write between two of them. */
 const BATCH_ENTRIES = 1_000
-/** A body that goes to every endpoint of a URL group is stored for each of them. */
+/** Body bytes of one publish request. A body for a URL group is stored once for each endpoint. */
 const MOST_CONTENT_BYTES = 256 * 2 ** 20
 
 function refuseTooMuch(bytes: number): void {
@@ -46,12 +46,12 @@ function refuseTooMuch(bytes: number): void {
   throw new HomeportError('setting_limit', { setting: 'The content of the messages', found: `${bytes} bytes`, limit })
 }
 
-/** The answer to an item: what a batch says, or the error that a request with only this item ends with. */
+/** The reply to an item, or the error with which a request of this single item fails. */
 export type ItemAnswer = BatchReply | GroupReply | HomeportError
 
 /**
- * Takes in what is published: items that an intake claims go there, the others become messages. Everything that is
- * answered with a message id is on disk by then.
+ * Publishes items: an intake gets the items that it claims, the others become plain messages. A message id is answered
+ * only after its commit.
  */
 export class Publishing {
   readonly #deps: PublishingDeps
@@ -66,9 +66,9 @@ export class Publishing {
   }
 
   /**
-   * Publishes the items of one request; answers stand in the order of the items.
-   * @throws HomeportError what an intake refuses the whole request with, or `setting_limit` for more messages than one
-   * request may bring; then no plain message was published either.
+   * Publishes the items of one request. Answers are in the order of the items.
+   * @throws HomeportError the error of an intake, or `setting_limit` for too many messages. Then no plain message was
+   * published either.
    */
   publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
     refuseTooMany(items.length)
@@ -93,7 +93,7 @@ export class Publishing {
     return answers
   }
 
-  /** The error that a request ends with which cannot be read, although some of its items show whom they belong to. */
+  /** The error for an unreadable request. An intake that claims one of the readable items may replace it. */
   refusal(items: readonly PublishItem[], error: HomeportError): HomeportError {
     for (const item of items) {
       const own = this.#intakeOf(item)?.refusal?.(item, error)
@@ -102,7 +102,7 @@ export class Publishing {
     return error
   }
 
-  /** Which items belong to whom; the plain ones, under `undefined`, come last. */
+  /** Item indexes by intake. Plain items, under `undefined`, come last. */
   #shares(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
     const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
     shares.set(undefined, [])
@@ -151,7 +151,7 @@ export class Publishing {
     return draft
   }
 
-  /** Stores the messages of some items in one transaction, and answers for the items. */
+  /** Stores the messages of some items in one transaction and builds the answers for the items. */
   async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemAnswer[]> {
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
     const published = await this.#store(entries, now)

@@ -5,15 +5,15 @@ import type { PublishItem } from '../types.js'
 
 /** A publish request as it came over HTTP. */
 export interface PublishRequest {
-  /** The raw rest of the request target after the prefix, query included. */
+  /** The raw request target after the prefix, with its query. */
   readonly rest: string
   readonly headers: IncomingHttpHeaders
   readonly body: Uint8Array
 }
 
 /**
- * Makes an item of a publish request (reference queue 2.1, 2.2): the destination keeps its own query byte for byte,
- * without the token and without settings; settings may stand in headers or in the query, where the header wins.
+ * Turns a publish request into an item (reference queue 2.1, 2.2). The destination keeps its own query byte for byte,
+ * without the token and without settings. Settings come from headers or from the query; the header wins.
  */
 export function itemOfRequest(request: PublishRequest): PublishItem {
   const { destination, settings, token } = splitQuery(request.rest)
@@ -27,8 +27,8 @@ export function itemOfRequest(request: PublishRequest): PublishItem {
 }
 
 /**
- * Whether an `Authorization` header carried a token of this service, which is nobody's business from here on. When the
- * token came in the query, the header may be one of the sender for the destination.
+ * Whether an `Authorization` header carries a token of this service, which must not be forwarded. When the token came
+ * in the query, the header may be the publisher's own for the destination.
  */
 function holdsToken(authorization: string, tokenOfQuery: string | undefined): boolean {
   const [, bearer] = /^bearer +(\S+)/i.exec(authorization) ?? []
@@ -36,7 +36,7 @@ function holdsToken(authorization: string, tokenOfQuery: string | undefined): bo
   return tokenOfQuery === undefined || bearer === tokenOfQuery || isToken(bearer)
 }
 
-/** Tokens are the base64 of a JSON object with these members (reference queue 1.1). */
+/** Tokens are base64 of a JSON object with these members (reference queue 1.1). */
 function isToken(text: string): boolean {
   const value = tryParseJson(Buffer.from(text, 'base64').toString())
   return isObject(value) && 'UserID' in value && 'Password' in value
@@ -45,7 +45,7 @@ function isToken(text: string): boolean {
 interface SplitTarget {
   readonly destination: string
   readonly settings: Record<string, string>
-  /** The token, where the query has one. */
+  /** The token, if it came in the query. */
   readonly token?: string
 }
 

@@ -9,7 +9,10 @@
  *   atom    = number | "retried" | name "(" sum { "," sum } ")" | "(" sum ")"
  */
 
-/** A parsed expression: milliseconds for the number of failed attempts before this retry (0 before the first). */
+/**
+ * A parsed expression: takes the number of failed attempts before this retry (0 before the first), answers
+ * milliseconds.
+ */
 export type RetryDelay = (retried: number) => number
 
 const LONGEST = 512
@@ -151,7 +154,7 @@ class Parser {
   }
 }
 
-/** Parses an expression. Answers the reason in words when it is not one. */
+/** Parses an expression. Answers the problem in words when it is not valid. */
 export function parseRetryDelay(text: string): { readonly delay: RetryDelay } | { readonly problem: string } {
   if (text.length > LONGEST) return { problem: `it is longer than ${LONGEST} characters` }
   try {

@@ -5,12 +5,12 @@ import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl, shownUrl } from './destination.js'
 import { parseRetryDelay } from './retry-delay.js'
 
-/** Methods that a message may be delivered with. */
+/** HTTP methods of deliveries. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** How many retries a message may ask for. */
+/** Most retries that a message may ask for. */
 const MOST_RETRIES = 1_000
-/** How far ahead a delivery may be put off. */
+/** Longest delay of a first attempt. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000
 /** The longest period of a rate limit. */
 export const LONGEST_PERIOD_S = 7 * 86_400
@@ -18,26 +18,26 @@ const LONGEST_KEY = 512
 const MOST_LABELS = 32
 const DEEPEST_CALLBACK = 3
 
-/** Limits of the server that settings are held against. */
+/** Limits of the server for settings of publish requests. */
 export interface SettingLimits {
-  /** No attempt may take longer. */
+  /** Longest time of one attempt. */
   readonly timeoutMs: number
 }
 
 /**
- * For settings that were accepted before: the limits may be lower by now, which is no reason to refuse them. An attempt
- * is held to the present limit anyway.
+ * For settings that were accepted earlier. The limits may be lower by now, but that is no reason to refuse them: each
+ * attempt is capped at the current limit anyway.
  */
 export const AS_ACCEPTED: SettingLimits = { timeoutMs: Number.POSITIVE_INFINITY }
 
-/** Everything that the `Upstash-*` headers of a publish request say, checked (reference queue 2.2). */
+/** The validated `Upstash-*` settings of a publish request (reference queue 2.2). */
 export interface Settings {
   readonly method?: string | undefined
   readonly retries?: number | undefined
   readonly retryDelay?: string | undefined
   readonly timeoutMs?: number | undefined
   readonly delayMs?: number | undefined
-  /** Unix milliseconds; wins over `delayMs`. */
+  /** Unix milliseconds. Wins over `delayMs`. */
   readonly notBefore?: number | undefined
   readonly callback?: CallbackConfig | undefined
   readonly failureCallback?: CallbackConfig | undefined
@@ -52,14 +52,14 @@ export interface Settings {
 
 type Headers = Readonly<Record<string, string>>
 
-/** Refuses a request because of one of its settings. */
+/** Throws `invalid_request` for one setting. */
 export function refuseSetting(name: string, found: string, expected: string): never {
   const safe = shownUrl(found)
   const shown = safe.length > 80 ? `${safe.slice(0, 80)}…` : safe
   throw new HomeportError('invalid_request', { problem: `${name} is "${shown}"; ${expected}.` })
 }
 
-/** A name of a setting as users write it: `upstash-retry-delay` is `Upstash-Retry-Delay`. */
+/** The name as users write it: `upstash-retry-delay` becomes `Upstash-Retry-Delay`. */
 function written(name: string): string {
   return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
@@ -97,16 +97,16 @@ function retryDelay(headers: Headers): string | undefined {
   return refuseSetting('Upstash-Retry-Delay', found, `${parsed.problem}: ${grammar}`)
 }
 
-/** SDKs take numbers of seconds, with fractions, and send some of them as they are. */
+/** SDKs accept seconds as numbers, with fractions, and send some of them unchanged. */
 const BARE_SECONDS = /^\d{1,12}(?:\.\d+)?$/
 
-/** The milliseconds of a duration; of a bare number, which are seconds, too. */
+/** Milliseconds of a duration. A bare number counts as seconds. */
 const durationMs = remembering((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
   most: 1_000,
   longest: 40,
 })
 
-/** A duration, or a bare number of seconds. */
+/** Reads a duration, or a bare number of seconds. */
 function duration(headers: Headers, name: string): number | undefined {
   const found = present(headers, name)
   if (found === undefined) return undefined
@@ -144,7 +144,7 @@ function notBefore(headers: Headers, now: number): number | undefined {
   throw new HomeportError('setting_limit', { setting: 'Upstash-Not-Before', found, limit: '366 days from now' })
 }
 
-/** Names of labels, queues and the like (reference queue 2.3). */
+/** Valid names of labels, queues, schedules and endpoints (reference queue 2.3). */
 export const NAME = /^[A-Za-z0-9._-]{1,256}$/
 
 function labels(headers: Headers): readonly string[] {
@@ -193,7 +193,7 @@ function flow(headers: Headers): FlowValue | undefined {
   return value
 }
 
-/** A number above 0; for the period, seconds from a duration or a bare number. */
+/** A number above 0. The period is in seconds, from a duration or a bare number. */
 function flowAmount(member: (typeof FLOW_PARTS)[number], text: string): number | undefined {
   if (/^\d{1,9}$/.test(text))
     return inRange(Number(text), member === 'period' ? LONGEST_PERIOD_S : Number.MAX_SAFE_INTEGER)
@@ -205,7 +205,7 @@ const inRange = (amount: number, most: number): number | undefined =>
   Number.isInteger(amount) && amount > 0 && amount <= most ? amount : undefined
 
 /**
- * What `Upstash-Redact-Fields` names: `body`, `header` or `headers`, `header[Name]` or `headers[Name]`, comma-separated
+ * Parses `Upstash-Redact-Fields`: `body`, `header` or `headers`, `header[Name]` or `headers[Name]`, comma-separated
  * (reference queue 2.2, 7 K6).
  * @throws HomeportError `invalid_request` for anything else.
  */
@@ -228,7 +228,7 @@ export function redactionOf(headers: Headers): Redaction | undefined {
   }
 }
 
-/** The settings of a callback are publish headers of its own with a prefix (reference queue 2.2). */
+/** Reads a callback. Its settings are publish headers with a prefix (reference queue 2.2). */
 function callback(headers: Headers, name: string, limits: SettingLimits, depth: number): CallbackConfig | undefined {
   const url = present(headers, name)
   if (url === undefined) return undefined
@@ -254,9 +254,10 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
 const isTrue = (text: string | undefined): boolean => text?.trim().toLowerCase() === 'true'
 
 /**
- * Reads and checks all settings of a publish request.
- * @param headers lower-case names; @param now Unix milliseconds.
- * @throws HomeportError `invalid_request` or `setting_limit`, naming the setting and what was found.
+ * Parses and validates all settings of a publish request.
+ * @param headers lower-case names
+ * @param now Unix milliseconds.
+ * @throws HomeportError `invalid_request` or `setting_limit`, with the setting and the value found.
  */
 export function readSettings(headers: Headers, now: number, limits: SettingLimits, depth = 0): Settings {
   if (headers['upstash-cron'] !== undefined) {
