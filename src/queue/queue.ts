@@ -200,7 +200,7 @@ class StoredQueue implements Queue {
     this.#correcting = this.#correcting
       .then(() => this.#clockCorrection.correct(byMs))
       .catch((error: unknown) =>
-        this.#logger.error({ error }, 'what waits could not be corrected; the next start does'),
+        this.#logger.error({ error }, 'due times could not be corrected; the next start corrects them'),
       )
       .then(() => this.#dispatcher.rewind())
   }

@@ -108,7 +108,7 @@ export class Backlog {
 
   /** A taken message made no request: its place in flight is free, and its flow-control key does not count it. */
   unsent(entry: Entry): void {
-    this.#flow.takeBack(entry)
+    this.#flow.refund(entry)
     this.#ready.done(entry)
   }
 

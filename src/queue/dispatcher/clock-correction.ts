@@ -5,12 +5,12 @@ import type { Logger } from '../../telemetry/index.js'
 import * as messagesClock from '../transactions/messages-clock.js'
 
 const PER_STEP = 1_000
-/** Less is a clock that is kept in time. */
+/** Smaller differences are normal clock drift. */
 const LEAST_AHEAD_MS = 1_000
-/** How long a deduplication key may last from now. */
+/** Longest time until a deduplication key expires. */
 const LONGEST_KEY_MS = 10 * 60_000
 
-/** What the correction works with. */
+/** What the correction is built from. */
 export interface ClockCorrectionDeps {
   readonly store: Store
   readonly clock: Clock
@@ -18,8 +18,8 @@ export interface ClockCorrectionDeps {
 }
 
 /**
- * Corrects what waits after the clock was put right that had been ahead: delays, sleeps and retries that were set
- * meanwhile would otherwise wait for as long again.
+ * Corrects due times after a clock that ran ahead was set back. Delays, sleeps and retries that were set meanwhile
+ * would otherwise wait for that much longer.
  */
 export class ClockCorrection {
   readonly #deps: ClockCorrectionDeps
@@ -29,8 +29,8 @@ export class ClockCorrection {
   }
 
   /**
-   * At the start: what is stored tells whether the clock was ahead when the server ran last. Where a damaged page hides
-   * it, nothing is corrected: the messages that can be read must be delivered all the same.
+   * At the start: the newest stored times show whether the clock was ahead when the server last ran. If a damaged page
+   * hides them, nothing is corrected, because readable messages must be delivered all the same.
    */
   async settle(): Promise<void> {
     const { store, clock, logger } = this.#deps
@@ -39,15 +39,15 @@ export class ClockCorrection {
       if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
     } catch (error) {
       if (!isError(error, 'store_damaged')) throw error
-      logger.warn({ error }, 'whether the clock was ahead cannot be read, because the store is damaged')
+      logger.warn({ error }, 'cannot tell whether the clock was ahead, because the store is damaged')
     }
   }
 
-  /** The clock was set back by so much. May be repeated. */
+  /** Moves due times back by this much. Repeating it changes nothing. */
   async correct(byMs: number): Promise<void> {
     const { store, clock, logger } = this.#deps
     const now = clock.now()
-    logger.warn({ byMs }, 'the clock was ahead and was set back; what was delayed meanwhile is due earlier by as much')
+    logger.warn({ byMs }, 'the clock was ahead and was set back; due times that were set meanwhile are moved back')
     for (const state of ['pending', 'held'] as const) {
       let after: { nextAt: number; seq: number } | undefined = { nextAt: now, seq: 0 }
       while (after) after = await store.run(messagesClock.shift, { state, now, byMs, after, limit: PER_STEP })

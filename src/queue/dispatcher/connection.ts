@@ -2,14 +2,14 @@ import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { codeOf } from '../../base/index.js'
 
-/** What a request of ours is to the HTTP client; also tells which connection the client has chosen for it. */
-export class Order implements Dispatcher.DispatchOptions {
+/** The request as undici takes it. undici's pool passes it to the connection it chose, which records itself here. */
+export class OutgoingRequest implements Dispatcher.DispatchOptions {
   readonly origin: string
   readonly path: string
   readonly method: string
   readonly headers: string[]
   readonly body: Uint8Array | null
-  /** `undefined` before one is chosen, and where connections are not reused. */
+  /** Set when a connection is chosen. Stays `undefined` where connections are not reused. */
   connection: ReusedConnection | undefined
 
   constructor(origin: string, path: string, { method, headers, body }: Sendable) {
@@ -27,13 +27,13 @@ interface Sendable {
   readonly body: Uint8Array | undefined
 }
 
-/** How a connection says that the other side is gone. */
+/** Error codes of a connection that the other side has closed. */
 const CLOSED_BY_PEER = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET'])
 
-/** One client is one connection at a time with one request at a time; this one knows whether that was used before. */
+/** An undici client: one connection with one request at a time. It knows whether that connection was used before. */
 class ReusedConnection extends Client {
   #socket: Socket | undefined
-  /** Requests that were sent on the present connection. */
+  /** Requests sent on the current connection. */
   #requests = 0
   #bytesBefore = 0
 
@@ -50,28 +50,28 @@ class ReusedConnection extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (options instanceof Order) options.connection = this
+    if (options instanceof OutgoingRequest) options.connection = this
     return super.dispatch(options, handler)
   }
 
-  /** To be called when a request begins to be sent. */
+  /** Call it when a request begins to be sent. */
   beginRequest(): void {
     this.#requests++
     this.#bytesBefore = this.#socket?.bytesRead ?? 0
   }
 
   /**
-   * Whether a request has failed only because the destination closed a connection that it had kept from an earlier
-   * request: nothing of an answer has come. Of a request that was still waiting for the connection, nothing can have.
+   * Whether a request failed only because the destination closed a reused connection before any byte of a response
+   * came. A request that was still waiting for the connection cannot have received any.
    */
-  wasClosedWhileKept(error: Error, hasBegun: boolean): boolean {
+  wasClosedWhileReused(error: Error, hasBegun: boolean): boolean {
     if (!CLOSED_BY_PEER.has(codeOf(error))) return false
     if (!hasBegun) return this.#requests > 0
     return this.#requests > 1 && this.#socket?.bytesRead === this.#bytesBefore
   }
 }
 
-/** Makes pools of connections to one origin each, as an `Agent` asks for them. */
+/** Builds the connection pool of one origin, as undici's `Agent` asks for it. */
 export function reusableConnections(connect: buildConnector.connector) {
   return (origin: string | URL, options: object): Dispatcher =>
     new Pool(origin, { ...options, factory: (where, own) => new ReusedConnection(where, own, connect) })

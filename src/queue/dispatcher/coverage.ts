@@ -1,6 +1,6 @@
 import { type Entry, isBefore, type Place } from './entry.js'
 
-/** What to load next from the store: messages after one place in the order of falling due, up to another. */
+/** The next page to load from the store: messages after one place in due order, up to another. */
 export type Load = LoadRange &
   (
     | { readonly kind: 'all'; readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] }
@@ -8,7 +8,7 @@ export type Load = LoadRange &
     | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
   )
 
-/** Where a load begins and ends, and how much it may bring. */
+/** The range of a load and its most rows. */
 export interface LoadRange {
   readonly after: Place
   readonly until: Place
@@ -26,18 +26,18 @@ interface ParkedLane {
 }
 
 /**
- * Up to which place memory covers the pending messages: every pending message up to its horizon is held, later ones may
- * or may not be. There is one horizon for all; accounts and lanes of which too much is held are parked, with an earlier
- * horizon of their own, until a load has brought them up to the common one.
+ * Up to which place memory covers the pending messages. Every pending message up to its horizon is held; later ones may
+ * or may not be. All messages share one horizon. Accounts and lanes with too many held messages are parked: they have
+ * an earlier horizon of their own, until loads have brought them up to the common one.
  *
- * A horizon may always be moved back: messages beyond it that are held already are simply met again by a load.
+ * Moving a horizon back is always safe: a load skips the messages that are held already.
  */
 export class Coverage {
   #horizon = START
   readonly #accounts = new Map<string, Place>()
   readonly #lanes = new Map<string, ParkedLane>()
 
-  /** Up to where messages are covered that are not parked. */
+  /** Horizon of everything that is not parked. */
   get horizon(): Place {
     return this.#horizon
   }
@@ -55,7 +55,7 @@ export class Coverage {
     return !isBefore(this.#lanes.get(lane)?.horizon ?? this.#horizonOf(accountId), place)
   }
 
-  /** Of the lane of a message only what comes before it is covered. */
+  /** Parks the lane of a message: memory covers only what is due before that message. */
   parkLane(from: Entry): void {
     const { lane } = from
     const { accountId } = from.message
@@ -63,7 +63,7 @@ export class Coverage {
     this.#lanes.set(lane, { accountId, horizon: earlier(covered, justBefore(from)) })
   }
 
-  /** Of the account of a message only what comes before it is covered. */
+  /** Parks the account of a message: memory covers only what is due before that message. */
   parkAccount(from: Entry): void {
     const { accountId } = from.message
     const horizon = earlier(this.#horizonOf(accountId), justBefore(from))
@@ -73,7 +73,7 @@ export class Coverage {
     }
   }
 
-  /** Everything from a place on is to be loaded again. */
+  /** Everything from a place on is loaded again. */
   moveBack(place: Place): void {
     this.#horizon = earlier(this.#horizon, justBefore(place))
   }
@@ -106,7 +106,7 @@ export class Coverage {
     }
   }
 
-  /** The load of a parked lane; `undefined` when it is not parked. */
+  /** The load of a parked lane; `undefined` if it is not parked. */
   loadOfLane(lane: string, limit: number): Load | undefined {
     const parked = this.#lanes.get(lane)
     if (!parked) return undefined
@@ -114,14 +114,14 @@ export class Coverage {
     return { kind: 'lane', lane, accountId, after: horizon, until: this.#horizonOf(accountId), limit }
   }
 
-  /** Nothing is covered any more: every place may have changed. */
+  /** Covers nothing any more, because every due time may have changed. */
   rewind(): void {
     this.#horizon = START
     for (const accountId of this.#accounts.keys()) this.#accounts.set(accountId, START)
     for (const parked of this.#lanes.values()) parked.horizon = START
   }
 
-  /** A load has brought everything up to a place. What was moved back while it was under way stays where it is. */
+  /** A load has brought everything up to a place. A horizon that was removed while the load ran stays removed. */
   loaded(load: Load, upTo: Place): void {
     const isWhole = !isBefore(upTo, load.until)
     switch (load.kind) {

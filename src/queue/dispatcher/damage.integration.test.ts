@@ -94,7 +94,7 @@ it.each([
     await expect.poll(async () => (await listed()).histories[0]?.message.state).toBe('failed')
     const [history] = (await listed()).histories
     expect(history?.message).toMatchObject({ body: null, dlq_id: expect.any(String) })
-    expect(history?.message.error).toContain('not sent: what was to be sent is damaged')
+    expect(history?.message.error).toContain('not sent: its content is damaged')
     await expect(store.run(messagesRead.message, args)).rejects.toMatchObject({ code: 'store_damaged' })
   },
 )

@@ -3,10 +3,10 @@ import { parseRetryDelay, type RetryDelay } from '../publish/retry-delay.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, Decision, DeliveryResponse, HeaderMap, PendingMessage } from '../types.js'
 
-/** A destination may not put a retry off for longer; a longer wish counts as none (reference queue 3.3). */
+/** Longest delay that a destination may ask for. A longer one is ignored (reference queue 3.3). */
 const LONGEST_RETRY_AFTER_MS = 86_400_000
 
-/** In the order in which they are asked. */
+/** In the order in which they are tried. */
 const HEADERS = ['Retry-After', 'X-RateLimit-Reset', 'X-RateLimit-Reset-Requests', 'X-RateLimit-Reset-Tokens']
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -23,7 +23,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 const GO_DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|s|m|h|d))+$/
 const GO_PART = /(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d)/g
 
-/** Seconds, an HTTP date, or a duration such as `6m5s`; `undefined` for anything else. */
+/** Milliseconds from seconds, an HTTP date, or a duration such as `6m5s`; `undefined` for anything else. */
 function waitOf(text: string, now: number): number | undefined {
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) * 1_000
   if (GO_DURATION.test(text)) {
@@ -37,7 +37,7 @@ function waitOf(text: string, now: number): number | undefined {
 
 /**
  * How long a failed response asks to wait before the next attempt (reference queue 3.3).
- * @returns milliseconds, 0 for at once, or `undefined` when it does not say or asks for more than a day.
+ * @returns milliseconds, 0 for at once, or `undefined` when it asks for nothing or for more than a day.
  */
 export function retryAfterMs(headers: HeaderMap, now: number): number | undefined {
   for (const name of HEADERS) {
@@ -49,10 +49,10 @@ export function retryAfterMs(headers: HeaderMap, now: number): number | undefine
 }
 
 const NOT_RETRYABLE = 489
-/** No back-off is longer, whatever an expression computes (reference queue 3.4). */
+/** Longest backoff, whatever an expression computes (reference queue 3.4). */
 const LONGEST_BACKOFF_MS = 86_400_000
 
-/** The default wait before retry number `retried + 1`: e^(2.5 n) seconds, a day at most (reference queue 3.4). */
+/** Default backoff before retry number `retried + 1`: e^(2.5 n) seconds, at most a day (reference queue 3.4). */
 export function defaultBackoffMs(retried: number): number {
   return Math.min(LONGEST_BACKOFF_MS, Math.round(Math.exp(2.5 * (retried + 1)) * 1_000))
 }
@@ -65,7 +65,7 @@ const compiled = remembering(
   { most: 1_000, longest: 1_000 },
 )
 
-/** The wait before the next attempt: by the message's expression, else by default. What is not a number counts as none. */
+/** Backoff before the next attempt, from the message's expression. The default if there is none or it computes NaN. */
 export function backoffMs(expression: string | undefined, retried: number): number {
   const wait = expression === undefined ? Number.NaN : (compiled(expression)?.(retried) ?? Number.NaN)
   if (Number.isNaN(wait)) return defaultBackoffMs(retried)
@@ -78,8 +78,8 @@ function isRefusal(response: DeliveryResponse): boolean {
 }
 
 /**
- * What the outcome of an attempt means for its message (reference queue 3.3, 3.4). Every retry uses up one of the
- * message's retries, also one that the destination asked for with `Retry-After`.
+ * Decides what follows an outcome (reference queue 3.3, 3.4). Every retry counts against `maxRetries`, also one that
+ * the destination asked for with `Retry-After`.
  */
 export function decideNext(
   message: Pick<PendingMessage, 'maxRetries' | 'retried' | 'config'>,

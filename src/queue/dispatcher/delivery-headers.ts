@@ -3,13 +3,13 @@ import jwt from 'jsonwebtoken'
 import { newId } from '../../base/index.js'
 import type { Outbound, PendingMessage } from '../types.js'
 
-/** How long a signature is good for. */
+/** Lifetime of a signature. */
 const VALID_SECONDS = 300
 const EMPTY_HASH = hash('sha256', '', 'base64url')
-/** Keys of more accounts than this are prepared again each time they come round. */
+/** Prepared keys kept in memory. */
 const MOST_PREPARED_KEYS = 1_000
 
-/** Preparing a key costs more than signing with it, and an account signs many deliveries with one. */
+/** Preparing a key costs more than signing with it, and an account signs many deliveries with the same key. */
 const preparedKeys = new Map<string, KeyObject>()
 
 function prepared(key: string): KeyObject {
@@ -26,11 +26,11 @@ function bodyHash(body: Uint8Array | undefined): string {
   return body && body.byteLength > 0 ? hash('sha256', body, 'base64url') : EMPTY_HASH
 }
 
-/** What a delivery is signed with and about. */
+/** Input of a signature. */
 export interface Signing {
   /** The account's current signing key, as text. */
   readonly key: string
-  /** Where the delivery goes. */
+  /** URL of the delivery. */
   readonly url: string
   readonly body: Uint8Array | undefined
   /** Unix milliseconds. */
@@ -39,7 +39,7 @@ export interface Signing {
 
 /**
  * The value of `Upstash-Signature`: a JWT by HMAC-SHA-256 over the destination and a hash of the body (reference queue
- * 3.2). It is made here and now: handing a few hundred bytes to another thread costs more than signing them.
+ * 3.2). Computed on this thread: passing a few hundred bytes to another thread costs more than signing them.
  */
 export function signDelivery({ key, url, body, now }: Signing): string {
   const seconds = Math.floor(now / 1_000)
@@ -47,7 +47,7 @@ export function signDelivery({ key, url, body, now }: Signing): string {
     iss: 'Upstash',
     sub: url,
     exp: seconds + VALID_SECONDS,
-    // 0: a receiver whose clock is behind must not refuse.
+    // 0, so that a receiver whose clock is behind accepts it.
     nbf: 0,
     iat: seconds,
     jti: newId('jwt_', now),
@@ -65,7 +65,7 @@ export interface DeliveryHeading {
   readonly region: string
 }
 
-/** Headers that every delivery carries; none of them can be replaced by a forwarded one. */
+/** Headers of every delivery. Forwarded headers cannot replace them. */
 const OWN = new Set([
   'User-Agent',
   'Upstash-Message-Id',
@@ -78,8 +78,8 @@ const OWN = new Set([
 ])
 
 /**
- * All headers of one attempt as a flat list of names and values: those that every delivery carries (reference queue
- * 3.1), and then those of the request itself.
+ * All headers of one attempt as a flat list of names and values: first those of every delivery (reference queue 3.1),
+ * then those of the request.
  */
 export function deliveryHeaders({ message, outbound, signature, region }: DeliveryHeading): string[] {
   const flat = ['User-Agent', 'Upstash-QStash', 'Upstash-Message-Id', message.messageId]

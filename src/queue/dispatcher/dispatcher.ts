@@ -8,7 +8,7 @@ import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
 import { Backlog, type BacklogLimits } from './backlog.js'
 import type { Load } from './coverage.js'
-import { damagedOutcome, pauseAfter, Unread } from './damage.js'
+import { damagedOutcome, pauseAfter, UnreadableMessages } from './damage.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
@@ -16,14 +16,14 @@ import { DueReader } from './read-due.js'
 import type { InFlightLimits } from './round-robin.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
 
-/** After the store or a kind has failed, the same is tried again this much later. */
+/** Retry delay after a failure of the store or of a kind. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
-/** Of slow requests, and of outcomes that wait for their commit, there are at most this many of each. */
-const MOST_LINGERING = 5_000
-/** So many of each there may be for each request that may be in flight. */
+/** Most slow requests, and most outcomes that wait for their commit. */
+const MAX_LINGERING = 5_000
+/** Slow requests, and pending outcomes, for each request that may be in flight. */
 const LINGERING_PER_REQUEST = 10
 
-const lingering = (concurrency: number): number => Math.min(MOST_LINGERING, concurrency * LINGERING_PER_REQUEST)
+const maxLingering = (concurrency: number): number => Math.min(MAX_LINGERING, concurrency * LINGERING_PER_REQUEST)
 
 function backlogLimits(concurrency: number): BacklogLimits {
   return {
@@ -32,39 +32,39 @@ function backlogLimits(concurrency: number): BacklogLimits {
     maxPerHost: 2_500,
     flowLoadLimit: 40,
     maxPerFlowKey: 100,
-    // More than can be in flight and linger together, so that something can always leave.
+    // More than can be in flight and pending together, so that something can always be evicted.
     capacity: Math.max(20_000, 4 * concurrency),
     inFlight: inFlightLimits(concurrency),
   }
 }
 
-/** How the requests in flight are shared; see `RoundRobin`. */
+/** Limits of requests in flight; see `RoundRobin`. */
 function inFlightLimits(concurrency: number): InFlightLimits {
   return {
     most: concurrency,
     maxPerAccount: Math.ceil((concurrency * 3) / 4),
-    // Half of all: one host that does not answer leaves the other half to the rest.
+    // Half of all, so that one unresponsive host leaves the other half to the rest.
     maxPerHost: Math.ceil(concurrency / 2),
     slowAfterMs: 2_000,
-    maxSlow: lingering(concurrency),
+    maxSlow: maxLingering(concurrency),
     maxSlowBytes: 256 * 2 ** 20,
   }
 }
 
-/** What the engine works with. */
+/** What the dispatcher is built from. */
 export interface DispatcherDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
-  /** Requests in flight at once. */
+  /** Requests in flight at once, without slow ones. */
   readonly concurrency: number
-  /** No attempt may take longer. */
+  /** Longest time of one attempt. */
   readonly timeoutMs: number
-  /** Of the body of an answer this much is kept. */
+  /** Bytes kept of each response body. */
   readonly keepBytes: number
   /** How long `stop` waits for requests in flight. */
   readonly graceMs: number
-  /** The current signing key of an account. */
+  /** Current signing key of an account. */
   readonly signingKey: (accountId: string) => string
   /** Which destinations may be contacted. */
   readonly targets: TargetPolicy
@@ -75,33 +75,33 @@ export interface DispatcherDeps {
 /**
  * Sends messages when they are due and commits the outcomes.
  *
- * Phases: `idle` (before start), `running`, `stopping` (nothing new starts, requests in flight may finish), `stopped`.
- * A message in flight is `pending` in the store until its outcome is committed, so whatever dies in between is sent
- * again after the next start: at least once, never lost.
+ * Phases: `idle` (before start), `running`, `stopping` (no new attempt starts, requests in flight may finish),
+ * `stopped`. A message in flight stays `pending` in the store until its outcome is committed. If the server dies before
+ * that, the message is sent again after the next start: at least once, never lost.
  */
 export class Dispatcher implements Service {
-  readonly name = 'delivery engine'
+  readonly name = 'dispatcher'
   readonly #deps: DispatcherDeps
   readonly #kinds = new Map<string, MessageKind>()
-  /** Flow-control keys; whoever changes what is stored of one tells it. */
+  /** Flow-control keys. Whoever changes the stored limits of a key also calls `flow.set`. */
   readonly flow = new FlowControl()
   readonly #backlog: Backlog
   readonly #sender: Sender
   readonly #unsettled = new TurnoverMap<Entry, true>()
-  /** Messages whose request is over and whose outcome is not yet committed. */
+  /** Messages whose request is over and whose outcome is not committed yet. */
   #settling = 0
   #phase: 'idle' | 'running' | 'stopping' | 'stopped' = 'idle'
   #wake: Timer | undefined
   #wakeAt = Number.POSITIVE_INFINITY
-  #pumpPlanned = false
-  /** Nothing is sent while this runs. */
+  #pumpScheduled = false
+  /** While it runs, nothing is sent. */
   #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
   readonly #due: DueReader
-  /** No load begins while this runs. */
+  /** While it runs, no load starts. */
   #loadPause: Timer | undefined
   #loadFailures = 0
-  readonly #unread: Unread
+  readonly #unreadable: UnreadableMessages
   #halt: () => void = () => undefined
   readonly #halted = new Promise<void>((resolve) => {
     this.#halt = resolve
@@ -111,11 +111,11 @@ export class Dispatcher implements Service {
     this.#deps = deps
     const limits = backlogLimits(deps.concurrency)
     this.#backlog = new Backlog(limits, this.flow)
-    this.#unread = new Unread(deps, (from) => {
+    this.#unreadable = new UnreadableMessages(deps, (from) => {
       this.#backlog.loadAgainFrom(from)
-      this.#planPump()
+      this.#schedulePump()
     })
-    this.#due = new DueReader(deps.store, (place) => this.#unread.add(place))
+    this.#due = new DueReader(deps.store, (place) => this.#unreadable.add(place))
     this.#sender = new Sender({
       clock: deps.clock,
       connectionsPerHost: limits.inFlight.maxPerHost,
@@ -132,7 +132,7 @@ export class Dispatcher implements Service {
   async start(): Promise<void> {
     for (const key of await this.#deps.store.run(flowKeys.everything, {})) this.flow.set(key)
     this.#phase = 'running'
-    this.#planPump()
+    this.#schedulePump()
   }
 
   async stop(graceMs = this.#deps.graceMs): Promise<void> {
@@ -140,11 +140,11 @@ export class Dispatcher implements Service {
       this.#phase = 'stopping'
       this.#wake?.cancel()
       this.#loadPause?.cancel()
-      this.#unread.stop()
+      this.#unreadable.stop()
       this.#halt()
-      await this.#quiet(graceMs)
+      await this.#whenQuiet(graceMs)
       for (const entry of this.#unsettled.keys()) entry.abort?.()
-      await this.#quiet(PAUSE_AFTER_FAILURE_MS)
+      await this.#whenQuiet(PAUSE_AFTER_FAILURE_MS)
     }
     this.#phase = 'stopped'
     await this.#sender.close()
@@ -152,37 +152,38 @@ export class Dispatcher implements Service {
 
   /** Takes committed messages; see `Queue.offer`. */
   offer(rows: readonly PendingRow[]): void {
-    // A turn in a queue comes later than the message that it is for: by then others may have had the last word.
+    // The message of a queue set the limits of its key when it was published (`held`). By the time of its turn, later
+    // messages may have set others.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
     this.#backlog.offer(free, this.#deps.clock.now())
-    this.#planPump()
+    this.#schedulePump()
   }
 
-  /** Requests in flight, not counting slow ones, of at most `most`. */
+  /** Requests in flight, without slow ones, and their limit. */
   get parallelism(): { readonly sending: number; readonly most: number } {
     return { sending: this.#backlog.sending, most: this.#deps.concurrency }
   }
 
-  /** Looks again at what waits; to be called after the limits of a flow-control key were changed. */
+  /** Call it after the limits of a flow-control key have changed. */
   limitsChanged(): void {
-    this.#planPump()
+    this.#schedulePump()
   }
 
-  /** The store has moved messages to other times. */
+  /** Call it after the store has changed due times. */
   rewind(): void {
     this.#backlog.rewind()
-    this.#planPump()
+    this.#schedulePump()
   }
 
-  /** Forgets messages whose end has been committed; see `Queue.drop`. */
+  /** Forgets messages whose end is committed; see `Queue.drop`. */
   drop(which: DropSelector): void {
     for (const entry of this.#backlog.drop(which)) entry.abort?.()
-    this.#planPump()
+    this.#schedulePump()
   }
 
-  /** Resolves when nothing is unsettled, or after a while. */
-  #quiet(mostMs: number): Promise<void> {
+  /** Resolves when no message is unsettled, or after a time limit. */
+  #whenQuiet(mostMs: number): Promise<void> {
     if (this.#unsettled.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
       const timer = this.#deps.clock.after(mostMs, resolve)
@@ -194,14 +195,14 @@ export class Dispatcher implements Service {
   }
 
   /**
-   * Many offers and outcomes of one tick are worth one look, at its end: by then those who wait for answers have them, and
-   * take them in while requests are built.
+   * One pump for all offers and outcomes of a tick, at its end. By then publishers have their replies and can read them
+   * while requests are built.
    */
-  #planPump(): void {
-    if (this.#pumpPlanned || this.#phase !== 'running') return
-    this.#pumpPlanned = true
+  #schedulePump(): void {
+    if (this.#pumpScheduled || this.#phase !== 'running') return
+    this.#pumpScheduled = true
     setImmediate(() => {
-      this.#pumpPlanned = false
+      this.#pumpScheduled = false
       if (this.#phase === 'running') this.#pump()
     })
   }
@@ -209,7 +210,7 @@ export class Dispatcher implements Service {
   #pump(): void {
     const now = this.#deps.clock.now()
     this.#backlog.advance(now)
-    while (!this.#pauseTimer && this.#settling < lingering(this.#deps.concurrency)) {
+    while (!this.#pauseTimer && this.#settling < maxLingering(this.#deps.concurrency)) {
       const entry = this.#backlog.take(now)
       if (!entry) break
       this.#unsettled.set(entry, true)
@@ -228,7 +229,7 @@ export class Dispatcher implements Service {
     if (at === Number.POSITIVE_INFINITY) return
     this.#wake = this.#deps.clock.after(at - now, () => {
       this.#wakeAt = Number.POSITIVE_INFINITY
-      this.#planPump()
+      this.#schedulePump()
     })
   }
 
@@ -238,19 +239,19 @@ export class Dispatcher implements Service {
       const page = await this.#due.read(load)
       this.#loadFailures = 0
       this.#backlog.loaded(load, page, this.#deps.clock.now())
-      this.#planPump()
+      this.#schedulePump()
     } catch (error) {
       this.#backlog.loadFailed(load)
       if (this.#phase !== 'running') return
       this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
       this.#loadPause = this.#deps.clock.after(pauseAfter(error, ++this.#loadFailures), () => {
         this.#loadPause = undefined
-        this.#planPump()
+        this.#schedulePump()
       })
     }
   }
 
-  /** One attempt, from request to committed outcome. Never rejects. */
+  /** One attempt, from the request to the committed outcome. Never rejects. */
   async #deliver(entry: Entry): Promise<void> {
     try {
       await this.#attempt(entry)
@@ -270,15 +271,15 @@ export class Dispatcher implements Service {
     this.#settling--
     this.#unsettled.delete(entry)
     if (this.#unsettled.size === 0) this.#onQuiet?.()
-    this.#planPump()
+    this.#schedulePump()
   }
 
-  /** Without a file descriptor no message of anybody can be sent. */
+  /** Without a file descriptor no message can be sent, whoever it belongs to. */
   #pause(error: unknown): void {
     if (this.#pauseTimer) return
     this.#pauseTimer = this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => {
       this.#pauseTimer = undefined
-      this.#planPump()
+      this.#schedulePump()
     })
     this.#deps.logger.error(
       { error },
@@ -293,11 +294,11 @@ export class Dispatcher implements Service {
     let sending: Sending | undefined
     try {
       if (!kind) throw new Error(`nothing is registered for messages of kind ${entry.message.kind}`)
-      message = await this.#whole(entry)
+      message = await this.#withBody(entry)
       sending = message && (await this.#send(entry, kind, message))
       outcome = await sending?.outcome
     } catch (error) {
-      // Changed bytes must not be sent, and what cannot be read cannot be: this message fails, and says why.
+      // Damaged bytes must not be sent and cannot be read again. This message fails with the reason.
       if (!isError(error, 'store_damaged')) throw error
       message ??= entry.message
       outcome = damagedOutcome(error, this.#deps.clock.now())
@@ -307,8 +308,8 @@ export class Dispatcher implements Service {
       else this.#backlog.unsent(entry)
       entry.abort = undefined
     }
-    // From here on the host may have its next request; the outcome is committed beside it.
-    this.#planPump()
+    // The host may get its next request now, while this outcome is committed.
+    this.#schedulePump()
     try {
       if (!kind || !message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
       else await this.#settle(entry, kind, message, outcome)
@@ -317,8 +318,8 @@ export class Dispatcher implements Service {
     }
   }
 
-  /** The message with its body; `undefined` when it is gone. */
-  async #whole(entry: Entry): Promise<PendingMessage | undefined> {
+  /** The message with its body; `undefined` if it is gone. */
+  async #withBody(entry: Entry): Promise<PendingMessage | undefined> {
     if (!entry.bodyInStore) return entry.message
     const row = await this.#deps.store.run(messages.body, { seq: entry.seq })
     return row && { ...entry.message, body: row.body ?? undefined }
@@ -346,11 +347,11 @@ export class Dispatcher implements Service {
     return sending
   }
 
-  /** Commits an outcome, however often that has to be tried: the answer of the destination must not get lost. */
+  /** Commits an outcome and retries until that succeeds, because the response of the destination must not be lost. */
   async #settle(entry: Entry, kind: MessageKind, message: PendingMessage, outcome: AttemptOutcome): Promise<void> {
     for (let failures = 1; ; failures++) {
       try {
-        return this.#follow(entry, await kind.settle(message, outcome))
+        return this.#applySettled(entry, await kind.settle(message, outcome))
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)
         this.#deps.logger.error({ error, messageId: message.messageId }, 'an outcome could not be stored; trying again')
@@ -359,14 +360,14 @@ export class Dispatcher implements Service {
     }
   }
 
-  /** Resolves after a while, or when the engine stops. */
+  /** Resolves after a while, or when the dispatcher stops. */
   async #pauseUnlessStopping(ms: number): Promise<void> {
     let timer: Timer | undefined
     await Promise.race([this.#halted, new Promise<void>((resolve) => (timer = this.#deps.clock.after(ms, resolve)))])
     timer?.cancel()
   }
 
-  #follow(entry: Entry, settled: Settled): void {
+  #applySettled(entry: Entry, settled: Settled): void {
     const now = this.#deps.clock.now()
     if (settled.again && entry.state !== 'dropped') this.#backlog.again(entry, settled.again, now)
     else this.#backlog.release(entry)

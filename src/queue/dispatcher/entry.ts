@@ -2,56 +2,56 @@ import type { PendingRow } from '../transactions/messages.js'
 import { laneOf } from '../transactions/messages-due.js'
 import type { HeaderMap, MessageConfig, PendingMessage } from '../types.js'
 
-/** Bodies above this size are read from the store when they are sent, so that what waits in memory stays small. */
+/** Larger bodies stay in the store until they are sent, so that waiting messages need little memory. */
 export const LARGEST_HELD_BODY = 8 * 1024
 
-/** A place in the order in which messages fall due. */
+/** Place in the due order of messages. */
 export interface Place {
   readonly nextAt: number
   readonly seq: number
 }
 
-/** Whether `a` falls due before `b`. */
+/** Whether `a` is due before `b`. */
 export function isBefore(a: Place, b: Place): boolean {
   return a.nextAt < b.nextAt || (a.nextAt === b.nextAt && a.seq < b.seq)
 }
 
 /**
- * Where a held message stands.
+ * State of a held message.
  *
- *   waiting ─ due ─> limited ─ room under its key ─> ready ─ taken ─> sending ─ outcome committed ─> waiting again,
- *      └────────────────┴───────────────────────────────┴─ dropped ──────┘                           or forgotten
+ *   waiting ─ due ─> limited ─ place under its key ─> ready ─ taken ─> sending ─ outcome committed ─> waiting again,
+ *      └────────────────┴────────────────────────────────┴─ dropped ──────┘                           or forgotten
  *
- * Only messages that name a flow-control key are ever `limited`; they may become so again when their turn comes, because
- * the key was paused or narrowed meanwhile.
+ * Only messages with a flow-control key become `limited`. They may become so again at their turn, when the key was
+ * paused or narrowed meanwhile.
  */
 export type EntryState = 'waiting' | 'limited' | 'ready' | 'sending' | 'dropped'
 
-/** A place under a flow-control key: `kept` until the message's turn comes. */
+/** A message's place under its flow-control key. `kept`: reserved until the message is sent. */
 export interface FlowPlace {
-  /** The number of the period that it counts in. */
+  /** Number of the period that it counts in. */
   readonly period: number
   use: 'kept' | 'sent'
 }
 
-/** A message in the engine's memory. */
+/** A message in the dispatcher's memory. */
 export interface Entry extends Place {
   readonly message: PendingMessage
   /** How it came into memory. */
   readonly origin: 'offer' | 'load'
-  /** The body is in the store only and has to be read before the message is sent. */
+  /** The body is only in the store and is read before the message is sent. */
   readonly bodyInStore: boolean
-  /** How long the body is, in memory or not. */
+  /** Length of the body, in memory or not. */
   readonly bodyBytes: number
   readonly host: string
-  /** What it shares its part of the memory with: messages of its account with the same flow-control key, else host. */
+  /** Group that it shares memory with: its account's messages with the same flow-control key, else to the same host. */
   readonly lane: string
-  /** Account and flow-control key, joined by a slash; `undefined` without a key. */
+  /** `<account>/<flow-control key>`; `undefined` without a key. */
   readonly flow: string | undefined
-  /** Among the calls that its flow-control key has open; `undefined` when it has none. */
+  /** Its place under the flow-control key; `undefined` while it has none. */
   place: FlowPlace | undefined
   state: EntryState
-  /** Ends the request in flight; set while there is one. */
+  /** Aborts the request; set while one is in flight. */
   abort: (() => void) | undefined
 }
 
@@ -59,13 +59,13 @@ function parseLabels(labels: string): readonly string[] {
   return labels === '' ? [] : labels.slice(1, -1).split('|')
 }
 
-/** Parses JSON that is often the same as the one before: messages of one publisher come in a row. */
+/** Parses JSON and keeps the last result: messages of one publisher come in a row and repeat themselves. */
 function rememberingParser<Value>(): (json: string) => Value {
   let lastJson = ''
   let lastValue: Value
   return (json) => {
     if (json !== lastJson) {
-      // The columns are written by this program only.
+      // This program wrote and validated the column.
       lastValue = JSON.parse(json) as Value
       lastJson = json
     }
@@ -76,7 +76,7 @@ function rememberingParser<Value>(): (json: string) => Value {
 const parseHeaders = rememberingParser<HeaderMap>()
 const parseConfig = rememberingParser<MessageConfig>()
 
-/** The engine's view of a row. */
+/** The row as the dispatcher uses it. */
 export function toPending(row: PendingRow, body = row.body): PendingMessage {
   return {
     seq: row.seq,
@@ -104,14 +104,14 @@ export function toPending(row: PendingRow, body = row.body): PendingMessage {
   }
 }
 
-/** A body that waits must not keep the bodies in memory that came in one buffer with it. */
+/** Copies a body that shares a larger buffer, so that a waiting message does not keep that buffer in memory. */
 function heldBody({ body }: PendingRow): Uint8Array | null {
   return body && body.byteLength < body.buffer.byteLength ? new Uint8Array(body) : body
 }
 
-/** Makes an entry of a row, without its body when that is large. */
+/** Makes an entry of a row. A large body stays in the store. */
 export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
-  // A body that could not be read ahead is read again when it is needed.
+  // A body that could not be read ahead is read again when the message is sent.
   const bodyInStore = row.body_bytes > LARGEST_HELD_BODY || (row.body === null && row.body_bytes > 0)
   const message = toPending(row, bodyInStore ? null : heldBody(row))
   return {

@@ -4,7 +4,7 @@ import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import type { Entry, FlowPlace } from './entry.js'
 import { Fifo } from './ordering.js'
 
-/** The limits of a flow-control key. */
+/** Limits of a flow-control key. */
 export interface FlowLimits {
   readonly parallelism: number | null
   readonly rate: number | null
@@ -14,12 +14,12 @@ export interface FlowLimits {
   readonly isPinnedRate: boolean
 }
 
-/** What a key has open and has begun. */
+/** Use of a flow-control key. */
 export interface FlowUse {
   readonly open: number
-  /** Calls begun in the present period; 0 when none is running. */
+  /** Requests started in the current period; 0 if none is running. */
   readonly begun: number
-  /** Unix milliseconds; 0 when no period is running. */
+  /** Unix milliseconds; 0 if no period is running. */
   readonly periodStart: number
 }
 
@@ -32,22 +32,22 @@ const UNLIMITED: FlowLimits = {
   isPinnedRate: false,
 }
 
-/** A key: its limits, its use, and the messages that wait for room under it. */
+/** A flow-control key: its limits, its use, and the messages that wait for a place under it. */
 class Key {
   limits: FlowLimits = UNLIMITED
   readonly #waiting = new Fifo<Entry>()
-  /** Those that had a place and lost it before they were sent: they go before the others. */
-  readonly #sentBack = new Fifo<Entry>()
-  /** Places that are taken, and those of them from which a request has been sent. */
+  /** Messages that had a place and lost it before they were sent. They go first. */
+  readonly #returned = new Fifo<Entry>()
+  /** Places taken, and how many of these have sent a request. */
   #open = 0
-  #underWay = 0
+  #inFlight = 0
   #begun = 0
-  /** Periods are numbered, as the start of one moves until its first call is sent. */
+  /** Periods are numbered, because the start of a period moves until its first request is sent. */
   #period = 0
   #sent = 0
   #periodStart = Number.NEGATIVE_INFINITY
 
-  /** Takes a place for a call that begins now, if there is one. */
+  /** Takes a place for a request that starts now, if the limits allow one. */
   take(now: number): FlowPlace | undefined {
     const { isPaused, parallelism, rate } = this.limits
     if (isPaused || (parallelism !== null && this.#open >= parallelism)) return undefined
@@ -58,17 +58,17 @@ class Key {
     return { period: this.#period, use: 'kept' }
   }
 
-  /** Whether a place that was taken before may still be used: limits may have changed since, and the period be over. */
-  isGood(place: FlowPlace, now: number): boolean {
+  /** Whether a place taken earlier is still valid: limits may have changed since, and its period may be over. */
+  isValid(place: FlowPlace, now: number): boolean {
     const { isPaused, parallelism, rate } = this.limits
-    if (isPaused || (parallelism !== null && this.#underWay >= parallelism)) return false
+    if (isPaused || (parallelism !== null && this.#inFlight >= parallelism)) return false
     return rate === null || (place.period === this.#period && this.#isRunning(now))
   }
 
-  /** A call is sent from a place that is good. A period begins with its first call. */
-  sends(place: FlowPlace, now: number): void {
+  /** A request is sent from a valid place. A period begins with its first request. */
+  markSent(place: FlowPlace, now: number): void {
     place.use = 'sent'
-    this.#underWay++
+    this.#inFlight++
     if (this.#sent++ === 0) this.#periodStart = now
   }
 
@@ -79,37 +79,37 @@ class Key {
     this.#sent = 0
   }
 
-  /** The call from a place is over, or nothing will be sent from it. */
+  /** The request from a place is over, or none will be sent from it. */
   release(place: FlowPlace): void {
     this.#open--
-    if (place.use === 'sent') this.#underWay--
-    else this.#uncount(place)
+    if (place.use === 'sent') this.#inFlight--
+    else this.#refundPeriod(place)
   }
 
-  /** The message that was to be sent from a place had nothing to send. */
-  takeBack(place: FlowPlace): void {
+  /** The message of a place had nothing to send. */
+  refund(place: FlowPlace): void {
     if (place.use === 'sent' && place.period === this.#period) this.#sent--
     this.release(place)
-    if (place.use === 'sent') this.#uncount(place)
+    if (place.use === 'sent') this.#refundPeriod(place)
   }
 
-  /** A place from which nothing was sent is free for another call of its period, which does not begin without any. */
-  #uncount({ period }: FlowPlace): void {
+  /** Returns an unused place to its period. A period without any request has not begun. */
+  #refundPeriod({ period }: FlowPlace): void {
     if (period === this.#period && --this.#begun === 0) this.endPeriod()
   }
 
-  wait(entry: Entry, from: 'new' | 'sentBack'): void {
+  wait(entry: Entry, from: 'new' | 'returned'): void {
     entry.state = 'limited'
-    const line = from === 'new' ? this.#waiting : this.#sentBack
+    const line = from === 'new' ? this.#waiting : this.#returned
     line.push(entry)
   }
 
-  /** The next message that waits. */
+  /** The next waiting message. */
   next(): Entry | undefined {
-    return this.#sentBack.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
+    return this.#returned.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
   }
 
-  /** Places that were taken in it count in no other. */
+  /** Places taken in the old period do not count in the next one. */
   endPeriod(): void {
     this.#period++
     this.#begun = 0
@@ -122,14 +122,14 @@ class Key {
     return { open: this.#open, begun: this.#begun, periodStart: this.#periodStart }
   }
 
-  /** When time alone makes room; what else does is told by `release` and by new limits. */
-  roomAt(): number {
+  /** When a place becomes free by time alone. `release` and new limits free places at other times. */
+  freeAt(): number {
     const { isPaused, parallelism, rate } = this.limits
     const isOnlyRate = !isPaused && rate !== null && (parallelism === null || this.#open < parallelism)
     return isOnlyRate ? this.#periodStart + this.limits.periodMs : Number.POSITIVE_INFINITY
   }
 
-  /** What leaves no room for another call; `undefined` when there is room. */
+  /** The limit that blocks another request; `undefined` if none does. */
   hold(now: number): FlowHold | undefined {
     const { isPaused, parallelism, rate, periodMs } = this.limits
     if (isPaused) return { by: 'pause' }
@@ -139,27 +139,28 @@ class Key {
   }
 
   get isIdle(): boolean {
-    return this.#open === 0 && this.#waiting.size === 0 && this.#sentBack.size === 0
+    return this.#open === 0 && this.#waiting.size === 0 && this.#returned.size === 0
   }
 
-  /** A clock that was set back ends the period too: it must not last longer than it says. */
+  /** A clock that is set back also ends the period, which must not last longer than its length. */
   #isRunning(now: number): boolean {
     return now >= this.#periodStart && now < this.#periodStart + this.limits.periodMs
   }
 }
 
 /**
- * Flow control (reference queue 3.9): a message that names a key goes out when the key has room. Room is taken when the
- * message is next to be sent, retries included, whatever kind it is of, and given back when its request is over. Between
- * the two it waits for its turn among all that may go; when that comes, the room must still be good.
+ * Flow control (reference queue 3.9). A due message that names a key waits until the key has a free place, for retries
+ * and for messages of every kind. It takes the place, then waits for its turn among all messages that may be sent. At
+ * its turn the place must still be valid. The place is free again when the request is over.
  *
- * Limits are durable, use is not: after a restart a rate begins a new period. Pure: time comes in.
+ * Limits are stored. Use is in memory: after a restart a new period begins. Nothing here reads a clock: the caller
+ * passes the time.
  */
 export class FlowControl {
   readonly #keys = new Map<string, Key>()
   readonly #withWaiting = new Set<Key>()
 
-  /** Learns the limits of a key as they are stored. */
+  /** Sets the limits of a key from its stored row. */
   set(row: FlowKeyRow): void {
     this.#key(`${row.account_id}/${row.flow_key}`).limits = {
       parallelism: row.parallelism,
@@ -171,37 +172,37 @@ export class FlowControl {
     }
   }
 
-  /** A new message replaces the limits of its key, but for those that are pinned. */
+  /** A new message replaces the limits of its key, except pinned ones. */
   note(row: PendingRow): void {
     if (row.flow_key === null) return
     const key = this.#key(`${row.account_id}/${row.flow_key}`)
-    // Written by this program when the message was accepted.
+    // This program wrote and validated the column.
     const { flow } = JSON.parse(row.config) as MessageConfig
-    if (flow) key.limits = { ...key.limits, ...asked(flow, key.limits) }
+    if (flow) key.limits = { ...key.limits, ...limitsFrom(flow, key.limits) }
   }
 
-  /** Forgets a key that the store has forgotten. */
+  /** Forgets a key that the store has deleted. */
   forget(account: string, name: string): void {
     const key = this.#keys.get(`${account}/${name}`)
     if (key?.isIdle) this.#keys.delete(`${account}/${name}`)
   }
 
-  /** Ends the present period of a key. */
+  /** Ends the current period of a key. */
   resetRate(account: string, name: string): void {
     this.#key(`${account}/${name}`).endPeriod()
   }
 
-  /** What a key has open and has begun. */
+  /** Use of a key. */
   use(account: string, name: string, now: number): FlowUse {
     return this.#key(`${account}/${name}`).use(now)
   }
 
-  /** What leaves no room for another call of a key; `undefined` when there is room, or nothing has named the key. */
+  /** The limit that blocks another request of a key; `undefined` if none does, or if no message has named the key. */
   hold(account: string, name: string, now: number): FlowHold | undefined {
     return this.#keys.get(`${account}/${name}`)?.hold(now)
   }
 
-  /** Whether a due message may go out now. Otherwise it waits, and `advance` will answer it. */
+  /** Whether a due message may be sent now. If not, it waits, and a later `advance` answers it. */
   admit(entry: Entry, now: number): boolean {
     if (entry.flow === undefined) return true
     const key = this.#key(entry.flow)
@@ -212,32 +213,32 @@ export class FlowControl {
   }
 
   /**
-   * Whether a message that was let go may be sent now that its turn has come. Meanwhile its key may have been paused or
-   * narrowed, and its period may be over: then it takes another place, or waits again.
+   * Whether an admitted message may be sent now that its turn has come. Its key may have been paused or narrowed
+   * meanwhile, or its period may be over. Then it takes another place, or waits again.
    */
   mayGoNow(entry: Entry, now: number): boolean {
     if (entry.flow === undefined) return true
     const key = this.#key(entry.flow)
-    const place = this.#goodPlace(key, entry, now)
-    if (place) key.sends(place, now)
-    else this.#wait(key, entry, 'sentBack')
+    const place = this.#validPlace(key, entry, now)
+    if (place) key.markSent(place, now)
+    else this.#wait(key, entry, 'returned')
     return place !== undefined
   }
 
-  /** The place that a message has, or another one in its stead. */
-  #goodPlace(key: Key, entry: Entry, now: number): FlowPlace | undefined {
-    if (entry.place && key.isGood(entry.place, now)) return entry.place
+  /** The message's place if it is still valid, or another one. */
+  #validPlace(key: Key, entry: Entry, now: number): FlowPlace | undefined {
+    if (entry.place && key.isValid(entry.place, now)) return entry.place
     this.release(entry)
     entry.place = key.take(now)
     return entry.place
   }
 
-  #wait(key: Key, entry: Entry, from: 'new' | 'sentBack'): void {
+  #wait(key: Key, entry: Entry, from: 'new' | 'returned'): void {
     key.wait(entry, from)
     this.#withWaiting.add(key)
   }
 
-  /** The request of a message is over, or it will not be sent. */
+  /** The request of a message is over, or none will be sent. */
   release(entry: Entry): void {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
@@ -246,24 +247,24 @@ export class FlowControl {
   }
 
   /** A message whose turn had come had nothing to send. */
-  takeBack(entry: Entry): void {
+  refund(entry: Entry): void {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
     entry.place = undefined
-    this.#key(flow).takeBack(place)
+    this.#key(flow).refund(place)
   }
 
-  /** Messages that waited and may go out now. */
+  /** Waiting messages that may be sent now. */
   advance(now: number): Entry[] {
     const free: Entry[] = []
     for (const key of this.#withWaiting) this.#advanceKey(key, now, free)
     return free
   }
 
-  /** When time alone lets a waiting message go. */
+  /** When time alone frees a place for a waiting message. */
   wakeAt(): number {
     let at = Number.POSITIVE_INFINITY
-    for (const key of this.#withWaiting) at = Math.min(at, key.roomAt())
+    for (const key of this.#withWaiting) at = Math.min(at, key.freeAt())
     return at
   }
 
@@ -292,7 +293,7 @@ export class FlowControl {
   }
 }
 
-function asked(flow: FlowValue, { isPinnedParallelism, isPinnedRate }: FlowLimits): Partial<FlowLimits> {
+function limitsFrom(flow: FlowValue, { isPinnedParallelism, isPinnedRate }: FlowLimits): Partial<FlowLimits> {
   return {
     ...(!isPinnedParallelism && { parallelism: flow.parallelism ?? null }),
     ...(!isPinnedRate && { rate: flow.rate ?? null, periodMs: (flow.period ?? 1) * 1_000 }),

@@ -2,7 +2,7 @@ import { TurnoverMap } from '../../base/index.js'
 import type { DropSelector } from '../types.js'
 import { type Entry, isBefore } from './entry.js'
 
-/** A lane with this few messages is not worth taking some from. */
+/** Lanes of this size or smaller are not worth evicting from. */
 const SMALL_LANE = 8
 
 interface Account {
@@ -10,14 +10,14 @@ interface Account {
   readonly lanes: Map<string, number>
 }
 
-/** What has to leave memory so that others have room: the later half of what a lane holds, or an account. */
+/** What to evict when memory is full: the later half of a lane or of an account. */
 export interface Excess {
   readonly of: 'lane' | 'account'
-  /** In the order of falling due; never empty. */
+  /** In due order; never empty. */
   readonly entries: readonly Entry[]
 }
 
-/** The messages in memory, found by number, by group, and counted by account and lane. */
+/** The messages in memory, indexed by number and group, and counted by account and lane. */
 export class HeldMessages {
   readonly #entries = new TurnoverMap<number, Entry>()
   readonly #groups = new TurnoverMap<number, Set<Entry>>()
@@ -27,7 +27,7 @@ export class HeldMessages {
     return this.#entries.size
   }
 
-  /** How many accounts have messages in memory. */
+  /** Accounts with messages in memory. */
   get accounts(): number {
     return this.#accounts.size
   }
@@ -48,12 +48,12 @@ export class HeldMessages {
     return this.#accounts.get(accountId)?.lanes.get(lane) ?? 0
   }
 
-  /** How many lanes of an account have messages in memory. */
+  /** Lanes of an account with messages in memory. */
   lanesOf(accountId: string): number {
     return this.#accounts.get(accountId)?.lanes.size ?? 0
   }
 
-  /** Those that wait for their time, and nothing else. */
+  /** Messages that are not due yet. */
   waiting(): Entry[] {
     return [...this.#entries.values()].filter((entry) => entry.state === 'waiting')
   }
@@ -80,15 +80,15 @@ export class HeldMessages {
     if (group.size === 0) this.#groups.delete(groupKey)
   }
 
-  /** Those that a selector means. */
+  /** The held messages that a selector names. */
   select(which: DropSelector): Entry[] {
     if ('groupKeys' in which) return which.groupKeys.flatMap((key) => [...(this.#groups.get(key) ?? [])])
     return which.seqs.map((seq) => this.#entries.get(seq)).filter((entry) => entry !== undefined)
   }
 
   /**
-   * What to give up when memory is full: of the account that holds the most, the later half of its largest lane, or when
-   * all its lanes are small, of everything. What is being sent stays. `undefined` when nothing of that can leave.
+   * What to evict when memory is full: from the largest account the later half of its largest lane, or of the whole
+   * account if all its lanes are small. Messages in flight stay. `undefined` when nothing can be evicted.
    */
   excess(): Excess | undefined {
     const [accountId, account] = largest(this.#accounts.entries(), ({ held }) => held) ?? []

@@ -1,11 +1,13 @@
-/** Large failing answers use this much memory in total, beyond what is kept of every answer. */
-export const LARGE_ANSWERS_BYTES = 64 * 1024 * 1024
+/** Memory for large failing responses, in total and beyond `keepBytes` of each response. */
+export const LARGE_RESPONSES_BYTES = 64 * 1024 * 1024
 
-/** Smaller chunks are copied into blocks: an answer in chunks of one byte each would take a hundred times its size. */
+/**
+ * Smaller chunks are copied into blocks. A response in one-byte chunks would otherwise take a hundred times its size.
+ */
 const SMALL_CHUNK_BYTES = 2_048
 const BLOCK_BYTES = 16_384
 
-/** Memory that several users share: each takes what it needs and gives it back. */
+/** A budget of bytes that several users share. Each takes what it needs and gives it back. */
 export class SharedBytes {
   #freeBytes: number
 
@@ -13,35 +15,35 @@ export class SharedBytes {
     this.#freeBytes = bytes
   }
 
-  /** Bytes that nobody has taken. */
+  /** Bytes that are free. */
   get freeBytes(): number {
     return this.#freeBytes
   }
 
-  /** Takes bytes, unless there are not as many. */
+  /** Takes bytes if that many are free. */
   take(bytes: number): boolean {
     if (bytes > this.#freeBytes) return false
     this.#freeBytes -= bytes
     return true
   }
 
-  /** Gives bytes back that were taken. */
+  /** Gives taken bytes back. */
   give(bytes: number): void {
     this.#freeBytes += bytes
   }
 }
 
-/** How much is kept of an answer. */
+/** How much of a response is kept. */
 export interface KeepLimits {
-  /** Of every answer. */
+  /** Of every response. */
   readonly keepBytes: number
-  /** Of an answer that is not 2xx, as long as there is shared memory for it. */
+  /** Of a response that is not 2xx, while shared memory is free. */
   readonly keepFailingBytes?: number | undefined
 }
 
-/** What was kept of an answer; `truncated` when there was more. */
+/** The kept part of a response. `truncated`: there was more. */
 export interface Kept {
-  /** Bytes of their own, not a view into a connection's buffer. */
+  /** Bytes of their own, not a view of a connection's buffer. */
   readonly body: Uint8Array
   readonly truncated: boolean
 }
@@ -52,20 +54,20 @@ interface Block {
 }
 
 /**
- * Collects the body of an answer. A failing answer is kept whole as far as `keepFailingBytes` and the shared memory go;
- * of any other answer, and of one that is larger, the first `keepBytes` are kept.
+ * Collects the body of a response. Keeps a failing response whole, up to `keepFailingBytes` and as far as the shared
+ * memory lasts. Of any other or larger response it keeps the first `keepBytes`.
  */
 export class KeptBody {
   readonly #limits: KeepLimits
   readonly #shared: SharedBytes
   #mostBytes: number
   #chunks: Buffer[] = []
-  /** The block at the end of `#chunks`, as long as it has room for small chunks. */
+  /** The block at the end of `#chunks` while it has space for small chunks. */
   #block: Block | undefined
   #receivedBytes = 0
   #borrowedBytes = 0
   #isCut = false
-  /** Bytes that have come and were not kept. */
+  /** Bytes received and not kept. */
   discardedBytes = 0
 
   constructor(limits: KeepLimits, shared: SharedBytes) {
@@ -74,7 +76,7 @@ export class KeptBody {
     this.#mostBytes = limits.keepBytes
   }
 
-  /** An answer with this status begins. */
+  /** A response with this status begins. */
   begin(status: number): void {
     const { keepBytes, keepFailingBytes = 0 } = this.#limits
     this.#mostBytes = status >= 200 && status < 300 ? keepBytes : Math.max(keepBytes, keepFailingBytes)
@@ -98,7 +100,7 @@ export class KeptBody {
     return { body, truncated: this.#isCut }
   }
 
-  /** Gives back the shared memory: nobody uses the body any more. May be called at any time, and again. */
+  /** Gives back the shared memory when the body is no longer used. May be called at any time and more than once. */
   release(): void {
     this.#shared.give(this.#borrowedBytes)
     this.#borrowedBytes = 0

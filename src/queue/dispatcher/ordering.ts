@@ -1,12 +1,12 @@
 /**
- * First in, first out, without moving what remains. Items whose state has changed meanwhile, because they were dropped
- * or have ended, are passed over.
+ * First in, first out, without moving the remaining items. Skips items whose state has changed, because they were
+ * dropped or have ended.
  */
 export class Fifo<Item extends { readonly state: string }> {
   #items: (Item | undefined)[] = []
   #head = 0
 
-  /** How many items there are, those counted that will be passed over. */
+  /** Number of items, including those that will be skipped. */
   get size(): number {
     return this.#items.length - this.#head
   }
@@ -15,14 +15,14 @@ export class Fifo<Item extends { readonly state: string }> {
     this.#items.push(item)
   }
 
-  /** Takes the first item that is still in this state. */
+  /** Removes and returns the first item that is still in this state. */
   shiftAlive(state: Item['state']): Item | undefined {
     const item = this.peekAlive(state)
     if (item) this.#shift()
     return item
   }
 
-  /** The first item that is still in this state, left where it is. */
+  /** Returns the first item that is still in this state. */
   peekAlive(state: Item['state']): Item | undefined {
     for (; this.size > 0; this.#shift()) {
       const item = this.#items[this.#head]
@@ -40,7 +40,7 @@ export class Fifo<Item extends { readonly state: string }> {
   }
 }
 
-/** A binary heap: the first item in a given order is always at hand. */
+/** A binary heap: `peek` is the first item in a given order. */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
   #items: T[] = []
@@ -53,7 +53,7 @@ export class Heap<T> {
     return this.#items.length
   }
 
-  /** The first item, left where it is. */
+  /** The first item; it stays in the heap. */
   peek(): T | undefined {
     return this.#items[0]
   }
@@ -71,7 +71,7 @@ export class Heap<T> {
     items[at] = item
   }
 
-  /** Takes the first item out. */
+  /** Removes and returns the first item. */
   pop(): T | undefined {
     const items = this.#items
     const first = items[0]
@@ -91,7 +91,7 @@ export class Heap<T> {
     for (const item of items) this.push(item)
   }
 
-  /** Lets `item` sink from the top to where it belongs. */
+  /** Moves `item` down from the top to its position. */
   #sink(item: T): void {
     const items = this.#items
     let at = 0

@@ -5,31 +5,31 @@ import { type DuePage, partOf } from '../transactions/messages-due.js'
 import type { Load } from './coverage.js'
 import { LARGEST_HELD_BODY, type Place } from './entry.js'
 
-/** No body is as small: all of them are read when their messages are sent. */
+/** Leaves out every body: each is read when its message is sent. */
 const NO_BODY = -1
-/** A read that meets damage is tried again over so many messages, then over half as many, and so on. */
+/** The first retry after damage spans this many messages, the next one half as many, and so on. */
 const WIDEST_SPAN = 512
 
 /**
- * Reads what a load asks for, a page of it, around what is damaged in the store.
+ * Reads the page of a load and steps around damage in the store.
  *
- * A page whose bodies cannot be read is read without them: each is read again when its message is sent, and only that
- * message fails. Where rows themselves cannot be read, the span of a read is halved until the row that cannot be read
- * stands alone; that one is passed over. Spans grow again behind it.
+ * If bodies of a page cannot be read, the page is read without them. Each body is read again when its message is sent,
+ * and only that message fails. If rows cannot be read, the span of the read is halved until it contains only the
+ * unreadable row, which is skipped. After that the span grows again.
  */
 export class DueReader {
   readonly #store: Store
-  readonly #passedOver: (place: Place) => void
-  /** How many messages a read may look at; `undefined` as long as nothing damaged was met. */
+  readonly #onUnreadable: (place: Place) => void
+  /** Messages that a read may scan; `undefined` while no damage was met. */
   #span: number | undefined
 
-  /** @param passedOver told of each message that cannot be read. */
-  constructor(store: Store, passedOver: (place: Place) => void) {
+  /** @param onUnreadable called with each message that cannot be read. */
+  constructor(store: Store, onUnreadable: (place: Place) => void) {
     this.#store = store
-    this.#passedOver = passedOver
+    this.#onUnreadable = onUnreadable
   }
 
-  /** @throws HomeportError `store_damaged` when not even the order of the messages can be read. */
+  /** @throws HomeportError `store_damaged` when not even the due order can be read. */
   async read(load: Load): Promise<DuePage> {
     for (;;) {
       const until = this.#span === undefined ? load.until : await this.#placeAhead(load, this.#span)
@@ -39,7 +39,7 @@ export class DueReader {
         return page
       }
       if (this.#span === 1) {
-        this.#passedOver(until)
+        this.#onUnreadable(until)
         return { rows: [], upTo: until }
       }
       this.#span = this.#span === undefined ? WIDEST_SPAN : this.#span / 2
@@ -54,7 +54,7 @@ export class DueReader {
     return (await this.#store.run(messagesDue.placeOf, { after, until, ahead: span - 1 })) ?? until
   }
 
-  /** `undefined` when something damaged is in the way. */
+  /** `undefined` when damage prevents the read. */
   async #readUpTo(load: Load): Promise<DuePage | undefined> {
     for (const largestBody of [LARGEST_HELD_BODY, NO_BODY]) {
       try {
@@ -67,7 +67,7 @@ export class DueReader {
   }
 }
 
-/** Reads what a load asks for, a page of it; larger bodies are left out. */
+/** Reads the page of a load. Larger bodies are left out. */
 export function readDue(store: Store, load: Load, largestBody = LARGEST_HELD_BODY): Promise<DuePage> {
   const { ofAccount, ofAll, ofFlow, ofHost } = messagesDue
   const { after, until, limit } = load

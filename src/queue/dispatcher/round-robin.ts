@@ -2,39 +2,39 @@ import { TurnoverMap } from '../../base/index.js'
 import type { Entry } from './entry.js'
 import { Fifo } from './ordering.js'
 
-/** How many requests may be in flight. */
+/** Limits of requests in flight. */
 export interface InFlightLimits {
-  /** In all, not counting slow ones. */
+  /** In all, without slow ones. */
   readonly most: number
-  /** Of one account, not counting slow ones: less than `most`, so that nobody finds every place taken by one other. */
+  /** Of one account, without slow ones. Less than `most`, so that one account cannot take every place. */
   readonly maxPerAccount: number
-  /** To one host, slow ones included. */
+  /** To one host, including slow ones. */
   readonly maxPerHost: number
-  /** A request that is open for longer than this is slow: it stops counting, so that others can begin. */
+  /** A request that is open for longer than this is slow. It no longer counts, so that others can start. */
   readonly slowAfterMs: number
-  /** So many requests may be slow, and hold bodies of so many bytes; what is beyond goes on counting. */
+  /** Most slow requests, and most bytes of their bodies. Requests beyond that keep counting. */
   readonly maxSlow: number
   readonly maxSlowBytes: number
 }
 
-/** Messages that are due and go to one host, for one account, out of one queue or out of none: first in, first out. */
+/** Due messages of one account to one host, from one queue or from none: first in, first out. */
 interface Line {
   readonly key: string
   readonly account: Account
   readonly host: Host
   readonly ready: Fifo<Entry>
-  /** `turning`: among the lines of its account that take turns; `blocked`: waits for room at its host. */
-  place: 'idle' | 'turning' | 'blocked'
+  /** `rotating`: in the rotation of its account. `blocked`: waits for a free place at its host. */
+  place: 'idle' | 'rotating' | 'blocked'
 }
 
 interface Account {
   readonly name: string
-  /** Those that take turns. */
+  /** Lines in the rotation. */
   readonly lines: Line[]
-  isTurning: boolean
+  isRotating: boolean
   quick: number
   slow: number
-  /** Lines and flights that are of it; without any it is forgotten. */
+  /** Lines and flights that refer to it. Without any it is deleted. */
   uses: number
 }
 
@@ -56,25 +56,24 @@ interface Flight {
 }
 
 /**
- * Who is sent next. Accounts take turns; within an account its lines do, one for each destination host and queue. So a
- * long line delays nobody but itself.
+ * Chooses the next message to send, round robin: accounts take turns, and within an account its lines do. There is a
+ * line for each destination host and queue, so a long line delays only itself.
  *
- * A host has at most its share of the requests in flight, and an account its own. A request that stays open makes room
- * for others after a while; when very many do, hosts that hold such requests get nothing more until some of them end.
- * Destinations that never answer therefore keep their own messages waiting and nobody else's.
+ * Hosts and accounts have limits of requests in flight. A request that stays open for long becomes slow and makes space
+ * for others. When very many are slow, hosts with slow requests get no more until some of these end. So destinations
+ * that never respond delay only their own messages.
  *
- * Whatever takes away room is followed by `done`, which looks for who waited for it: a blocked line belongs to a host
- * that has requests in flight.
+ * A blocked line always belongs to a host with requests in flight, so the `done` of one of these unblocks it.
  */
 export class RoundRobin {
   readonly #limits: InFlightLimits
   readonly #accounts = new TurnoverMap<string, Account>()
   readonly #hosts = new TurnoverMap<string, Host>()
   readonly #lines = new TurnoverMap<string, Line>()
-  /** Accounts with a line that turns and room in flight. */
-  readonly #turning: Account[] = []
+  /** Accounts with a line in rotation and a free place in flight. */
+  readonly #rotation: Account[] = []
   readonly #flights = new TurnoverMap<Entry, Flight>()
-  /** In the order of their start. */
+  /** In start order. */
   readonly #quickFlights = new Fifo<Flight>()
   #quick = 0
   #slow = 0
@@ -84,34 +83,34 @@ export class RoundRobin {
     this.#limits = limits
   }
 
-  /** Requests in flight that count. */
+  /** Requests in flight, without slow ones. */
   get quick(): number {
     return this.#quick
   }
 
-  /** Adds a message that is due. */
+  /** Adds a due message. */
   push(entry: Entry): void {
     entry.state = 'ready'
     const line = this.#line(entry)
     line.ready.push(entry)
-    if (line.place === 'idle') this.#turn(line)
+    if (line.place === 'idle') this.#rotate(line)
   }
 
-  /** Takes the next message to send; `done` has to follow. */
+  /** Takes the next message to send. The caller calls `done` when its request is over. */
   take(now: number): Entry | undefined {
-    this.#letSlowGo(now)
+    this.#markSlow(now)
     while (this.#quick < this.#limits.most) {
-      const account = this.#turning.shift()
+      const account = this.#rotation.shift()
       if (!account) return undefined
-      account.isTurning = false
+      account.isRotating = false
       const entry = this.#takeOf(account, now)
-      this.#turnAccount(account)
+      this.#rotateAccount(account)
       if (entry) return entry
     }
     return undefined
   }
 
-  /** The request of a message that was taken is over. */
+  /** The request of a taken message is over. */
   done(entry: Entry): void {
     const flight = this.#flights.get(entry)
     if (!flight) return
@@ -119,31 +118,31 @@ export class RoundRobin {
     this.#leave(flight)
     flight.host.sending--
     this.#unblock(flight.host)
-    this.#turnAccount(flight.account)
+    this.#rotateAccount(flight.account)
     this.#forget(flight)
   }
 
-  /** When a request in flight becomes slow, which may let others go. */
+  /** When the next request in flight becomes slow, which may free a place for another. */
   wakeAt(): number {
-    if (this.#turning.length === 0 && this.#quick < this.#limits.maxPerAccount) return Number.POSITIVE_INFINITY
+    if (this.#rotation.length === 0 && this.#quick < this.#limits.maxPerAccount) return Number.POSITIVE_INFINITY
     const first = this.#quickFlights.peekAlive('quick')
     return first ? first.startedAt + this.#limits.slowAfterMs : Number.POSITIVE_INFINITY
   }
 
-  /** The next message of an account, of the first of its lines that has room. */
+  /** The next message of an account: from its first line whose host has a free place. */
   #takeOf(account: Account, now: number): Entry | undefined {
     for (let line = account.lines.shift(); line; line = account.lines.shift()) {
       line.place = 'idle'
-      if (!this.#hasRoom(line)) {
+      if (!this.#hasSpace(line)) {
         line.place = 'blocked'
         line.host.blocked.push(line)
         continue
       }
       const entry = line.ready.shiftAlive('ready')
       if (entry) this.#begin(entry, line, now)
-      // Nobody will be done with what has not begun.
+      // No request has started, so no `done` will unblock the host.
       else this.#unblock(line.host)
-      if (line.ready.size > 0) this.#turn(line)
+      if (line.ready.size > 0) this.#rotate(line)
       else this.#endLine(line)
       if (entry) return entry
     }
@@ -167,22 +166,22 @@ export class RoundRobin {
     host.uses++
   }
 
-  #hasRoom({ host, account }: Line): boolean {
+  #hasSpace({ host, account }: Line): boolean {
     const { maxPerHost, maxSlow } = this.#limits
     const isCrowded = this.#slow > maxSlow / 2 || account.slow > maxSlow / 4
     return host.sending < maxPerHost && !(host.slow > 0 && isCrowded)
   }
 
-  #letSlowGo(now: number): void {
+  #markSlow(now: number): void {
     for (;;) {
       const flight = this.#quickFlights.peekAlive('quick')
-      if (!flight || flight.startedAt + this.#limits.slowAfterMs > now || !this.#hasRoomForSlow(flight)) return
+      if (!flight || flight.startedAt + this.#limits.slowAfterMs > now || !this.#hasSpaceForSlow(flight)) return
       this.#leave(flight)
       this.#becomeSlow(flight)
     }
   }
 
-  #hasRoomForSlow({ bodyBytes }: Flight): boolean {
+  #hasSpaceForSlow({ bodyBytes }: Flight): boolean {
     const { maxSlow, maxSlowBytes } = this.#limits
     return this.#slow < maxSlow && this.#slowBytes + bodyBytes <= maxSlowBytes
   }
@@ -193,10 +192,10 @@ export class RoundRobin {
     this.#slowBytes += flight.bodyBytes
     flight.account.slow++
     flight.host.slow++
-    this.#turnAccount(flight.account)
+    this.#rotateAccount(flight.account)
   }
 
-  /** A flight no longer counts as what it was. */
+  /** A flight no longer counts in its state. */
   #leave(flight: Flight): void {
     if (flight.state === 'quick') {
       this.#quick--
@@ -210,25 +209,25 @@ export class RoundRobin {
     flight.state = 'over'
   }
 
-  #turn(line: Line): void {
-    line.place = 'turning'
+  #rotate(line: Line): void {
+    line.place = 'rotating'
     line.account.lines.push(line)
-    this.#turnAccount(line.account)
+    this.#rotateAccount(line.account)
   }
 
-  #turnAccount(account: Account): void {
-    if (account.isTurning || account.lines.length === 0 || account.quick >= this.#limits.maxPerAccount) return
-    account.isTurning = true
-    this.#turning.push(account)
+  #rotateAccount(account: Account): void {
+    if (account.isRotating || account.lines.length === 0 || account.quick >= this.#limits.maxPerAccount) return
+    account.isRotating = true
+    this.#rotation.push(account)
   }
 
-  /** As many lines turn again as the host has room. */
+  /** Puts as many lines back into rotation as the host has free places. */
   #unblock(host: Host): void {
-    for (let room = this.#limits.maxPerHost - host.sending; room > 0; room--) {
+    for (let free = this.#limits.maxPerHost - host.sending; free > 0; free--) {
       const line = host.blocked[0]
-      if (!line || !this.#hasRoom(line)) return
+      if (!line || !this.#hasSpace(line)) return
       host.blocked.shift()
-      this.#turn(line)
+      this.#rotate(line)
     }
   }
 
@@ -253,7 +252,7 @@ export class RoundRobin {
   #account(name: string): Account {
     let account = this.#accounts.get(name)
     if (!account) {
-      account = { name, lines: [], isTurning: false, quick: 0, slow: 0, uses: 0 }
+      account = { name, lines: [], isRotating: false, quick: 0, slow: 0, uses: 0 }
       this.#accounts.set(name, account)
     }
     return account

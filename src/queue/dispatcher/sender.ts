@@ -3,42 +3,44 @@ import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from
 import { toHeaderMap } from '../headers.js'
 import { remembering } from '../remember.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
-import { Order, reusableConnections } from './connection.js'
-import { KeptBody, LARGE_ANSWERS_BYTES, SharedBytes } from './kept-body.js'
+import { OutgoingRequest, reusableConnections } from './connection.js'
+import { KeptBody, LARGE_RESPONSES_BYTES, SharedBytes } from './kept-body.js'
 
-/** A host that takes no connection within this time is counted as not there, long before the whole attempt times out. */
+/** Connect timeout. An unreachable host is detected long before the attempt times out. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** So much more than is kept of an answer is read, so that its connection can be used again; then it is cut off. */
-const MOST_DISCARDED_BYTES = 64 * 2 ** 20
+/** Bytes read beyond those kept, so that the connection can be reused. Beyond them the response is cut off. */
+const MAX_DISCARDED_BYTES = 64 * 2 ** 20
 
 /** A request ready to be sent. */
 export interface SendRequest {
   readonly url: string
   readonly method: string
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: string[]
   readonly body: Uint8Array | undefined
   readonly timeoutMs: number
-  /** Wins over the sender's own limit. */
+  /** Overrides the sender's limit. */
   readonly keepBytes?: number
-  /** Of a failing answer this much is kept, as long as there is memory for large ones. */
+  /** Bytes kept of a failing response while memory for large ones is free. */
   readonly keepFailingBytes?: number
 }
 
-/** A request under way. */
+/** A request in flight. */
 export interface Sending {
-  /** `undefined` when the request was aborted. Rejects only for want of file descriptors, see `isOutOfDescriptors`. */
+  /**
+   * `undefined` when the request was aborted. Rejects only when no file descriptor is left; see `isOutOfDescriptors`.
+   */
   readonly outcome: Promise<AttemptOutcome | undefined>
   abort(): void
-  /** The outcome is not used any more: gives back the memory that a large answer takes. */
+  /** The outcome is no longer used: frees the memory of a large response. */
   release(): void
 }
 
-/** How requests are sent. */
+/** What a sender is built from. */
 export interface SenderSettings {
   readonly clock: Clock
   readonly connectionsPerHost: number
-  /** Of the body of an answer this much is kept; the rest is read and thrown away. */
+  /** Bytes kept of each response body. The rest is read and discarded. */
   readonly keepBytes: number
   /** Default `everything`. */
   readonly targets?: TargetPolicy
@@ -50,25 +52,25 @@ interface Address {
 }
 
 /**
- * Sends requests over kept-alive connections. Follows no redirect: a 3xx is an answer like any other.
+ * Sends requests over keep-alive connections. Follows no redirect: a 3xx is a response like any other.
  *
- * A destination may close a kept-alive connection at the very moment at which the next request is on its way. Such a
- * request fails although nobody has looked at it, so it is sent once more at once on a new connection, as part of the
- * same attempt.
+ * A destination may close a keep-alive connection at the moment the next request is on its way. That request fails
+ * although the destination has not seen it. So the sender repeats it at once on a new connection, within the same
+ * attempt.
  */
 export class Sender {
   readonly #agent: Agent
-  /** Makes a connection for each request, and never keeps one. */
+  /** Opens a connection for each request and keeps none. */
   readonly #freshAgent: Agent
   readonly #settings: SenderSettings
   readonly #gate: TargetGate
-  readonly #largeAnswers = new SharedBytes(LARGE_ANSWERS_BYTES)
+  readonly #largeResponses = new SharedBytes(LARGE_RESPONSES_BYTES)
 
   constructor(settings: SenderSettings) {
     this.#settings = settings
     this.#gate = new TargetGate(settings.targets ?? 'everything')
     const common = {
-      // One deadline covers the whole attempt; a destination may think for as long as that allows.
+      // One deadline covers the whole attempt. Within it a destination may take its time.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: this.#gate.lookup }),
@@ -78,7 +80,7 @@ export class Sender {
     this.#freshAgent = new Agent({ ...common, pipelining: 0 })
   }
 
-  /** Where a URL leads, judged by the gate as it stands. */
+  /** Parses a URL and lets the gate judge it as far as it can without a DNS lookup. */
   readonly #addressOf = remembering(
     (text): Address => {
       const url = new URL(text)
@@ -90,18 +92,18 @@ export class Sender {
 
   /** Starts a request. */
   send(request: SendRequest): Sending {
-    const attempt = new Attempt(request, this.#settings, this.#largeAnswers)
+    const attempt = new Attempt(request, this.#settings, this.#largeResponses)
     try {
       const { origin, path } = this.#addressOf(request.url)
-      const order = new Order(origin, path, request)
-      attempt.begin(this.#agent, order, this.#freshAgent)
+      const outgoing = new OutgoingRequest(origin, path, request)
+      attempt.begin(this.#agent, outgoing, this.#freshAgent)
     } catch (error) {
       attempt.fail(error)
     }
     return attempt
   }
 
-  /** Closes all connections; requests under way fail. */
+  /** Closes all connections. Requests in flight fail. */
   async close(): Promise<void> {
     await Promise.all([this.#agent.destroy(), this.#freshAgent.destroy()])
   }
@@ -110,14 +112,14 @@ export class Sender {
 const NO_DESCRIPTOR_LEFT = new Set(['EMFILE', 'ENFILE'])
 
 /**
- * Whether a request could not begin because this process or this machine has no file descriptor left. It says nothing
- * about the destination, so it is no attempt.
+ * Whether a request could not start because this process or machine has no file descriptor left. That says nothing
+ * about the destination, so it does not count as an attempt.
  */
 export function isOutOfDescriptors(error: unknown): boolean {
   return NO_DESCRIPTOR_LEFT.has(codeOf(rootOf(error)))
 }
 
-/** One request: collects the beginning of its answer and ends exactly once. */
+/** One request. Collects the beginning of its response and ends exactly once. */
 class Attempt implements Dispatcher.DispatchHandler, Sending {
   readonly outcome: Promise<AttemptOutcome | undefined>
   readonly #clock: Clock
@@ -127,17 +129,17 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
   #reject: (error: unknown) => void = () => undefined
   #controller: Dispatcher.DispatchController | undefined
-  #order: Order | undefined
-  /** Where the request goes when the connection that it was on turns out to be closed; taken at the first use. */
+  #outgoing: OutgoingRequest | undefined
+  /** Agent for the repetition on a new connection; cleared when used. */
   #freshAgent: Dispatcher | undefined
   #status = 0
   #headers: HeaderMap = {}
-  #over = false
+  #ended = false
 
-  constructor(request: SendRequest, settings: SenderSettings, largeAnswers: SharedBytes) {
+  constructor(request: SendRequest, settings: SenderSettings, largeResponses: SharedBytes) {
     this.#clock = settings.clock
     const { keepBytes = settings.keepBytes, keepFailingBytes } = request
-    this.#kept = new KeptBody({ keepBytes, keepFailingBytes }, largeAnswers)
+    this.#kept = new KeptBody({ keepBytes, keepFailingBytes }, largeResponses)
     this.#startedAt = settings.clock.now()
     this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -149,11 +151,11 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     })
   }
 
-  /** Sends the request, and once more through `freshAgent` if it never reached the destination. */
-  begin(agent: Dispatcher, order: Order, freshAgent: Dispatcher): void {
-    this.#order = order
+  /** Sends the request, and repeats it once through `freshAgent` if it never reached the destination. */
+  begin(agent: Dispatcher, outgoing: OutgoingRequest, freshAgent: Dispatcher): void {
+    this.#outgoing = outgoing
     this.#freshAgent = freshAgent
-    agent.dispatch(order, this)
+    agent.dispatch(outgoing, this)
   }
 
   abort(): void {
@@ -166,15 +168,15 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   fail(error: unknown): void {
-    // What comes after the end is not listened to.
+    // Errors after the end are ignored.
     if (isOutOfDescriptors(error)) this.#reject(error)
     this.#unanswered(describe(error), error instanceof TargetRefused)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    this.#order?.connection?.beginRequest()
-    if (this.#over) controller.abort(new Error('over before it began'))
+    this.#outgoing?.connection?.beginRequest()
+    if (this.#ended) controller.abort(new Error('over before it began'))
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
@@ -185,10 +187,10 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#over) return
+    if (this.#ended) return
     this.#kept.add(chunk)
-    if (this.#kept.discardedBytes < MOST_DISCARDED_BYTES) return
-    // The status stands, and a destination that sends forever must not be listened to until the time is over.
+    if (this.#kept.discardedBytes < MAX_DISCARDED_BYTES) return
+    // The status is known. Reading on would let a destination that sends forever use up the whole timeout.
     this.onResponseEnd()
     controller.abort(new Error('the answer is too long'))
   }
@@ -199,16 +201,16 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#isSentAgain(error)) this.fail(error)
+    if (!this.#repeatOnFreshConnection(error)) this.fail(error)
   }
 
-  #isSentAgain(error: Error): boolean {
-    const [order, agent] = [this.#order, this.#freshAgent]
-    if (this.#over || !agent || !order?.connection?.wasClosedWhileKept(error, this.#controller !== undefined))
+  #repeatOnFreshConnection(error: Error): boolean {
+    const [outgoing, agent] = [this.#outgoing, this.#freshAgent]
+    if (this.#ended || !agent || !outgoing?.connection?.wasClosedWhileReused(error, this.#controller !== undefined))
       return false
     this.#freshAgent = undefined
-    order.connection = undefined
-    agent.dispatch(order, this)
+    outgoing.connection = undefined
+    agent.dispatch(outgoing, this)
     return true
   }
 
@@ -218,8 +220,8 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   }
 
   #end(outcome: AttemptOutcome | undefined): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#ended) return
+    this.#ended = true
     this.#deadline.cancel()
     if (outcome?.kind !== 'answered') this.#kept.release()
     this.#resolve(outcome)
@@ -242,15 +244,15 @@ const REASONS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
 }
 
-/** Of a host with several addresses the first says why none could be reached. */
+/** For a host with several addresses, the error of the first one. */
 function rootOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
 }
 
-/** The library that speaks TLS words its errors for those who build it. */
+/** OpenSSL's messages are written for developers, so they are replaced. */
 const NO_TLS = 'no TLS connection could be made'
 
-/** Says in words why there was no answer. */
+/** Why there was no response, in words. */
 function describe(error: unknown): string {
   const root = rootOf(error)
   const code = codeOf(root)
