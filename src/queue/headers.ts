@@ -1,9 +1,9 @@
 import { HomeportError } from '../contract/errors/errors.js'
-import { remembering } from './remember.js'
+import { memoized } from './memoized.js'
 import type { HeaderMap } from './types.js'
 
 /** Header name as the reading endpoints show it: `content-type` becomes `Content-Type`. */
-export const titleCase = remembering(
+export const titleCase = memoized(
   (name) =>
     name.toLowerCase().replace(/(^|-)([a-z])/g, (_whole, dash: string, letter: string) => dash + letter.toUpperCase()),
   { most: 2_000, longest: 200 },

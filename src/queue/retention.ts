@@ -7,7 +7,7 @@ const EVERY_MS = 10 * 60_000
 /** Rows scanned in one transaction. Other traffic runs between two of them. */
 const CHUNK = 500
 /** A sweep skips at most this many damaged rows; the next sweep starts again. */
-const MOST_DAMAGED = 5_000
+const MAX_DAMAGED = 5_000
 
 /** One step of a sweep. */
 export interface SweepStep {
@@ -88,7 +88,7 @@ export class Retention implements Service {
         after = next
         limit = Math.min(CHUNK, limit * 2)
       } catch (error) {
-        if (!isError(error, 'store_damaged') || ++damaged > MOST_DAMAGED) throw error
+        if (!isError(error, 'store_damaged') || ++damaged > MAX_DAMAGED) throw error
         // Halve the step up to the damaged row, then step over it alone.
         if (limit === 1) after++
         limit = Math.max(1, limit >> 1)
@@ -131,10 +131,10 @@ export class ByteBudget {
   async #firstBeyond(goesOn: () => boolean): Promise<number | undefined> {
     let step: BudgetStep = { before: Number.MAX_SAFE_INTEGER, leftBytes: this.#deps.keepBytes, limit: READ_CHUNK }
     while (goesOn()) {
-      const part = await this.#deps.measure(step)
-      if (part.kind === 'beyond') return part.seq
-      if (part.kind === 'fits') return undefined
-      step = { before: part.before, leftBytes: part.leftBytes, limit: READ_CHUNK }
+      const result = await this.#deps.measure(step)
+      if (result.kind === 'beyond') return result.seq
+      if (result.kind === 'fits') return undefined
+      step = { before: result.before, leftBytes: result.leftBytes, limit: READ_CHUNK }
     }
     return undefined
   }

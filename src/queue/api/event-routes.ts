@@ -118,9 +118,9 @@ const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
 /** After this many reads that found messages, a request answers with what it has and a cursor. */
-const MOST_READS = 20
+const MAX_READS = 20
 /** The same for all reads: of many messages few may pass the filter. */
-const MOST_LOOKS = 500
+const MAX_LOOKS = 500
 /** Entries repeat the body of their message: a page with this many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
@@ -189,7 +189,7 @@ class EventReader {
   }
 
   async page(accountId: string, filter: MessageFilter): Promise<EventPage> {
-    for (let looks = 0; looks < MOST_LOOKS && this.#reads < MOST_READS; looks++) {
+    for (let looks = 0; looks < MAX_LOOKS && this.#reads < MAX_READS; looks++) {
       const more = await this.#readSome(accountId, filter)
       if (!more) return { events: this.#events }
       if (this.#isFull) break

@@ -17,7 +17,7 @@ import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../transactio
 import type { ApiDeps } from './deps.js'
 
 /** A publication to a group becomes that many messages in one transaction. */
-const MOST_ENDPOINTS = 1_000
+const MAX_ENDPOINTS = 1_000
 
 function checkName(what: string, name: string): void {
   if (!NAME.test(name)) refuseSetting(what, name, 'use letters, digits, - _ and . only')
@@ -73,11 +73,11 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
       // Before anything is compared: each endpoint is held against all others.
-      if (body.endpoints.length > MOST_ENDPOINTS) throw tooManyEndpoints(String(body.endpoints.length))
+      if (body.endpoints.length > MAX_ENDPOINTS) throw tooManyEndpoints(String(body.endpoints.length))
       const endpoints = body.endpoints.map(endpointOf)
       endpoints.forEach(checkEndpoint)
       for (const { url } of endpoints) refuseForbidden(url, targets)
-      const args = { accountId, name, endpoints, most: MOST_ENDPOINTS, now: clock.now() }
+      const args = { accountId, name, endpoints, most: MAX_ENDPOINTS, now: clock.now() }
       if ((await store.run(urlGroups.addEndpoints, args)) === 'added') return {}
       throw tooManyEndpoints(`${endpoints.length} more`)
     }),
@@ -90,7 +90,7 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
 }
 
 function tooManyEndpoints(found: string): HomeportError {
-  const limit = `${MOST_ENDPOINTS} endpoints in a URL group`
+  const limit = `${MAX_ENDPOINTS} endpoints in a URL group`
   return new HomeportError('setting_limit', { setting: 'endpoints', found, limit })
 }
 

@@ -107,19 +107,19 @@ function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
 }
 
 /** Clients send the steps of one run together: the first items show it. */
-const MOST_READABLE = 100
+const MAX_READABLE = 100
 const LONGEST_READABLE = 500
 
 /** Of items that may hold anything, the headers that can be read. */
 function readableItems(body: unknown): PublishItem[] {
-  const items: readonly unknown[] = Array.isArray(body) ? body.slice(0, MOST_READABLE) : []
+  const items: readonly unknown[] = Array.isArray(body) ? body.slice(0, MAX_READABLE) : []
   return items.flatMap((item) => {
     const headers: unknown = isObject(item) ? item.headers : undefined
     if (!isObject(headers)) return []
     const texts = Object.entries(headers).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < LONGEST_READABLE,
     )
-    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts.slice(0, MOST_READABLE)) }, undefined)]
+    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts.slice(0, MAX_READABLE)) }, undefined)]
   })
 }
 

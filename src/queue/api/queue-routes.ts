@@ -11,7 +11,7 @@ import {
 import { type Route, route } from '../../http/index.js'
 import { NAME, refuseSetting } from '../publish/settings.js'
 import { ANY_MESSAGE } from '../transactions/messages-filter.js'
-import type { CountedPart, QueueRow } from '../transactions/queues.js'
+import type { CountBatch, QueueRow } from '../transactions/queues.js'
 import * as queuesTransactions from '../transactions/queues.js'
 import type { ApiDeps } from './deps.js'
 import { cancelAll } from './message-routes.js'
@@ -34,11 +34,11 @@ const LAGS_AT_ONCE = 50
 /** How many messages of a queue have not ended. */
 async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueRow): Promise<number> {
   let lag = 0
-  for (let after: CountedPart['next'] = 0; after !== undefined; ) {
+  for (let after: CountBatch['next'] = 0; after !== undefined; ) {
     const limit = COUNTED_AT_ONCE
-    const part: CountedPart = await store.run(queuesTransactions.countWaiting, { accountId, name, after, limit })
-    lag += part.count
-    after = part.next
+    const batch: CountBatch = await store.run(queuesTransactions.countWaiting, { accountId, name, after, limit })
+    lag += batch.count
+    after = batch.next
   }
   return lag
 }

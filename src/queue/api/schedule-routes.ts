@@ -86,17 +86,17 @@ export function scheduleView(row: ScheduleWithStates): ScheduleView {
 
 /**
  * The list of schedules is one array on the wire, however large it is. Each of them may hold megabytes, so what does not
- * fit into memory at once is read and sent part by part.
+ * fit into memory at once is read and sent batch by batch.
  */
 
-/** So much content is read at once; one schedule may have more, and makes a part of its own. */
-const PART_BYTES = 8 * 2 ** 20
-const PART_ITEMS = 1_000
+/** So much content is read at once; one schedule may have more, and makes a batch of its own. */
+const BATCH_BYTES = 8 * 2 ** 20
+const BATCH_ITEMS = 1_000
 
-/** All schedules of an account, oldest first: those that are there when it begins, as they are when their part is read. */
+/** All schedules of an account, oldest first: those that are there when it begins, as they are when their batch is read. */
 export async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
-  const parts = partsOf(await store.run(schedules.list, { accountId }))
-  const [first = [], ...others] = parts
+  const batches = batchesOf(await store.run(schedules.list, { accountId }))
+  const [first = [], ...others] = batches
   // What the store cannot do shows most often at once, and is still answered with a status of its own then.
   const views = await read(store, accountId, first)
   if (others.length === 0) return views
@@ -104,20 +104,20 @@ export async function allSchedules(store: Store, accountId: string): Promise<Sch
   return reply(200, Readable.from(texts(store, accountId, views, others)), headers)
 }
 
-function partsOf(sizes: readonly schedules.ScheduleSize[]): readonly (readonly string[])[] {
-  const parts: string[][] = []
-  let part: string[] = []
+function batchesOf(sizes: readonly schedules.ScheduleSize[]): readonly (readonly string[])[] {
+  const batches: string[][] = []
+  let batch: string[] = []
   let total = 0
   for (const { schedule_id: scheduleId, bytes } of sizes) {
     total += bytes
-    if (part.length === 0 || total > PART_BYTES || part.length === PART_ITEMS) {
-      part = []
-      parts.push(part)
+    if (batch.length === 0 || total > BATCH_BYTES || batch.length === BATCH_ITEMS) {
+      batch = []
+      batches.push(batch)
       total = bytes
     }
-    part.push(scheduleId)
+    batch.push(scheduleId)
   }
-  return parts
+  return batches
 }
 
 async function read(store: Store, accountId: string, scheduleIds: readonly string[]): Promise<ScheduleView[]> {

@@ -1,6 +1,6 @@
 import { headerOf } from '../headers.js'
+import { memoized } from '../memoized.js'
 import { parseRetryDelay, type RetryDelay } from '../publish/retry-delay.js'
-import { remembering } from '../remember.js'
 import type { AttemptOutcome, Decision, DeliveryResponse, HeaderMap, PendingMessage } from '../types.js'
 
 /** Longest delay that a destination may ask for. A longer one is ignored (reference queue 3.3). */
@@ -57,7 +57,7 @@ export function defaultBackoffMs(retried: number): number {
   return Math.min(LONGEST_BACKOFF_MS, Math.round(Math.exp(2.5 * (retried + 1)) * 1_000))
 }
 
-const compiled = remembering(
+const compiled = memoized(
   (expression): RetryDelay | undefined => {
     const parsed = parseRetryDelay(expression)
     return 'delay' in parsed ? parsed.delay : undefined

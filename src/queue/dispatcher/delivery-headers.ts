@@ -7,7 +7,7 @@ import type { Outbound, PendingMessage } from '../types.js'
 const VALID_SECONDS = 300
 const EMPTY_HASH = hash('sha256', '', 'base64url')
 /** Prepared keys kept in memory. */
-const MOST_PREPARED_KEYS = 1_000
+const MAX_PREPARED_KEYS = 1_000
 
 /** Preparing a key costs more than signing with it, and an account signs many deliveries with the same key. */
 const preparedKeys = new Map<string, KeyObject>()
@@ -16,7 +16,7 @@ function prepared(key: string): KeyObject {
   const known = preparedKeys.get(key)
   if (known) return known
   const made = createSecretKey(key, 'utf8')
-  const oldest = preparedKeys.size >= MOST_PREPARED_KEYS ? preparedKeys.keys().next().value : undefined
+  const oldest = preparedKeys.size >= MAX_PREPARED_KEYS ? preparedKeys.keys().next().value : undefined
   if (oldest !== undefined) preparedKeys.delete(oldest)
   preparedKeys.set(key, made)
   return made

@@ -3,7 +3,7 @@ import { laneOf } from '../transactions/messages-due.js'
 import type { HeaderMap, MessageConfig, PendingMessage } from '../types.js'
 
 /** Larger bodies stay in the store until they are sent, so that waiting messages need little memory. */
-export const LARGEST_HELD_BODY = 8 * 1024
+export const MAX_HELD_BODY_BYTES = 8 * 1024
 
 /** Place in the due order of messages. */
 export interface Place {
@@ -112,7 +112,7 @@ function heldBody({ body }: PendingRow): Uint8Array | null {
 /** Makes an entry of a row. A large body stays in the store. */
 export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
   // A body that could not be read ahead is read again when the message is sent.
-  const bodyInStore = row.body_bytes > LARGEST_HELD_BODY || (row.body === null && row.body_bytes > 0)
+  const bodyInStore = row.body_bytes > MAX_HELD_BODY_BYTES || (row.body === null && row.body_bytes > 0)
   const message = toPending(row, bodyInStore ? null : heldBody(row))
   return {
     message,

@@ -147,9 +147,9 @@ export class KeptBody {
     const body = new Uint8Array(bytes)
     let at = 0
     for (const chunk of this.#chunks) {
-      const part = chunk.byteLength <= bytes - at ? chunk : chunk.subarray(0, bytes - at)
-      body.set(part, at)
-      at += part.byteLength
+      const slice = chunk.byteLength <= bytes - at ? chunk : chunk.subarray(0, bytes - at)
+      body.set(slice, at)
+      at += slice.byteLength
     }
     return body
   }

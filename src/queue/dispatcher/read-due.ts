@@ -1,9 +1,9 @@
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import * as messagesDue from '../transactions/messages-due.js'
-import { type DuePage, partOf } from '../transactions/messages-due.js'
+import { type DuePage, sharedByLane } from '../transactions/messages-due.js'
 import type { Load } from './coverage.js'
-import { LARGEST_HELD_BODY, type Place } from './entry.js'
+import { MAX_HELD_BODY_BYTES, type Place } from './entry.js'
 
 /** Leaves out every body: each is read when its message is sent. */
 const NO_BODY = -1
@@ -56,7 +56,7 @@ export class DueReader {
 
   /** `undefined` when damage prevents the read. */
   async #readUpTo(load: Load): Promise<DuePage | undefined> {
-    for (const largestBody of [LARGEST_HELD_BODY, NO_BODY]) {
+    for (const largestBody of [MAX_HELD_BODY_BYTES, NO_BODY]) {
       try {
         return await readDue(this.#store, load, largestBody)
       } catch (error) {
@@ -68,7 +68,7 @@ export class DueReader {
 }
 
 /** Reads the page of a load. Larger bodies are left out. */
-export function readDue(store: Store, load: Load, largestBody = LARGEST_HELD_BODY): Promise<DuePage> {
+export function readDue(store: Store, load: Load, largestBody = MAX_HELD_BODY_BYTES): Promise<DuePage> {
   const { ofAccount, ofAll, ofFlow, ofHost } = messagesDue
   const { after, until, limit } = load
   const range = { after, until, limit, largestBody }
@@ -79,10 +79,10 @@ export function readDue(store: Store, load: Load, largestBody = LARGEST_HELD_BOD
       return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
     case 'lane': {
       const { accountId } = load
-      const part = partOf(load.lane, accountId)
-      return 'host' in part
-        ? store.run(ofHost, { ...range, accountId, ...part })
-        : store.run(ofFlow, { ...range, accountId, ...part })
+      const shared = sharedByLane(load.lane, accountId)
+      return 'host' in shared
+        ? store.run(ofHost, { ...range, accountId, ...shared })
+        : store.run(ofFlow, { ...range, accountId, ...shared })
     }
   }
 }

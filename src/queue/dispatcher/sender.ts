@@ -1,7 +1,7 @@
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from '../../base/index.js'
 import { toHeaderMap } from '../headers.js'
-import { remembering } from '../remember.js'
+import { memoized } from '../memoized.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
 import { OutgoingRequest, reusableConnections } from './connection.js'
 import { KeptBody, LARGE_RESPONSES_BYTES, SharedBytes } from './kept-body.js'
@@ -81,7 +81,7 @@ export class Sender {
   }
 
   /** Parses a URL and lets the gate judge it as far as it can without a DNS lookup. */
-  readonly #addressOf = remembering(
+  readonly #addressOf = memoized(
     (text): Address => {
       const url = new URL(text)
       this.#gate.check(url)

@@ -1,6 +1,6 @@
 import { type TargetPolicy, targetProblem } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { remembering } from '../remember.js'
+import { memoized } from '../memoized.js'
 import type { PublishItem } from '../types.js'
 
 /** A parsed destination URL. */
@@ -15,7 +15,7 @@ export interface Destination {
 const LONGEST_URL = 8_192
 
 /** Parses a delivery URL. Answers the problem in words when it is not valid. */
-export const parseHttpUrl = remembering(checkHttpUrl, { most: 1_000, longest: 500 })
+export const parseHttpUrl = memoized(checkHttpUrl, { most: 1_000, longest: 500 })
 
 function checkHttpUrl(text: string): Destination | { readonly problem: string } {
   if (text.length > LONGEST_URL) return { problem: `it is longer than ${LONGEST_URL} characters` }

@@ -23,26 +23,26 @@ export interface PublishingDeps {
 }
 
 /** Most messages of one publish request. */
-const MOST_MESSAGES = 10_000
+const MAX_MESSAGES = 10_000
 
 /**
  * Refuses more messages than one publish request may make.
  * @throws HomeportError `setting_limit`.
  */
 export function refuseTooMany(messages: number): void {
-  if (messages <= MOST_MESSAGES) return
-  const limit = `${MOST_MESSAGES} messages in one request`
+  if (messages <= MAX_MESSAGES) return
+  const limit = `${MAX_MESSAGES} messages in one request`
   throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
 }
 
 /** Messages stored in one transaction. Others write between two of them. */
 const BATCH_ENTRIES = 1_000
 /** Body bytes of one publish request. A body for a URL group is stored once for each endpoint. */
-const MOST_CONTENT_BYTES = 256 * 2 ** 20
+const MAX_CONTENT_BYTES = 256 * 2 ** 20
 
 function refuseTooMuch(bytes: number): void {
-  if (bytes <= MOST_CONTENT_BYTES) return
-  const limit = `${MOST_CONTENT_BYTES} bytes for all messages of one request together`
+  if (bytes <= MAX_CONTENT_BYTES) return
+  const limit = `${MAX_CONTENT_BYTES} bytes for all messages of one request together`
   throw new HomeportError('setting_limit', { setting: 'The content of the messages', found: `${bytes} bytes`, limit })
 }
 

@@ -1,6 +1,6 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { remembering } from '../remember.js'
+import { memoized } from '../memoized.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl, shownUrl } from './destination.js'
 import { parseRetryDelay } from './retry-delay.js'
@@ -9,13 +9,13 @@ import { parseRetryDelay } from './retry-delay.js'
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Most retries that a message may ask for. */
-const MOST_RETRIES = 1_000
+const MAX_RETRIES = 1_000
 /** Longest delay of a first attempt. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000
 /** The longest period of a rate limit. */
 export const LONGEST_PERIOD_S = 7 * 86_400
 const LONGEST_KEY = 512
-const MOST_LABELS = 32
+const MAX_LABELS = 32
 const DEEPEST_CALLBACK = 3
 
 /** Limits of the server for settings of publish requests. */
@@ -82,8 +82,8 @@ function retries(headers: Headers): number | undefined {
   if (found === undefined) return undefined
   if (!/^\d{1,9}$/.test(found)) return refuseSetting('Upstash-Retries', found, 'send a whole number of 0 or more')
   const count = Number(found)
-  if (count > MOST_RETRIES)
-    throw new HomeportError('setting_limit', { setting: 'Upstash-Retries', found, limit: String(MOST_RETRIES) })
+  if (count > MAX_RETRIES)
+    throw new HomeportError('setting_limit', { setting: 'Upstash-Retries', found, limit: String(MAX_RETRIES) })
   return count
 }
 
@@ -101,7 +101,7 @@ function retryDelay(headers: Headers): string | undefined {
 const BARE_SECONDS = /^\d{1,12}(?:\.\d+)?$/
 
 /** Milliseconds of a duration. A bare number counts as seconds. */
-const durationMs = remembering((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
+const durationMs = memoized((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
   most: 1_000,
   longest: 40,
 })
@@ -161,8 +161,8 @@ function labels(headers: Headers): readonly string[] {
   const wrong = all.find((label) => !NAME.test(label))
   if (wrong !== undefined)
     return refuseSetting('Upstash-Label', wrong, 'a label consists of letters, digits, - _ and .')
-  if (all.length > MOST_LABELS)
-    return refuseSetting('Upstash-Label', found, `a message has at most ${MOST_LABELS} labels`)
+  if (all.length > MAX_LABELS)
+    return refuseSetting('Upstash-Label', found, `a message has at most ${MAX_LABELS} labels`)
   return all
 }
 

@@ -6,14 +6,14 @@ import type { FlowKeysTable } from '../../store/schema/queues.js'
 /** A flow-control key as it is stored. */
 export type FlowKeyRow = Selectable<FlowKeysTable>
 
-interface Naming {
+interface KeyMention {
   readonly account_id: string
   readonly flow_key?: string | null
   readonly config: string
   readonly created_at: number
 }
 
-interface Asking {
+interface KeyLimits {
   accountId: string
   key: string
   parallelism: number | null
@@ -22,7 +22,7 @@ interface Asking {
   at: number
 }
 
-const row = (p: Required<Asking>) => ({
+const row = (p: Required<KeyLimits>) => ({
   account_id: p.accountId,
   flow_key: p.key,
   parallelism: p.parallelism,
@@ -34,14 +34,14 @@ const row = (p: Required<Asking>) => ({
   updated_at: p.at,
 })
 
-const touch = query<Asking>(({ db, p }) =>
+const touch = query<KeyLimits>(({ db, p }) =>
   db
     .insertInto('flow_keys')
     .values(row(p))
     .onConflict((conflict) => conflict.columns(['account_id', 'flow_key']).doUpdateSet({ updated_at: p.at })),
 )
 
-const ask = query<Asking>(({ db, p }) =>
+const upsertLimits = query<KeyLimits>(({ db, p }) =>
   db
     .insertInto('flow_keys')
     .values(row(p))
@@ -57,37 +57,40 @@ const ask = query<Asking>(({ db, p }) =>
     ),
 )
 
-/** The limits that a configuration asks for; `undefined` when it names a key only. */
-function limitsOf(config: string): Pick<Asking, 'parallelism' | 'rate' | 'periodS'> | undefined {
-  // Written by this program when the message was accepted.
+/** The limits that a configuration sets; `undefined` when it only names a key. */
+function limitsOf(config: string): Pick<KeyLimits, 'parallelism' | 'rate' | 'periodS'> | undefined {
+  // This program wrote and validated the column.
   const { flow } = JSON.parse(config) as { flow?: { parallelism?: number; rate?: number; period?: number } }
   return flow && { parallelism: flow.parallelism ?? null, rate: flow.rate ?? null, periodS: flow.period ?? 1 }
 }
 
-/** A stored configuration for another message: the limits in it are those of its key, and another key has others. */
+/**
+ * The stored configuration for a message that may have another flow-control key. Limits belong to a key, so another key
+ * drops them.
+ */
 export function configUnder(stored: string, isSameKey: boolean): Readonly<Record<string, unknown>> {
-  // Written by this program when the message was accepted.
+  // This program wrote and validated the column.
   const { flow, ...others } = JSON.parse(stored) as Readonly<Record<string, unknown>>
   return { ...others, ...(flow !== undefined && isSameKey && { flow }) }
 }
 
-/** Makes the flow-control keys that new messages name known; the last message of a key decides about its limits. */
-export function* noteFlowKeys(messages: readonly Naming[]): Transaction<void> {
-  const last = new Map<string, Naming>()
+/** Stores the flow-control keys that new messages name. The last message of a key sets its limits. */
+export function* noteFlowKeys(messages: readonly KeyMention[]): Transaction<void> {
+  const last = new Map<string, KeyMention>()
   for (const message of messages) {
     if (message.flow_key) last.set(`${message.account_id}/${message.flow_key}`, message)
   }
   for (const { account_id: accountId, flow_key, config, created_at: at } of last.values()) {
     const limits = limitsOf(config)
     const shared = { accountId, key: flow_key ?? '', at }
-    if (limits) yield* change(ask, { ...shared, ...limits })
+    if (limits) yield* change(upsertLimits, { ...shared, ...limits })
     else yield* change(touch, { ...shared, parallelism: null, rate: null, periodS: 1 })
   }
 }
 
 const everyKey = query<object, FlowKeyRow>(({ db }) => db.selectFrom('flow_keys').selectAll())
 
-/** All keys of all accounts: the engine holds them in memory. */
+/** All keys of all accounts, for the dispatcher's memory. */
 export const everything = read('flowKeys.everything', function* (args: object): Transaction<FlowKeyRow[]> {
   return yield* all(everyKey, args)
 })
@@ -101,7 +104,7 @@ const keysOf = query<{ accountId: string; search: string }, FlowKeyRow>(({ db, p
     .orderBy('flow_key'),
 )
 
-/** Keys of an account whose name contains a text; the empty text finds all. */
+/** Keys of an account whose name contains a text. The empty text matches all. */
 export const list = read('flowKeys.list', function* (args: { accountId: string; search: string }): Transaction<
   FlowKeyRow[]
 > {
@@ -123,7 +126,7 @@ const dueOfKey = query<{ accountId: string; key: string; now: number }, { due: n
     .where('next_at', '<=', p.now),
 )
 
-/** One key of an account and how many of its messages are due; `undefined` when no message has ever named it. */
+/** One key of an account and its number of due messages; `undefined` when no message has ever named it. */
 export const get = read('flowKeys.get', function* (args: { accountId: string; key: string; now: number }): Transaction<
   { row: FlowKeyRow; due: number } | undefined
 > {
@@ -165,7 +168,7 @@ const update = query<Change>(({ db, p }) =>
     .where('flow_key', '=', p.key),
 )
 
-/** What an owner changes of a key; absent members stay. */
+/** Changes of a key by its owner. Absent members stay. */
 export interface FlowKeyChange {
   readonly paused?: 0 | 1
   readonly parallelism?: number
@@ -175,7 +178,10 @@ export interface FlowKeyChange {
   readonly pinned_rate?: 0 | 1
 }
 
-/** Changes a key, made when there is none and `create` says so. Answers how it is now, `undefined` when there is none. */
+/**
+ * Changes a key; with `create`, creates it first if it does not exist. Answers the new row, or `undefined` when there
+ * is none.
+ */
 export const modify = write(
   'flowKeys.modify',
   function* (args: {
@@ -218,7 +224,7 @@ const dueOf = query<{ accountId: string; now: number }, { flow_key: string; due:
     .$narrowType<{ flow_key: string }>(),
 )
 
-/** How many messages of an account are due, by flow-control key. */
+/** Number of due messages of an account, by flow-control key. */
 export const due = read('flowKeys.due', function* (args: { accountId: string; now: number }): Transaction<
   { flow_key: string; due: number }[]
 > {
@@ -246,7 +252,7 @@ const removeIdle = query<{ before: number }>(({ db, p }) =>
     .returning(['account_id', 'flow_key']),
 )
 
-/** Forgets keys that no message has named since `before` and that nobody has paused or pinned. */
+/** Deletes keys that no message has named since `before` and that nobody has paused or pinned. */
 export const sweep = write('flowKeys.sweep', function* (args: { before: number }): Transaction<
   { account_id: string; flow_key: string }[]
 > {

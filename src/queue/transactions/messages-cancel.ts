@@ -13,32 +13,32 @@ import {
 import { endTurns } from './queue-turns.js'
 
 /**
- * Canceling many messages is selecting them on the reading side, page by page, and ending them by number: a filter
- * that few messages pass makes the search long, and the search must not keep other writes waiting.
+ * A bulk cancel selects messages with reads, page by page, and cancels them by number. A filter that few messages pass
+ * makes the search long, and a long search must not block other writes.
  */
 
-/** Which pending messages are meant. */
+/** Which pending messages to select. */
 export interface PendingSelector {
   readonly accountId: string
   readonly kind: string
-  /** `held`: those that wait for their turn in a queue. */
+  /** `held`: messages that wait for their turn in a queue. */
   readonly state: 'pending' | 'held'
-  /** With ids, only those messages; dates hold for the creation. */
+  /** With ids, only those messages. Dates apply to the creation time. */
   readonly filter: MessageFilter
-  /** Only messages created up to then, so that the set does not grow while it is worked on. */
+  /** Only messages created up to this time, so that the set does not grow meanwhile. */
   readonly createdUpTo: number
-  /** The page begins after this place in the order of falling due. */
+  /** The page begins after this place in due order. */
   readonly after: DuePlace
   readonly limit: number
 }
 
-/** The first place in the order of falling due. */
+/** The first place in due order. */
 export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
-/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
-const MOST_SCANNED = 4_000
+/** Rows scanned in one read, however few of them match: other reads must not wait for more. */
+const MAX_SCANNED = 4_000
 
-/** The last place in the order of falling due. */
+/** The last place in due order. */
 const LAST_DUE: DuePlace = { nextAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
 
 interface SelectQuery extends FilterParams {
@@ -49,15 +49,15 @@ interface SelectQuery extends FilterParams {
   nextAt: number
   seq: number
   limit: number
-  /** Of a walk over the messages of one flow-control key, or of one queue. */
+  /** Set for a walk over one flow-control key or one queue. */
   flowKey: string | undefined
   queue: string | undefined
 }
 type BoundedQuery = SelectQuery & { untilAt: number; untilSeq: number }
 
 /**
- * Which messages are gone through, each an index: those of the account that are pending, those of all accounts that are
- * held (they are few), or of the account those of one flow-control key, in any state, or those of one queue that are held.
+ * Which index a selection walks: pending messages of the account; held messages of all accounts (they are few);
+ * messages of one flow-control key in either state; held messages of one queue.
  */
 type Walk = 'pending' | 'held' | 'flowPending' | 'flowHeld' | 'queueHeld'
 
@@ -73,10 +73,10 @@ const ofFlow = (p: WalkParams): RawBuilder<boolean> =>
   sql<boolean>`${ofAccount(p)} and flow_key = ${p.flowKey} and finished_at is null`
 const ofQueue = (p: WalkParams): RawBuilder<boolean> =>
   sql<boolean>`${ofAccount(p)} and queue = ${p.queue} and finished_at is null`
-/** Written so that no index on the account is taken: that one would lead through all finished messages. */
+/** Written so that no index on the account is used: that one would walk all ended messages. */
 const ofAccountUnindexed = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`(account_id || '') = ${p.accountId}`
 
-/** Where a walk leads; the state stands in the text, because that decides which index fits. */
+/** Condition of each walk. The state is part of the SQL text, because it decides which index fits. */
 const STEPS = {
   pending: (p) => sql<boolean>`state = 'pending' and ${ofAccount(p)}`,
   held: () => sql<boolean>`state = 'held'`,
@@ -85,7 +85,7 @@ const STEPS = {
   queueHeld: (p) => sql<boolean>`state = 'held' and ${ofQueue(p)}`,
 } as const satisfies Record<Walk, (p: WalkParams) => RawBuilder<boolean>>
 
-/** Messages of a queue stand in its index in the order in which they came, all others in that of falling due. */
+/** The index of a queue is in order of arrival, all others are in due order. */
 const isInOrderOfArrival = (walk: Walk): boolean => walk === 'queueHeld'
 
 const placeAhead = (walk: Walk) =>
@@ -97,7 +97,7 @@ const placeAhead = (walk: Walk) =>
     return ahead.orderBy('seq').offset(p.ahead).limit(1)
   })
 
-/** Those that wait for their turns are selected apart: their order is not one of falling due, and cancelled first. */
+/** Held messages are selected separately, because they have no due order, and are cancelled first. */
 const byFilter = (walk: Walk, shape: FilterShape) =>
   query<BoundedQuery, DuePlace>(({ db, p, d }) => {
     const steps = db
@@ -126,7 +126,7 @@ const AHEAD = {
 }
 const filtersByShape = new Map<string, ReturnType<typeof byFilter>>()
 
-/** The query of a walk with these conditions: each combination is built once. */
+/** The query of a walk with these conditions. Each combination is built once. */
 function filtering(walk: Walk, shape: FilterShape): ReturnType<typeof byFilter> {
   const key = [walk, shape].join()
   const known = filtersByShape.get(key) ?? byFilter(walk, shape)
@@ -149,7 +149,7 @@ const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>
     .limit(p.limit),
 )
 
-/** A page of selected messages; there may be more when it is not full. */
+/** A page of selected messages. A page that is not full may have a next one. */
 export interface PendingPage {
   readonly places: readonly DuePlace[]
   /** Where the next page begins; `undefined` at the end. */
@@ -157,12 +157,12 @@ export interface PendingPage {
 }
 
 interface PackedPage {
-  /** Time and number of each place, in turns. */
+  /** Time and number of each place, alternating. */
   readonly numbers: Float64Array
   readonly next: DuePlace | undefined
 }
 
-/** Thousands of places are copied as one piece of memory. */
+/** Thousands of places cross threads as one block of memory. */
 function packPage({ places, next }: PendingPage): PackedPage {
   const numbers = new Float64Array(places.length * 2)
   for (const [index, { nextAt, seq }] of places.entries()) {
@@ -181,8 +181,8 @@ function unpackPage({ numbers, next }: PackedPage): PendingPage {
 }
 
 /**
- * Pending messages of an account, in the order of falling due; of one queue, those that are held, in the order in which
- * they came. A page goes through a bounded part of what there is.
+ * Pending messages of an account in due order; held messages of one queue in order of arrival. Each page scans a
+ * bounded number of rows.
  */
 export const selectPending = read(
   'messages.selectPending',
@@ -192,7 +192,7 @@ export const selectPending = read(
     const params = { ...filterParams(filter), ...after, ...rest, flowKey, queue }
     if (filter.messageIds.length > 0) return pageOf(yield* all(byIds, params), selector.limit, undefined)
     const walk = walkOf(selector)
-    const ahead = yield* first(AHEAD[walk], { ...params, ahead: MOST_SCANNED })
+    const ahead = yield* first(AHEAD[walk], { ...params, ahead: MAX_SCANNED })
     const { nextAt: untilAt, seq: untilSeq } = ahead ?? LAST_DUE
     const found = yield* all(filtering(walk, shapeOf(filter)), { ...params, untilAt, untilSeq })
     return pageOf(found, selector.limit, ahead)
@@ -212,8 +212,8 @@ interface Ended {
 }
 
 /**
- * Where transactions run side by side, the messages are locked by rising number before any is changed: two cancels that
- * meet then wait for each other one way round only. Elsewhere looking them up twice would be for nothing.
+ * On PostgreSQL, where transactions run in parallel, the rows are locked in ascending order before any is changed, so
+ * that two overlapping cancels cannot deadlock. On SQLite this extra read would be useless.
  */
 const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
   const unfinished = db
@@ -230,15 +230,15 @@ const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db
     .returning(['seq', 'queue', 'slot_seq'])
 })
 
-/** What a cancel did. */
+/** Result of a cancel. */
 export interface Cancellation {
-  /** Messages that it ended: memory has to drop them. */
+  /** Messages that it ended. The dispatcher must drop them. */
   readonly seqs: readonly number[]
-  /** Messages of queues whose turn has come by it. */
+  /** Messages of queues that got their turn through it. */
   readonly offers: readonly PendingRow[]
 }
 
-/** Cancels those of the selected messages that are not finished. */
+/** Cancels those of the selected messages that have not ended. */
 export const cancel = write(
   'messages.cancel',
   function* (args: { seqs: readonly number[]; at: number }): Transaction<Cancellation> {

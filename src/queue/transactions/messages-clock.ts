@@ -4,11 +4,11 @@ import { query } from '../../store/query.js'
 import type { DuePlace } from './messages.js'
 
 /**
- * What a clock that was ahead leaves behind once it is put right: messages that were made in what is now the future, and
- * that are due later than they should be by as much as the clock was ahead.
+ * Corrections after a clock that ran ahead was set back: messages created in what is now the future, and messages due
+ * later than they should be.
  */
 
-/** So many of the newest messages tell how far the clock was ahead. */
+/** Number of the newest messages that show how far the clock was ahead. */
 const LOOKED_AT = 1_000
 
 const latestOfMessages = query<object, { created: number | null; finished: number | null }>(({ db }) =>
@@ -30,7 +30,7 @@ const latestOfAttempts = query<object, { finished: number | null }>(({ db }) =>
     .where('message_seq', 'in', (q) => q.selectFrom('messages').select('seq').orderBy('seq', 'desc').limit(LOOKED_AT)),
 )
 
-/** The latest time at which something happened to one of the newest messages, Unix milliseconds; 0 for none. */
+/** Latest time stored for one of the newest messages, Unix milliseconds; 0 for none. */
 export const latest = read('messagesClock.latest', function* (_: object): Transaction<number> {
   const messages = yield* first(latestOfMessages, {})
   const attempts = yield* first(latestOfAttempts, {})
@@ -101,22 +101,26 @@ export interface ShiftArgs {
   readonly now: number
   /** How far the clock was ahead. */
   readonly byMs: number
-  /** Where the step before ended. */
+  /** Where the previous step ended. */
   readonly after: DuePlace
   readonly limit: number
 }
 
-/** Written by the queue into the configuration of messages that name a time of day themselves. */
+/** Part of the configuration of messages whose publisher named a time of day. */
 const FIXED = '"fixedTime":true'
 
-/** A retry waits from its last attempt on, a first attempt from its creation on, unless a time of day was asked for. */
+/**
+ * Whether the wait began while the clock was ahead. A retry waits from its last attempt, a first attempt from its
+ * creation, unless the publisher named a time of day.
+ */
 function isFromAhead({ retried, created_at, attempted_at, config }: Waiting, now: number): boolean {
   return retried > 0 ? (attempted_at ?? 0) > now : created_at > now && !config.includes(FIXED)
 }
 
 /**
- * One step through the messages that wait: those whose wait began while the clock was ahead are due earlier by as much,
- * and have been made now. A second walk finds nothing more to do. Answers the place to go on after; undefined at the end.
+ * One step through waiting messages. Those whose wait began while the clock was ahead become due earlier by that much,
+ * with the current time as their creation. A second walk changes nothing. Answers the place of the next step;
+ * `undefined` at the end.
  */
 export const shift = write(
   'messagesClock.shift',
@@ -137,7 +141,7 @@ const shortenKeys = query<{ latest: number }>(({ db, p }) =>
   db.updateTable('message_keys').set({ expires_at: p.latest }).where('expires_at', '>', p.latest),
 )
 
-/** Lets no deduplication key last beyond a time. */
+/** Caps the expiry of all deduplication keys. */
 export const limitKeys = write('messagesClock.limitKeys', function* (args: { latest: number }): Transaction<number> {
   return yield* change(shortenKeys, args)
 })

@@ -5,16 +5,16 @@ import { configUnder } from './flow-keys.js'
 import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
 import { listedMessages, wholeMessage } from './messages-read.js'
-import { contentBytes, firstFitting, fittingParts, inOrderOf } from './messages-sizes.js'
+import { contentBytes, firstFitting, inOrderOf, pageBatches } from './messages-sizes.js'
 import { acceptMessages, offersOf } from './queue-turns.js'
 
-/** Which dead letters of an account are meant: those with these ids, else those that pass the filter. */
+/** Selects dead letters of an account: by ids, else by a filter. */
 export interface DeadSelector {
   readonly accountId: string
   readonly kind: string
   /** `undefined`: by the filter. */
   readonly dlqIds: readonly string[] | undefined
-  /** Dates hold for the time of the failure. */
+  /** Dates apply to the time of the failure. */
   readonly filter: MessageFilter
   readonly order: DeadOrder
   /** The page begins after this dead letter. */
@@ -22,10 +22,10 @@ export interface DeadSelector {
   readonly limit: number
 }
 
-/** A dead letter without its contents, and how large those are. */
+/** A dead letter without its content, and the size of the content. */
 export type DeadPlace = Pick<MessageRow, 'seq' | 'dlq_id'> & { readonly bytes: number }
 
-/** A page of dead letters and the id to go on after, when there are more. */
+/** A page of dead letters, and the cursor of the next page if there is one. */
 export interface DeadPage<Letter = MessageRow> {
   readonly letters: readonly Letter[]
   readonly cursor: string | undefined
@@ -71,7 +71,7 @@ const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
     .select(['seq', 'dlq_id', contentBytes])
     .where(d.inNumbers('seq', p.seqs))
     .where(d.inTexts('dlq_id', p.ids))
-    // Written so that the rows are looked up by number: an index on the account leads through all its dead letters.
+    // Written so that the rows are looked up by number: an index on the account walks all its dead letters.
     .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
     .where('kind', '=', p.kind)
     .where(sql<boolean>`(finished_at, seq) > (${p.afterAt}, ${p.afterSeq})`)
@@ -79,13 +79,13 @@ const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
     .orderBy('seq'),
 )
 
-/** The place of a dead letter in time, from its id `<finished_at>-<seq>`. */
+/** Position of a dead letter, from its id `<finished_at>-<seq>`. */
 function placeOf(dlqId: string): { afterAt: number; afterSeq: number } {
   const [at, seq] = dlqId.split('-')
   return { afterAt: Number(at), afterSeq: Number(seq) }
 }
 
-/** Ids that cannot be one are like ids that name nothing. */
+/** Malformed ids match nothing, like unknown ones. */
 function* lettersById(
   { accountId, kind, after }: DeadSelector,
   dlqIds: readonly string[],
@@ -95,7 +95,7 @@ function* lettersById(
   return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds, ...place }), cursor: undefined }
 }
 
-/** Selects one more than a page holds, to know whether there is another page. */
+/** Selects one row more than a page holds, to know whether there is another page. */
 function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const { accountId, kind, dlqIds, order, after } = selector
   if (dlqIds) return yield* lettersById(selector, dlqIds)
@@ -107,7 +107,7 @@ function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   return { letters, cursor: rows.length > letters.length ? (letters.at(-1)?.dlq_id ?? undefined) : undefined }
 }
 
-/** A page of dead letters, without their contents. A cursor must have the form `<number>-<number>`. */
+/** A page of dead letters without content. A cursor must have the form `<number>-<number>`. */
 export const deadLetters = read('messages.deadLetters', page)
 
 const whole = query<{ seqs: readonly number[] }, MessageRow>(({ db, p, d }) =>
@@ -119,13 +119,13 @@ function* wholeLetters(places: readonly DeadPlace[]): Transaction<MessageRow[]> 
   return inOrderOf(places, yield* all(whole, { seqs: places.map((place) => place.seq) }))
 }
 
-/** As much of a page as is held in memory at once; a page that was cut short has a cursor. */
+/** As much of a page as may be in memory at once. A shortened page has a cursor. */
 function cutShort({ letters, cursor }: DeadPage<DeadPlace>): DeadPage<DeadPlace> {
   const fitting = firstFitting(letters)
   return { letters: fitting, cursor: fitting.length < letters.length ? (fitting.at(-1)?.dlq_id ?? undefined) : cursor }
 }
 
-/** A page of whole dead letters, which may be shorter than was asked for when they are large. */
+/** A page of complete dead letters. It is shorter than the limit when they are large. */
 export const wholePage = read('messages.wholeDeadLetters', function* (selector: DeadSelector): Transaction<DeadPage> {
   const { letters, cursor } = cutShort(yield* page(selector))
   return { letters: yield* listedMessages(yield* wholeLetters(letters)), cursor }
@@ -137,7 +137,7 @@ const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, 
   ),
 )
 
-/** The numbers of a page of dead letters, and the cursor to go on after, when there are more. */
+/** The numbers of a page of dead letters, and the cursor of the next page if there is one. */
 export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelector): Transaction<{
   seqs: number[]
   cursor: string | undefined
@@ -146,42 +146,42 @@ export const deadSeqs = read('messages.deadSeqs', function* (selector: DeadSelec
   return { seqs: letters.map((letter) => letter.seq), cursor }
 })
 
-/** A page that this transaction alone acts on: what another one has just taken is left to that. */
-function* takePage(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
+/** Locks a page of dead letters. Letters that another transaction has just taken are left out. */
+function* lockPage(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const { letters, cursor } = yield* page(selector)
   const rows = letters.length > 0 ? yield* all(stillDead, { seqs: letters.map((letter) => letter.seq) }) : []
   const mine = new Set(rows.map((row) => row.seq))
   return { letters: letters.filter((letter) => mine.has(letter.seq)), cursor }
 }
 
-const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+const clearDlqId = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.updateTable('messages').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
 )
 
-/** How many dead letters were deleted, and where to go on. */
+/** Number of deleted dead letters, and the cursor of the next page. */
 export interface DeadDeletion {
   readonly deleted: number
   readonly cursor: string | undefined
 }
 
-/** Takes a page of messages out of the dead letter queue; they stay in the logs as failed. */
+/** Removes a page of messages from the dead letter queue. They stay in the logs as failed. */
 export const deleteDeadLetters = write(
   'messages.deleteDeadLetters',
   function* (selector: DeadSelector): Transaction<DeadDeletion> {
-    const { letters, cursor } = yield* takePage(selector)
+    const { letters, cursor } = yield* lockPage(selector)
     if (letters.length === 0) return { deleted: 0, cursor }
-    return { deleted: yield* change(bury, { seqs: letters.map((letter) => letter.seq) }), cursor }
+    return { deleted: yield* change(clearDlqId, { seqs: letters.map((letter) => letter.seq) }), cursor }
   },
 )
 
-/** Deletes those of some messages that are dead letters, as part of another transaction, and answers which. */
+/** Deletes those messages that are dead letters, within another transaction. Answers which. */
 export function* deleteLetters(among: readonly number[]): Transaction<number[]> {
   const seqs = (yield* all(stillDead, { seqs: among })).map((row) => row.seq)
-  if (seqs.length > 0) yield* change(bury, { seqs })
+  if (seqs.length > 0) yield* change(clearDlqId, { seqs })
   return seqs
 }
 
-/** What a retry changes of the messages that it sends again. */
+/** What a retry changes in the messages that it sends again. */
 export interface Revision {
   readonly nextAt: number
   readonly maxRetries: number | undefined
@@ -234,34 +234,34 @@ function revive(letter: MessageRow, messageId: string, at: number, revision: Rev
 }
 
 /**
- * Sends a page of dead letters again, as new messages with the original content; the letters leave the queue. Answers
- * the ids of the new messages in the order of the letters.
+ * Sends a page of dead letters again as new messages with the original content, and removes the letters from the queue.
+ * Answers the new message ids in the order of the letters.
  */
 export const retryDeadLetters = write('messages.retryDeadLetters', function* (args: RetryArgs): Transaction<{
   messageIds: string[]
   offers: PendingRow[]
   cursor: string | undefined
 }> {
-  const taken = yield* takePage(args.selector)
-  // Letters that were named are sent again all at once: nobody turns pages of them.
+  const taken = yield* lockPage(args.selector)
+  // Letters selected by id are all sent again at once, because such a request has no pages.
   const { letters, cursor } = args.selector.dlqIds ? taken : cutShort(taken)
   return { ...(yield* sendAgain(letters, args)), cursor }
 })
 
-type Again = Pick<RetryArgs, 'ids' | 'at' | 'revision'>
+type Resending = Pick<RetryArgs, 'ids' | 'at' | 'revision'>
 
 function* sendAgain(
   letters: readonly DeadPlace[],
-  { ids, at, revision }: Again,
+  { ids, at, revision }: Resending,
 ): Transaction<{ messageIds: string[]; offers: PendingRow[] }> {
   const messageIds = ids.slice(0, letters.length)
   if (letters.length === 0) return { messageIds, offers: [] }
-  yield* change(bury, { seqs: letters.map((letter) => letter.seq) })
+  yield* change(clearDlqId, { seqs: letters.map((letter) => letter.seq) })
   const offers: PendingRow[] = []
   let next = 0
-  for (const part of fittingParts(letters)) {
-    // What is damaged must not get a checksum that fits.
-    const fresh = (yield* wholeLetters(part))
+  for (const batch of pageBatches(letters)) {
+    // Damaged content must not be stored again with a checksum that matches.
+    const fresh = (yield* wholeLetters(batch))
       .map(wholeMessage)
       .map((letter) => revive(letter, messageIds[next++] ?? '', at, revision))
     offers.push(...offersOf(fresh, yield* acceptMessages(fresh, at)).map(withoutLargeBody))
@@ -280,12 +280,12 @@ const deadBySeq = query<{ seqs: readonly number[] }, DeadPlace>(({ db, p, d }) =
   ),
 )
 
-/** Sends those of some messages again that are dead letters, as part of another transaction, and answers which. */
+/** Sends those messages that are dead letters again, within another transaction. Answers which. */
 export function* retryLetters(
   among: readonly number[],
-  again: Again,
+  resending: Resending,
 ): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
   const letters = yield* all(deadBySeq, { seqs: among })
-  const { offers } = yield* sendAgain(letters, again)
+  const { offers } = yield* sendAgain(letters, resending)
   return { seqs: letters.map((letter) => letter.seq), offers }
 }

@@ -15,45 +15,48 @@ import { type DuePage, pageCrossing } from './messages-packed.js'
 export type { DuePage } from './messages-packed.js'
 
 /**
- * What the delivery engine loads: pending messages in the order in which they fall due, from one place in that order to
- * another, of all accounts or of one, without what is loaded on its own. Each read looks at a bounded number of rows,
- * however many of them it has to pass over: a backlog of millions must not keep other reads waiting.
+ * Loads of the dispatcher: pending messages in due order between two places, of all accounts or of one, except those
+ * that other loads bring. Each read scans a bounded number of rows, so that a backlog of millions does not block other
+ * reads.
  */
 
-/** So many messages are looked at in one read. */
-const MOST_SCANNED = 10_000
+/** Rows scanned in one read. */
+const MAX_SCANNED = 10_000
 
-/** Where a load begins and ends, and what it may bring. */
+/** Range of a load. */
 export interface DueRange {
   readonly after: DuePlace
   readonly until: DuePlace
   readonly limit: number
-  /** Bodies larger than this many bytes are left out; see `messages.body`. */
+  /** Larger bodies, in bytes, are left out; see `messages.body`. */
   readonly largestBody: number
 }
 
 const HOST = ' host '
 const FLOW = ' flow '
 
-/** The lane of a message: those of an account that share a flow-control key, else a destination host, share a lane. */
+/** The lane of a message. Messages of an account share a lane by flow-control key, else by destination host. */
 export function laneOf(row: Pick<PendingRow, 'account_id' | 'flow_key' | 'host'>): string {
   return row.flow_key === null ? row.account_id + HOST + row.host : row.account_id + FLOW + row.flow_key
 }
 
-/** What the messages of a lane share, from its name. */
-export function partOf(lane: string, accountId: string): { readonly host: string } | { readonly flowKey: string } {
+/** What the messages of a lane share, parsed from its name. */
+export function sharedByLane(
+  lane: string,
+  accountId: string,
+): { readonly host: string } | { readonly flowKey: string } {
   const shared = lane.slice(accountId.length)
   return shared.startsWith(HOST) ? { host: shared.slice(HOST.length) } : { flowKey: shared.slice(FLOW.length) }
 }
 
-/** The same for the store. */
+/** The lane as an SQL expression. */
 const lane = sql<string>`account_id || case when flow_key is null then ${sql.lit(HOST)} || host else ${sql.lit(FLOW)} || flow_key end`
 
 type Bounds = { nextAt: number; seq: number; untilAt: number; untilSeq: number }
 type Page = Bounds & { limit: number; largestBody: number }
 type Messages<Row> = SelectQueryBuilder<Tables, 'messages', Row>
 
-/** Written with the state as it stands in the conditions of the indexes, so that they are used. */
+/** The state is a literal, as in the conditions of the partial indexes, so that these are used. */
 const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
   messages
     .where(sql<boolean>`state = 'pending'`)
@@ -121,13 +124,16 @@ const pageOf = (range: DueRange, until: DuePlace): Page => ({
   largestBody: range.largestBody,
 })
 
-/** Up to where rows were read: the last one when there may be more before the bound, else the bound. */
+/** Up to which place rows were read: the last row if there may be more before the bound, else the bound. */
 function paged(rows: readonly StoredPending[], limit: number, bound: DuePlace): DuePage {
   const last = rows.length < limit ? undefined : rows.at(-1)
   return { rows: withIntactBodies(rows), upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
 }
 
-/** The place of one of the messages of a range, by its index alone: `ahead` 0 is the first. None behind the last one. */
+/**
+ * The place of the n-th message of a range, read from the index alone. `ahead` 0 is the first. `undefined` behind the
+ * last.
+ */
 export const placeOf = read(
   'messagesDue.placeOf',
   function* (args: { after: DuePlace; until: DuePlace; ahead: number }): Transaction<DuePlace | undefined> {
@@ -137,14 +143,14 @@ export const placeOf = read(
   },
 )
 
-/** Of all accounts but some, and without some lanes. */
+/** Of all accounts, except some accounts and lanes. */
 export const ofAll = read(
   'messagesDue.ofAll',
   function* (
     args: DueRange & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] },
   ): Transaction<DuePage> {
     const { exceptAccounts, exceptLanes } = args
-    const bound = (yield* first(placeAhead, { ...boundsOf(args), ahead: MOST_SCANNED })) ?? args.until
+    const bound = (yield* first(placeAhead, { ...boundsOf(args), ahead: MAX_SCANNED })) ?? args.until
     const rows = yield* all(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes })
     return paged(rows, args.limit, bound)
   },
@@ -153,10 +159,10 @@ export const ofAll = read(
 
 function* boundOfAccount(args: DueRange & { accountId: string }): Transaction<DuePlace> {
   const { accountId, until } = args
-  return (yield* first(placeAheadOfAccount, { ...boundsOf(args), accountId, ahead: MOST_SCANNED })) ?? until
+  return (yield* first(placeAheadOfAccount, { ...boundsOf(args), accountId, ahead: MAX_SCANNED })) ?? until
 }
 
-/** Of one account, without some of its lanes. */
+/** Of one account, except some of its lanes. */
 export const ofAccount = read(
   'messagesDue.ofAccount',
   function* (args: DueRange & { accountId: string; exceptLanes: readonly string[] }): Transaction<DuePage> {
@@ -167,7 +173,7 @@ export const ofAccount = read(
   { crossing: pageCrossing },
 )
 
-/** Of one account, to one destination host, without flow-control key. */
+/** Of one account and destination host, without flow-control key. */
 export const ofHost = read(
   'messagesDue.ofHost',
   function* (args: DueRange & { accountId: string; host: string }): Transaction<DuePage> {
@@ -178,12 +184,12 @@ export const ofHost = read(
   { crossing: pageCrossing },
 )
 
-/** Of one account, naming one flow-control key. */
+/** Of one account and flow-control key. */
 export const ofFlow = read(
   'messagesDue.ofFlow',
   function* (args: DueRange & { accountId: string; flowKey: string }): Transaction<DuePage> {
     const { accountId, flowKey, until } = args
-    // An index has exactly these rows.
+    // An index contains exactly these rows.
     return paged(yield* all(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }), args.limit, until)
   },
   { crossing: pageCrossing },

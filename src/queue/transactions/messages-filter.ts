@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 
-/** Which messages are meant: any of the values of a member, and all members. Empty lists and NULL mean any message. */
+/** Which messages match: for each member any of its values. Empty lists and NULL match every message. */
 export interface MessageFilter {
   readonly messageIds: readonly string[]
   readonly urls: readonly string[]
@@ -13,14 +13,14 @@ export interface MessageFilter {
   readonly topics: readonly string[]
   readonly queues: readonly string[]
   readonly scheduleIds: readonly string[]
-  /** Statuses of the last answer. */
+  /** Statuses of the last response. */
   readonly statuses: readonly number[]
-  /** Unix milliseconds, inclusive; which time that is depends on the operation. */
+  /** Unix milliseconds, inclusive. The operation decides which time they apply to. */
   readonly fromDate: number | null
   readonly toDate: number | null
 }
 
-/** A filter that every message passes. */
+/** A filter that every message matches. */
 export const ANY_MESSAGE: MessageFilter = {
   messageIds: [],
   urls: [],
@@ -37,7 +37,7 @@ export const ANY_MESSAGE: MessageFilter = {
   toDate: null,
 }
 
-/** A filter as parameters of a query. The text of a query cannot depend on values, so each list has a switch. */
+/** A filter as query parameters. The SQL text cannot depend on values, so each list has a switch. */
 export interface FilterParams {
   messageIds: readonly string[]
   anyMessageId: number
@@ -67,7 +67,7 @@ export interface FilterParams {
 
 const isAny = (list: readonly unknown[]): number => (list.length === 0 ? 1 : 0)
 
-/** The parameters that stand for a filter. */
+/** The query parameters of a filter. */
 export function filterParams(filter: MessageFilter): FilterParams {
   return {
     messageIds: filter.messageIds,
@@ -99,7 +99,7 @@ export function filterParams(filter: MessageFilter): FilterParams {
 
 type Condition = (p: FilterParams, d: Dialect) => RawBuilder<unknown>
 
-/** What each list of a filter means, and the switch that turns it off. */
+/** Condition of each list of a filter, and the switch that turns it off. */
 const LISTS = {
   messageIds: ['anyMessageId', (p, d) => d.inTexts('message_id', p.messageIds)],
   urls: ['anyUrl', (p, d) => d.inTexts('url', p.urls)],
@@ -116,16 +116,16 @@ const LISTS = {
 
 type ListName = keyof typeof LISTS
 
-/** The lists of a filter that say something; `any` of them where they are many. */
+/** The non-empty lists of a filter; `any` when there are many. */
 export type FilterShape = readonly ListName[] | 'any'
 
-/** Each shape is a query that stays prepared, so there must not be one for every combination that somebody may think of. */
-const MOST_LISTS = 2
+/** Each shape is a prepared query of its own, so their number must be small. */
+const MAX_LISTS = 2
 
-/** What of a filter says something: a query that tests nothing else is faster where it goes over very many messages. */
+/** The shape of a filter. Over very many messages, a query that tests nothing else is faster. */
 export function shapeOf(filter: MessageFilter): FilterShape {
   const said = (Object.keys(LISTS) as ListName[]).filter((name) => filter[name].length > 0)
-  return said.length > MOST_LISTS ? 'any' : said
+  return said.length > MAX_LISTS ? 'any' : said
 }
 
 type TimeColumn = 'created_at' | 'finished_at'
@@ -138,13 +138,13 @@ const inTime = (p: FilterParams, timeColumn: TimeColumn): RawBuilder<unknown> =>
 const every = (conditions: readonly RawBuilder<unknown>[]): RawBuilder<boolean> =>
   sql<boolean>`(${sql.join(conditions, sql` and `)})`
 
-/** The condition of any filter over the table `messages`; dates hold for the column `timeColumn`. */
+/** Condition of any filter on the table `messages`. Dates apply to the column `timeColumn`. */
 export function passes(p: FilterParams, d: Dialect, timeColumn: TimeColumn): RawBuilder<boolean> {
   const lists = Object.values(LISTS).map(([isAny, condition]) => sql`(${p[isAny]} = 1 or ${condition(p, d)})`)
   return every([...lists, inTime(p, timeColumn)])
 }
 
-/** The condition of filters of one shape. */
+/** Condition of filters of one shape. */
 export function passesShape(
   p: FilterParams,
   d: Dialect,

@@ -2,13 +2,13 @@ import { crossing } from '../../store/operation.js'
 import type { DuePlace, NewMessage, PendingRow, PublishEntry } from './messages.js'
 
 /**
- * Many messages on their way to the store, in a form that costs little to copy: lists of values instead of objects with
- * their names, and all bodies in one piece, of which each takes its part in order.
+ * Many messages packed for the store's thread: lists of values instead of objects, and all bodies in one buffer, in
+ * order.
  */
 export interface PackedEntries {
   readonly rows: readonly PackedMessage[]
   readonly bodies: Uint8Array
-  /** Of each message, or empty when none has a key. */
+  /** One for each message, or empty when no message has a key. */
   readonly keys: readonly PublishEntry['dedup'][]
   readonly now: number
 }
@@ -78,7 +78,7 @@ export function packEntries(entries: readonly PublishEntry[], now: number): Pack
   }
 }
 
-/** Bodies as one piece, in order. */
+/** Joins bodies into one buffer, in order. */
 export function joinBodies(bodies: readonly (Uint8Array | null)[]): Uint8Array {
   const whole = new Uint8Array(bodies.reduce((sum, body) => sum + (body?.byteLength ?? 0), 0))
   let at = 0
@@ -90,8 +90,8 @@ export function joinBodies(bodies: readonly (Uint8Array | null)[]): Uint8Array {
   return whole
 }
 
-/** The bodies of these lengths again, of which `null` is none: views into the piece. */
-export function partBodies(whole: Uint8Array, lengths: readonly (number | null)[]): (Uint8Array | null)[] {
+/** Splits a buffer into bodies of these lengths, as views. `null` means no body. */
+export function splitBodies(whole: Uint8Array, lengths: readonly (number | null)[]): (Uint8Array | null)[] {
   let at = 0
   return lengths.map((length) => {
     if (length === null) return null
@@ -100,16 +100,16 @@ export function partBodies(whole: Uint8Array, lengths: readonly (number | null)[
   })
 }
 
-/** The messages again. */
+/** Unpacks messages. */
 export function unpackEntries({ rows, bodies, keys }: PackedEntries): PublishEntry[] {
-  const parts = partBodies(
+  const split = splitBodies(
     bodies,
     rows.map((row) => row[21]),
   )
-  return rows.map((row, index) => ({ message: unpackMessage(row, parts[index] ?? null), dedup: keys[index] ?? null }))
+  return rows.map((row, index) => ({ message: unpackMessage(row, split[index] ?? null), dedup: keys[index] ?? null }))
 }
 
-/** What a load brought: every message that was asked for up to a place in the order. */
+/** Result of a load: every message of its range up to a place. */
 export interface DuePage {
   readonly rows: readonly PendingRow[]
   readonly upTo: DuePlace
@@ -186,12 +186,12 @@ const packPage = ({ rows, upTo }: DuePage): PackedPage => ({
 })
 
 function unpackPage({ rows, bodies, upTo }: PackedPage): DuePage {
-  const parts = partBodies(
+  const split = splitBodies(
     bodies,
     rows.map((row) => row[23]),
   )
-  return { rows: rows.map((row, index) => unpackPendingRow(row, parts[index] ?? null)), upTo }
+  return { rows: rows.map((row, index) => unpackPendingRow(row, split[index] ?? null)), upTo }
 }
 
-/** Pages come over as lists of values, with all bodies in one piece: a load of a thousand messages is a large result. */
+/** Pages cross threads as lists of values, with all bodies in one buffer: a load of a thousand messages is large. */
 export const pageCrossing = crossing(packPage, unpackPage)

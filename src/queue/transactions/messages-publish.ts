@@ -4,9 +4,12 @@ import type { NewMessage, PublishEntry } from './messages.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
 import { type Accepted, acceptMessages } from './queue-turns.js'
 
-/** What became of the entries. */
+/** Result of a publication. */
 export interface Published extends Accepted {
-  /** In the order of the entries: the message that a duplicate is one with. `undefined`, or no more, for what was stored. */
+  /**
+   * In the order of the entries: the id of the message that an entry duplicates. `undefined`, or a missing element, for
+   * stored entries.
+   */
   readonly duplicateOf: readonly (string | undefined)[]
 }
 
@@ -18,7 +21,7 @@ interface KeyClaim {
   now: number
 }
 
-/** Takes a key that is free or has expired; changes nothing otherwise. */
+/** Takes a key that is free or has expired. Otherwise changes nothing. */
 const claimKey = query<KeyClaim>(({ db, p }) =>
   db
     .insertInto('message_keys')
@@ -39,7 +42,7 @@ const keyHolder = query<{ accountId: string; key: string }, { message_id: string
     .where('dedup_key', '=', p.key),
 )
 
-/** The message that already holds the key of an entry, or `undefined` when the entry has just taken it or has none. */
+/** The message that already holds the key of an entry; `undefined` when the entry has just taken it or has none. */
 function* holderOf(entry: PublishEntry, now: number): Transaction<string | undefined> {
   if (!entry.dedup) return undefined
   const { account_id: accountId, message_id: messageId } = entry.message
@@ -54,7 +57,7 @@ function* duplicatesOf(entries: readonly PublishEntry[], now: number): Transacti
   return duplicateOf
 }
 
-/** Stores messages, each once for its deduplication key, as part of another transaction. */
+/** Stores messages, one for each deduplication key, within another transaction. */
 export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
   const duplicateOf = entries.some((entry) => entry.dedup) ? yield* duplicatesOf(entries, now) : []
   const fresh = freshOf(entries, duplicateOf)
@@ -62,7 +65,7 @@ export function* publishEntries(entries: readonly PublishEntry[], now: number): 
   return { duplicateOf, seqs, turns }
 }
 
-/** The messages that were stored; `seqs` has their numbers. */
+/** The stored messages; `seqs` has their numbers. */
 export function freshOf(
   entries: readonly PublishEntry[],
   duplicateOf: readonly (string | undefined)[],
@@ -97,7 +100,7 @@ function joinPublications(all: readonly PublishArgs[]): PackedEntries {
   )
 }
 
-/** What became of each publication. Turns that have come are told once. */
+/** Splits the result of a shared commit by publication. Turns are reported once, with the first. */
 function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly PublishArgs[]): Published[] {
   let entry = 0
   let stored = 0

@@ -10,20 +10,20 @@ import { contentBytes, firstFitting, inOrderOf } from './messages-sizes.js'
 /** A failed attempt as it is stored. */
 export type AttemptRow = Selectable<MessageAttemptsTable>
 
-/** A message with its failed attempts, oldest first, but without the last attempt: that stands in the message. */
+/** A message with its failed attempts, oldest first. The last attempt is stored in the message itself. */
 export interface MessageHistory {
   readonly message: MessageRow
   readonly attempts: readonly AttemptRow[]
 }
 
-/** @throws HomeportError `store_damaged` when what it holds is not what was written. */
+/** @throws HomeportError `store_damaged` when a checksum does not match. */
 export function wholeMessage(row: MessageRow): MessageRow {
   intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`)
   intact(row.response_body, row.response_crc, 'messages', () => `the answer to ${row.message_id}`)
   return row
 }
 
-/** Messages of a list: one damaged body must not keep the others from being seen, so it is left out, and told. */
+/** Messages for a list. A damaged body is left out and reported, so that it does not hide the other messages. */
 export function* listedMessages(rows: readonly MessageRow[]): Transaction<MessageRow[]> {
   const listed: MessageRow[] = []
   for (const row of rows) listed.push(yield* listedMessage(row))
@@ -50,7 +50,7 @@ const byId = query<{ accountId: string; kind: string; messageId: string }, Messa
     .where('kind', '=', p.kind),
 )
 
-/** One message of an account, in whatever state. */
+/** One message of an account, in any state. */
 export const message = read(
   'messages.message',
   function* (args: { accountId: string; kind: string; messageId: string }): Transaction<MessageRow | undefined> {
@@ -63,18 +63,20 @@ type HistoryQuery = FilterParams & { accountId: string; kind: string; after: str
 
 type HistoryOrder = 'newestFirst' | 'oldestFirst'
 
-/** Whether what was sent and answered is wanted, or only that it was. */
+/** Whether bodies of requests and responses are read. */
 export type Bodies = 'whole' | 'none'
 
-/** A message without its contents, and how large those are. */
+/** A message without its content, and the size of the content. */
 type MessagePlace = Pick<MessageRow, 'seq' | 'retried'> & { readonly bytes: number; readonly attempt_bytes: number }
 
-/** What the answers to failed attempts take that were followed by another one. */
+/** Bytes of the stored responses to failed attempts. */
 const attemptBytes = sql<number>`case when retried > 0
   then (select coalesce(sum(length(a.body)), 0) from message_attempts as a where a.message_seq = messages.seq)
   else 0 end`.as('attempt_bytes')
 
-/** With ids a message is looked up, without them the account's messages are walked over: two texts, two plans. */
+/**
+ * With ids, messages are looked up. Without ids, the account's messages are walked. The two need different query plans.
+ */
 const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
   query<HistoryQuery, MessagePlace>(({ db, p, d }) =>
     db
@@ -96,9 +98,9 @@ const HISTORIES = {
 }
 
 /** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
-const MOST_SCANNED = 2_000
+const MAX_SCANNED = 2_000
 
-/** The last message that a read looks at; no row when it comes to the end. */
+/** The last message that a read scans; no row when it reaches the end. */
 const idAhead = (order: HistoryOrder) =>
   query<{ accountId: string; after: string; ahead: number }, { message_id: string }>(({ db, p }) =>
     db
@@ -116,7 +118,7 @@ const ID_AHEAD = { newestFirst: idAhead('newestFirst'), oldestFirst: idAhead('ol
 type OfSeqs = { seqs: readonly number[] }
 
 const noBytes = sql<Uint8Array | null>`null`
-const noSum = sql<number | null>`null`
+const noChecksum = sql<number | null>`null`
 
 const rowsOf = {
   whole: query<OfSeqs, MessageRow>(({ db, p, d }) =>
@@ -127,7 +129,7 @@ const rowsOf = {
       .selectFrom('messages')
       .select([...PENDING_COLUMNS, 'state', 'path', 'finished_at', 'started_at', 'error', 'dlq_id'])
       .select(['response_status', 'response_headers', noBytes.as('response_body'), noBytes.as('body')])
-      .select([noSum.as('body_crc'), noSum.as('response_crc')])
+      .select([noChecksum.as('body_crc'), noChecksum.as('response_crc')])
       .where(d.inNumbers('seq', p.seqs)),
   ),
 }
@@ -145,12 +147,12 @@ const attemptsQuery = (bodies: Bodies) =>
 
 const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') }
 
-/** Where each order begins: ids consist of ASCII letters, digits and `_`. */
+/** Where each order begins. Ids consist of ASCII letters, digits and `_`. */
 const BEFORE_ALL = { newestFirst: '~', oldestFirst: '' }
 
 const opposite = (order: HistoryOrder): HistoryOrder => (order === 'newestFirst' ? 'oldestFirst' : 'newestFirst')
 
-/** Which page of an account's messages is wanted. */
+/** Selects a page of an account's messages. */
 export interface HistoryArgs {
   readonly accountId: string
   readonly kind: string
@@ -162,21 +164,21 @@ export interface HistoryArgs {
   readonly bodies: Bodies
 }
 
-/** A page of histories; there may be more when it is not full. */
+/** A page of histories. A page that is not full may have a next one. */
 export interface HistoryPage {
   readonly histories: readonly MessageHistory[]
-  /** The message id that the next page begins after; `undefined` at the end. */
+  /** The next page begins after this message id; `undefined` at the end. */
   readonly next: string | undefined
 }
 
 /**
- * Messages of an account by creation, with their failed attempts. Dates of the filter hold for the creation. Where they
- * are large the page is shorter than was asked for.
+ * Messages of an account by creation, with their failed attempts. Dates of the filter apply to the creation. The page
+ * is shorter than the limit when messages are large.
  */
 export const history = read('messages.history', function* (args: HistoryArgs): Transaction<HistoryPage> {
   const { limit, bodies } = args
   const { found, end } = yield* placesOf(args)
-  // A sum is a text in PostgreSQL.
+  // PostgreSQL answers a sum as a string.
   const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
   const places = bodies === 'whole' ? firstFitting(sized) : sized
   const read = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
@@ -189,7 +191,7 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
   return { histories, next: isFull ? histories.at(-1)?.message.message_id : end }
 })
 
-/** Attempts by their messages: a page may hold a hundred of each of a thousand. */
+/** Groups attempts by message. A page may hold a hundred attempts of each of a thousand messages. */
 function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, AttemptRow[]> {
   const groups = new Map<number, AttemptRow[]>()
   for (const attempt of attempts) {
@@ -200,14 +202,14 @@ function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, Attempt
   return groups
 }
 
-/** The messages that pass of those that a read looks at, and the last one looked at where others come after it. */
+/** The matching messages among those scanned, and the last one scanned if there are more. */
 function* placesOf({ accountId, kind, filter, order, after = BEFORE_ALL[order], limit }: HistoryArgs): Transaction<{
   found: readonly MessagePlace[]
   end: string | undefined
 }> {
   const by = filter.messageIds.length > 0 ? 'ids' : 'filter'
   const ahead =
-    by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MOST_SCANNED - 1 }) : undefined
+    by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MAX_SCANNED - 1 }) : undefined
   const until = ahead?.message_id ?? BEFORE_ALL[opposite(order)]
   const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, after, until, limit })
   return { found, end: ahead?.message_id }

@@ -7,7 +7,7 @@ interface SweepQuery {
   limit: number
 }
 
-/** The next messages by number, whatever their state: a sweep walks over all of them in steps of one size. */
+/** The next messages by number, in any state. A sweep walks all of them in steps of equal size. */
 const nextSeqs = query<SweepQuery, { seq: number; created_at: number; finished_at: number | null }>(({ db, p }) =>
   db
     .selectFrom('messages')
@@ -23,9 +23,9 @@ const remove = query<{ seqs: readonly number[]; finishedBefore: number }>(({ db,
 
 const removeKeys = query<{ now: number }>(({ db, p }) => db.deleteFrom('message_keys').where('expires_at', '<=', p.now))
 
-/** Where a sweep stands and what it deletes. */
+/** One step of a sweep. */
 export interface SweepArgs {
-  /** Number of the last message that the step before has looked at; 0 at first. */
+  /** Number of the last message that the previous step scanned; 0 for the first step. */
   readonly after: number
   readonly finishedBefore: number
   readonly now: number
@@ -33,8 +33,8 @@ export interface SweepArgs {
 }
 
 /**
- * One step of a sweep: deletes what ended long enough ago, of the next messages by number. Answers the number to go on
- * after, or `undefined` when the rest is too young.
+ * One step of a sweep: scans the next messages by number and deletes those that ended long enough ago. Answers the
+ * number of the next step, or `undefined` when the rest is too young.
  */
 export const sweep = write('messages.sweep', function* (args: SweepArgs): Transaction<number | undefined> {
   if (args.after === 0) yield* change(removeKeys, { now: args.now })
@@ -43,32 +43,35 @@ export const sweep = write('messages.sweep', function* (args: SweepArgs): Transa
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore)
   if (old.length > 0) yield* change(remove, { seqs: old.map((row) => row.seq), finishedBefore })
   const last = rows.at(-1)
-  // Numbers grow with time: what comes after a young message is young too.
+  // Numbers grow with time, so all messages after a young one are young too.
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })
 
-/** Where a look at sizes stands: items before a number are next, and this many bytes may still be kept. */
+/** Position of a size measurement: items before this number are next, and this many bytes may still be kept. */
 export interface BudgetStep {
   readonly before: number
   readonly leftBytes: number
-  /** How many items are looked at. */
+  /** Items measured in one step. */
   readonly limit: number
 }
 
-/** What a step came to: the number of the newest item that does not fit any more, where to go on, or that all fits. */
+/** Result of one step: the newest item that does not fit, where the next step starts, or that everything fits. */
 export type BudgetPart =
   | { readonly kind: 'beyond'; readonly seq: number }
   | { readonly kind: 'more'; readonly before: number; readonly leftBytes: number }
   | { readonly kind: 'fits' }
 
-/** Takes sizes, newest first, off what is left. Done where the rows are read: of millions only this needs to travel. */
+/**
+ * Subtracts sizes, newest first, from the bytes left. Runs where the rows are read, so that only the result crosses
+ * threads.
+ */
 export function takeOff(
   rows: readonly { readonly seq: number; readonly bytes: number }[],
   { leftBytes, limit }: BudgetStep,
 ): BudgetPart {
   let left = leftBytes
   for (const { seq, bytes } of rows) {
-    // A sum is a decimal number in PostgreSQL.
+    // PostgreSQL answers a sum as a decimal string.
     left -= Number(bytes)
     if (left < 0) return { kind: 'beyond', seq }
   }
@@ -77,11 +80,11 @@ export function takeOff(
 }
 
 /**
- * Retention by size: the newest finished messages are kept, as many as fit, and older ones deleted. Sizes are those of
- * the contents; indexes and the free space of the database file come on top.
+ * Retention by size: the newest ended messages are kept, as many as fit, and older ones deleted. Only content counts;
+ * indexes and free space in the database file come on top.
  */
 
-/** What a row takes besides its texts and bytes. */
+/** Bytes of a row besides its texts and blobs. */
 const ROW_BYTES = 300
 
 const bytesOf = (column: string) => sql<number>`coalesce(octet_length(${sql.ref(column)}), 0)`
@@ -103,7 +106,7 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
     .limit(p.limit),
 )
 
-/** Measures the next older messages before a number; what has not finished takes nothing. */
+/** Measures the next older messages before a number. Messages that have not ended count 0 bytes. */
 export const measure = read('messages.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
   const { before, limit } = step
   return takeOff(yield* all(newestBefore, { before, limit }), step)
@@ -124,8 +127,8 @@ const removeFinished = query<{ after: number; upTo: number }>(({ db, p }) =>
 )
 
 /**
- * One step of a trim: deletes what has finished of the oldest messages after a number and up to another. Answers the
- * number to go on after, or `undefined` at the end.
+ * One step of a trim: deletes ended messages after one number and up to another, oldest first. Answers the number of
+ * the next step, or `undefined` at the end.
  */
 export const trim = write(
   'messages.trim',

@@ -4,13 +4,13 @@ import { change, insertAll, type Transaction, together, write } from '../../stor
 import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import { insertMessages, type NewMessage, type PendingRow } from './messages.js'
-import { joinBodies, partBodies } from './messages-packed.js'
+import { joinBodies, splitBodies } from './messages-packed.js'
 import { endTurns } from './queue-turns.js'
 
-/** What an attempt brought, in the store's words. */
+/** The result of an attempt, in the form of its columns. */
 export interface AttemptRecord {
   readonly startedAt: number
-  /** 0 when there was no answer. */
+  /** 0 when there was no response. */
   readonly status: number
   /** JSON object of header name to array of values. */
   readonly headers: string
@@ -18,34 +18,37 @@ export interface AttemptRecord {
   readonly error: string | null
 }
 
-/** What the attempt means for its message. */
+/** What an attempt makes of its message. */
 export type MessageEnd =
-  /** Delivered; the row is kept for the logs, or deleted when its owner keeps a log of its own. */
+  /** Delivered. The row is kept for the logs, or deleted when the owning module keeps a log of its own. */
   | { readonly kind: 'delivered'; readonly keep: boolean }
   | { readonly kind: 'retry'; readonly nextAt: number }
-  /** Failed forever; `dlqId` puts it into the dead letter queue. */
+  /** Failed for good. `dlqId` puts it into the dead letter queue. */
   | { readonly kind: 'failed'; readonly dlqId: string | null }
 
 /** The outcome of one attempt. */
 export interface SettleArgs {
   readonly seq: number
-  /** The attempt that this is the outcome of; an outcome of any other attempt changes nothing. */
+  /** The attempt of this outcome. If the message has another attempt, nothing changes. */
   readonly retried: number
   readonly at: number
   readonly attempt: AttemptRecord
   readonly end: MessageEnd
-  /** Messages that follow from it, such as callbacks. */
+  /** New messages that follow, such as callbacks. */
   readonly follow: readonly NewMessage[]
-  /** The message of a queue whose turn this message is part of: its own number, or the one its callback is for. */
+  /**
+   * The message of a queue whose turn this message is part of: its own number, or that of the message it is a callback
+   * of.
+   */
   readonly turn?: number
 }
 
-/** `gone`: the message is no longer pending (cancelled, say) or past this attempt; nothing was changed. */
+/** `gone`: the message is no longer pending (cancelled, for example) or has a later attempt. Nothing changed. */
 export type SettleResult =
   | {
       readonly kind: 'settled'
       readonly followSeqs: readonly number[]
-      /** Messages of the queue whose turn has come. */
+      /** Messages of the queue that got the next turn. */
       readonly next: readonly PendingRow[]
     }
   | { readonly kind: 'gone' }
@@ -105,9 +108,9 @@ function* finishAs(args: SettleArgs, state: 'delivered' | 'failed', dlqId: strin
   return (yield* change(finish, values)) === 1
 }
 
-/** Of an answer that another attempt follows, so much is kept, and the newest so many of them. */
+/** Bytes kept of a response that another attempt follows, and how many of these attempts are kept. */
 const ATTEMPT_BODY_BYTES = 64 * 1024
-const MOST_ATTEMPTS = 100
+const MAX_ATTEMPTS = 100
 
 const forgetAttempts = query<{ seq: number; upTo: number }>(({ db, p }) =>
   db.deleteFrom('message_attempts').where('message_seq', '=', p.seq).where('retried', '<=', p.upTo),
@@ -128,7 +131,7 @@ function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
     next_at: nextAt,
   }
   yield* insertAll('message_attempts', [row])
-  if (retried >= MOST_ATTEMPTS) yield* change(forgetAttempts, { seq, upTo: retried - MOST_ATTEMPTS })
+  if (retried >= MAX_ATTEMPTS) yield* change(forgetAttempts, { seq, upTo: retried - MAX_ATTEMPTS })
   return true
 }
 
@@ -144,7 +147,7 @@ function* apply(args: SettleArgs): Transaction<boolean> {
   }
 }
 
-/** Writes the outcome of an attempt, as part of another transaction; check for `gone` before doing more. */
+/** Writes the outcome of an attempt within another transaction. Check for `gone` before doing more. */
 export function* settleMessage(args: SettleArgs): Transaction<SettleResult> {
   if (!(yield* apply(args))) return { kind: 'gone' }
   const followSeqs = yield* insertMessages(args.follow)
@@ -152,22 +155,22 @@ export function* settleMessage(args: SettleArgs): Transaction<SettleResult> {
   return { kind: 'settled', followSeqs, next: isOver && args.turn ? yield* endTurns([args.turn]) : [] }
 }
 
-/** Writes the outcome of an attempt together with the messages that follow from it. */
+/** Writes the outcome of an attempt together with its follow-up messages. */
 export const settle = write('messages.settle', settleMessage)
 
-/** The delivery of a message from which nothing follows and that nobody waits for: what nearly all attempts come to. */
+/** A delivery without follow-ups, which is the outcome of nearly all attempts. */
 export interface Delivery {
   readonly seq: number
-  /** The attempt that has delivered it; when the message is past it, nothing is changed. */
+  /** The attempt that delivered it. If the message has a later attempt, nothing changes. */
   readonly retried: number
   readonly at: number
   readonly attempt: Omit<AttemptRecord, 'error'>
 }
 
-/** How long it may wait for a commit that somebody else needs anyway. */
+/** How long a delivery may wait to share another commit. */
 const PATIENCE_MS = 5
 
-/** Writes a delivery; the row is kept for the logs. */
+/** Writes a delivery. The row stays for the logs. */
 function* finishDelivered({ seq, retried, at, attempt }: Delivery): Transaction<void> {
   const { startedAt, status, headers, body } = attempt
   const state = 'delivered'
@@ -190,7 +193,7 @@ function* finishDelivered({ seq, retried, at, attempt }: Delivery): Transaction<
 const packRow = ({ seq, retried, at, attempt }: Delivery) =>
   [seq, retried, at, attempt.startedAt, attempt.status, attempt.headers, attempt.body?.byteLength ?? null] as const
 
-/** Many deliveries in a form that costs little to copy: lists of values, and all bodies in one piece. */
+/** Many deliveries packed for another thread: lists of values, and all bodies in one buffer. */
 interface PackedDeliveries {
   readonly rows: readonly ReturnType<typeof packRow>[]
   readonly bodies: Uint8Array
@@ -198,12 +201,12 @@ interface PackedDeliveries {
 
 const deliverPacked = write('messages.deliverPacked', function* (packed: PackedDeliveries): Transaction<void> {
   const { rows, bodies } = packed
-  const parts = partBodies(
+  const split = splitBodies(
     bodies,
     rows.map((row) => row[6]),
   )
   for (const [index, [seq, retried, at, startedAt, status, headers]] of rows.entries()) {
-    yield* finishDelivered({ seq, retried, at, attempt: { startedAt, status, headers, body: parts[index] ?? null } })
+    yield* finishDelivered({ seq, retried, at, attempt: { startedAt, status, headers, body: split[index] ?? null } })
   }
 })
 

@@ -1,21 +1,21 @@
 import { sql } from 'kysely'
 
 /**
- * Pages of messages are bounded in bytes too. A page is held in memory as a whole, and a hundred messages may be
- * nothing or gigabytes: so it is found out first what there is and how large it is, and then what fits is read.
+ * Pages of messages are limited in bytes too, because a page is in memory as a whole and a hundred messages may be
+ * gigabytes. So sizes are read first, and then only the rows that fit.
  */
 
-/** So much content a page may have; one message may have more, and makes a page of its own. */
+/** Content of one page. A single larger message makes a page of its own. */
 export const PAGE_BYTES = 8 * 2 ** 20
 
-/** What the contents of a message take: its body and that of the answer. */
+/** Bytes of a message's content: its body and its response body. */
 export const contentBytes = sql<number>`coalesce(length(body), 0) + coalesce(length(response_body), 0)`.as('bytes')
 
 interface Sized {
   readonly bytes: number
 }
 
-/** The first of some rows, as many as a page may have, but one at least. */
+/** The first rows, as many as fit into a page, but at least one. */
 export function firstFitting<Row extends Sized>(rows: readonly Row[]): readonly Row[] {
   let total = 0
   const over = rows.findIndex((row, index) => {
@@ -25,18 +25,18 @@ export function firstFitting<Row extends Sized>(rows: readonly Row[]): readonly 
   return over < 0 ? rows : rows.slice(0, over)
 }
 
-/** The same rows in parts of which each fits into a page. */
-export function fittingParts<Row extends Sized>(rows: readonly Row[]): (readonly Row[])[] {
-  const parts: (readonly Row[])[] = []
+/** Splits rows into batches that each fit into a page. */
+export function pageBatches<Row extends Sized>(rows: readonly Row[]): (readonly Row[])[] {
+  const batches: (readonly Row[])[] = []
   for (let left = rows; left.length > 0; ) {
-    const part = firstFitting(left)
-    parts.push(part)
-    left = left.slice(part.length)
+    const batch = firstFitting(left)
+    batches.push(batch)
+    left = left.slice(batch.length)
   }
-  return parts
+  return batches
 }
 
-/** Rows that were read by number, in the order of the places that they were read for. */
+/** Puts rows that were read by number into the order of their places. */
 export function inOrderOf<Row extends { readonly seq: number }>(
   places: readonly { readonly seq: number }[],
   rows: readonly Row[],

@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import type { MessagesTable } from '../../store/schema/messages.js'
 import { noteFlowKeys } from './flow-keys.js'
 
-/** A message before the store has numbered it. All columns but `seq`; a new message is pending and unanswered. */
+/** A message before the store has numbered it. New messages are pending, or held in a queue, and have no attempt. */
 export type NewMessage = Omit<
   Insertable<MessagesTable>,
   | 'state'
@@ -24,14 +24,14 @@ export type NewMessage = Omit<
 /** A message to publish. */
 export interface PublishEntry {
   readonly message: NewMessage
-  /** Two entries of an account with the same key within its window are one message. */
+  /** Entries of an account with the same key count as one message until the key expires. */
   readonly dedup: { readonly key: string; readonly expiresAt: number } | null
 }
 
 /** A message as it is stored. */
 export type MessageRow = Selectable<MessagesTable>
 
-/** What the delivery engine needs of a pending message. */
+/** The columns of a pending message that the dispatcher needs. */
 export interface PendingRow
   extends Pick<
     MessageRow,
@@ -58,24 +58,26 @@ export interface PendingRow
     | 'slot_seq'
     | 'schedule_id'
   > {
-  /** NULL also when the body is too large to be loaded ahead: see `body_bytes`. */
+  /** NULL also when the body is too large to be loaded ahead; see `body_bytes`. */
   readonly body: Uint8Array | null
   readonly body_bytes: number
-  /** It waits for its turn in a queue, and only tells what it asks of its flow-control key. */
+  /**
+   * The message waits for its turn in a queue. It is offered only for the limits that it sets for its flow-control key.
+   */
   readonly held?: true
 }
 
-/** Bodies up to this size go along to the engine; larger ones it reads when it sends them. */
-export const LARGEST_BODY_ALONG = 8 * 1024
+/** Larger bodies are not passed to the dispatcher, which reads them when it sends them. */
+export const MAX_ROW_BODY_BYTES = 8 * 1024
 
-/** The engine's view of a message, without its body when that is large. */
+/** The row for the dispatcher, without a large body. */
 export const withoutLargeBody = (row: PendingRow): PendingRow =>
-  row.body_bytes > LARGEST_BODY_ALONG ? { ...row, body: null } : row
+  row.body_bytes > MAX_ROW_BODY_BYTES ? { ...row, body: null } : row
 
 /** A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
 
-/** Member by member, because copying an object with a spread costs ten times as much. */
+/** Written out, because spreading an object costs ten times as much. */
 function toRow(message: NewMessage): InsertRow<'messages'> {
   return {
     message_id: message.message_id,
@@ -107,8 +109,8 @@ function toRow(message: NewMessage): InsertRow<'messages'> {
 }
 
 /**
- * Stores new messages as part of another transaction. Answers their numbers, in order. Messages of queues are only put
- * down: `acceptMessages` lets them have their turns.
+ * Stores new messages within another transaction. Answers their numbers, in order. Messages of queues are only stored;
+ * `acceptMessages` also gives them turns.
  */
 export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
   if (messages.length === 0) return []
@@ -116,10 +118,10 @@ export function* insertMessages(messages: readonly NewMessage[]): Transaction<nu
   return yield* insertNumbered('messages', messages.map(toRow), 'message_id')
 }
 
-/** The engine's view of a message that was just stored under this number. */
+/** The row of a message that was just stored under this number, for the dispatcher. */
 export function toPendingRow(message: NewMessage, seq: number): PendingRow {
   const body = message.body ?? null
-  // Member by member, as above.
+  // Written out, as above.
   return {
     seq,
     message_id: message.message_id,
@@ -148,7 +150,7 @@ export function toPendingRow(message: NewMessage, seq: number): PendingRow {
   }
 }
 
-/** The engine's view of messages that were just stored under these numbers. */
+/** The rows of messages that were just stored under these numbers, for the dispatcher. */
 export function toPendingRows(messages: readonly NewMessage[], seqs: readonly number[]): PendingRow[] {
   return messages.map((message, index) => toPendingRow(message, seqs[index] ?? Number.NaN))
 }
@@ -157,18 +159,18 @@ const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where('state', '=', sql.lit('pending')),
 )
 
-/** Deletes what is pending of these groups, as part of another transaction. Answers how many messages that were. */
+/** Deletes the pending messages of these groups within another transaction. Answers how many. */
 export function* deletePendingOfGroups(groups: readonly number[]): Transaction<number> {
   return groups.length > 0 ? yield* change(deleteGroups, { groups }) : 0
 }
 
-/** A place in the order in which messages fall due. */
+/** A place in due order. */
 export interface DuePlace {
   readonly nextAt: number
   readonly seq: number
 }
 
-/** The columns of a `PendingRow`, but for the body. */
+/** The columns of a `PendingRow` except the body. */
 export const PENDING_COLUMNS = [
   'seq',
   'message_id',
@@ -194,26 +196,30 @@ export const PENDING_COLUMNS = [
   'schedule_id',
 ] as const
 
-/** How long the body is. */
+/** Length of the body. */
 export const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
 
-/** The body when it has at most `most` bytes; larger ones are left out and only measured. */
+/** The body if it has at most `most` bytes; larger ones are only measured. */
 function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
   return sql<Uint8Array | null>`case when length(body) <= ${most} then body end`.as('body')
 }
 
-/** A row as the store has it: with the checksum of the body. */
+/** A row with the checksum of the body. */
 export type StoredPending = PendingRow & Pick<MessageRow, 'body_crc'>
 
-/** Only with the body: it stands behind it in the row, and SQLite goes through all pages of a large body to get there. */
-const sumUpTo = (most: number) => sql<number | null>`case when length(body) <= ${most} then body_crc end`.as('body_crc')
+/**
+ * Only read with the body. It is stored after the body in the row, and SQLite walks all pages of a large body to reach
+ * it.
+ */
+const checksumUpTo = (most: number) =>
+  sql<number | null>`case when length(body) <= ${most} then body_crc end`.as('body_crc')
 
-/** What is to be read of the body of a row, with `PENDING_COLUMNS`. */
-export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), sumUpTo(most)] as const
+/** The body columns to read together with `PENDING_COLUMNS`. */
+export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), checksumUpTo(most)] as const
 
 /**
- * The rows without bodies that are not what was written. These count as too large to go along: whoever reads one where
- * it is stored is told.
+ * Removes bodies whose checksum does not match. Such a body then counts as too large to be passed along, and the later
+ * read of it in the store reports the damage.
  */
 export function withIntactBodies(rows: readonly StoredPending[]): PendingRow[] {
   return rows.map((row) => {
@@ -240,8 +246,8 @@ const pendingInOrder = query<
 )
 
 /**
- * Pending messages in the order in which they fall due, after a place in that order and up to a time. Bodies larger than
- * `largestBody` bytes are left out; see `messages.body`.
+ * Pending messages in due order, after a place and up to a time. Bodies larger than `largestBody` bytes are left out;
+ * see `messages.body`.
  */
 export const pending = read(
   'messages.pending',
@@ -261,7 +267,7 @@ const bodyOf = query<{ seq: number }, Pick<MessageRow, 'body' | 'body_crc' | 'me
 
 /**
  * The body of a pending message; `undefined` when the message is gone.
- * @throws HomeportError `store_damaged` when it is not what was written.
+ * @throws HomeportError `store_damaged` when its checksum does not match.
  */
 export const body = read('messages.body', function* (args: { seq: number }): Transaction<
   { body: Uint8Array | null } | undefined

@@ -4,7 +4,7 @@ import { query } from '../../store/query.js'
 import {
   bodyColumns,
   insertMessages,
-  LARGEST_BODY_ALONG,
+  MAX_ROW_BODY_BYTES,
   type NewMessage,
   PENDING_COLUMNS,
   type PendingRow,
@@ -14,20 +14,20 @@ import {
 } from './messages.js'
 
 /**
- * Messages of a queue take turns. A message is `held` until its turn comes: then it is `pending` like any other, and
- * the turn is a row of `queue_turns`, which stays until the message and every callback of it have ended. A queue has
- * never more turns than its parallelism.
+ * Messages of a queue take turns. A message is `held` until its turn. Then it becomes `pending` like any other, and a
+ * row in `queue_turns` records the turn until the message and all its callbacks have ended. A queue never has more
+ * turns than its parallelism.
  *
- * Turns are given within the transactions that make room for them: storing a message, ending one, changing the queue.
- * So nothing has to look for queues that stand still, and a crash leaves none behind.
+ * Turns are given in the transactions that free or add one: storing a message, ending one, changing the queue. So
+ * nothing has to search for stalled queues, and a crash leaves none behind.
  */
 
-interface OfQueue {
+interface QueueKey {
   accountId: string
   name: string
 }
 
-const ensure = query<OfQueue & { now: number }>(({ db, p }) =>
+const ensure = query<QueueKey & { now: number }>(({ db, p }) =>
   db
     .insertInto('queues')
     .values({
@@ -41,8 +41,11 @@ const ensure = query<OfQueue & { now: number }>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['account_id', 'name']).doNothing()),
 )
 
-/** A queue, held until the commit: it has what was committed before, and nobody else gives or takes anything of it. */
-export const lockQueue = query<OfQueue, { parallelism: number; paused: number }>(({ db, p, d }) =>
+/**
+ * Locks a queue until the commit: the transaction sees what was committed before, and no other gives or ends turns in
+ * it.
+ */
+export const lockQueue = query<QueueKey, { parallelism: number; paused: number }>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('queues')
@@ -52,7 +55,7 @@ export const lockQueue = query<OfQueue, { parallelism: number; paused: number }>
   ),
 )
 
-const countTurns = query<OfQueue, { turns: number }>(({ db, p }) =>
+const countTurns = query<QueueKey, { turns: number }>(({ db, p }) =>
   db
     .selectFrom('queue_turns')
     .select((q) => q.fn.countAll<number>().as('turns'))
@@ -60,11 +63,11 @@ const countTurns = query<OfQueue, { turns: number }>(({ db, p }) =>
     .where('queue', '=', p.name),
 )
 
-const nextHeld = query<OfQueue & { limit: number }, StoredPending>(({ db, p }) =>
+const nextHeld = query<QueueKey & { limit: number }, StoredPending>(({ db, p }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
-    .select(bodyColumns(LARGEST_BODY_ALONG))
+    .select(bodyColumns(MAX_ROW_BODY_BYTES))
     .where('account_id', '=', p.accountId)
     .where('queue', '=', p.name)
     .where('finished_at', 'is', null)
@@ -82,13 +85,13 @@ const begin = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d })
     .returning('seq'),
 )
 
-/** Gives the next messages of a queue their turns, as far as it has room. Answers those messages. */
-export function* advanceQueue(queue: OfQueue): Transaction<PendingRow[]> {
+/** Gives the next messages of a queue their turns, up to its parallelism. Answers those messages. */
+export function* advanceQueue(queue: QueueKey): Transaction<PendingRow[]> {
   return (yield* advanceIfThere(queue)) ?? []
 }
 
-/** `undefined`: there is no such queue. */
-function* advanceIfThere(queue: OfQueue): Transaction<PendingRow[] | undefined> {
+/** `undefined`: the queue does not exist. */
+function* advanceIfThere(queue: QueueKey): Transaction<PendingRow[] | undefined> {
   const found = yield* first(lockQueue, queue)
   if (!found) return undefined
   if (found.paused === 1) return []
@@ -101,8 +104,8 @@ function* advanceIfThere(queue: OfQueue): Transaction<PendingRow[] | undefined> 
   return rows
 }
 
-/** A message that was read as held may be cancelled by the time that it is to begin: the next one takes its place. */
-function* beginNext(queue: OfQueue, room: number): Transaction<PendingRow[]> {
+/** A message read as held may be cancelled before its turn is written. Then the next one gets the turn. */
+function* beginNext(queue: QueueKey, room: number): Transaction<PendingRow[]> {
   const begun: PendingRow[] = []
   while (begun.length < room) {
     const rows = yield* all(nextHeld, { ...queue, limit: room - begun.length })
@@ -119,7 +122,7 @@ interface TurnQueue {
   readonly queue: string
 }
 
-/** Two callbacks of one message may end side by side: the later one has to see the end of the other. */
+/** Two callbacks of one message may end in parallel. The lock makes the later one see the end of the other. */
 const lockTurns = query<{ seqs: readonly number[] }, { message_seq: number }>(({ db, p, d }) =>
   d.forUpdate(
     db.selectFrom('queue_turns').select('message_seq').where(d.inNumbers('message_seq', p.seqs)).orderBy('message_seq'),
@@ -147,8 +150,8 @@ const removeTurns = query<{ seqs: readonly number[] }, TurnQueue>(({ db, p, d })
 )
 
 /**
- * Something of these turns has ended: turns of which nothing is left are over, and the next messages of their queues
- * get theirs. Answers those messages.
+ * A message or callback of these turns has ended. Ends the turns that have nothing left, and gives the next messages of
+ * their queues a turn. Answers those messages.
  */
 export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
   if (seqs.length === 0) return []
@@ -161,12 +164,12 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
 }
 
 function* advanceQueues(
-  queues: readonly OfQueue[],
-  advance: (queue: OfQueue) => Transaction<PendingRow[]> = advanceQueue,
+  queues: readonly QueueKey[],
+  advance: (queue: QueueKey) => Transaction<PendingRow[]> = advanceQueue,
 ): Transaction<PendingRow[]> {
   const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))
   const rows: PendingRow[] = []
-  // In one order everywhere, so that transactions over several queues do not wait for each other in a circle.
+  // The same order everywhere, so that transactions over several queues cannot deadlock.
   for (const key of [...distinct.keys()].sort()) {
     const queue = distinct.get(key)
     if (queue) rows.push(...(yield* advance(queue)))
@@ -174,27 +177,30 @@ function* advanceQueues(
   return rows
 }
 
-/** What storing new messages brought. */
+/** Result of storing new messages. */
 export interface Accepted {
   /** The numbers of the messages, in order. */
   readonly seqs: readonly number[]
-  /** Messages of queues whose turn has come. */
+  /** Messages of queues that got a turn. */
   readonly turns: readonly PendingRow[]
 }
 
 /**
- * Stores new messages as part of another transaction: those of queues take their places there, and queues that nobody
- * has made before are made.
+ * Stores new messages within another transaction. Messages of queues are added to their queue, which is created if it
+ * does not exist.
  */
 export function* acceptMessages(messages: readonly NewMessage[], now: number): Transaction<Accepted> {
   const seqs = messages.length > 0 ? yield* insertMessages(messages) : []
-  const queues: OfQueue[] = []
+  const queues: QueueKey[] = []
   for (const { account_id: accountId, queue: name } of messages) if (name) queues.push({ accountId, name })
   return { seqs, turns: yield* advanceQueues(queues, (queue) => advanceOrMake(queue, now)) }
 }
 
-/** A queue may be deleted until it is locked, because what is stored here cannot be seen before the commit. */
-function* advanceOrMake(queue: OfQueue, now: number): Transaction<PendingRow[]> {
+/**
+ * The queue may be deleted until it is locked, because other transactions do not see the new messages before the
+ * commit.
+ */
+function* advanceOrMake(queue: QueueKey, now: number): Transaction<PendingRow[]> {
   for (;;) {
     const rows = yield* advanceIfThere(queue)
     if (rows) return rows
@@ -203,8 +209,8 @@ function* advanceOrMake(queue: OfQueue, now: number): Transaction<PendingRow[]> 
 }
 
 /**
- * Of messages that were accepted, those that the engine may have now, and those with a flow-control key that wait for
- * their turns: what they ask of it holds from now on. Bodies need not travel for it.
+ * What to offer to the dispatcher after messages were accepted: those that may be sent, and held ones with a
+ * flow-control key, whose limits apply from now on. The latter are offered without body.
  */
 export function offersOf(messages: readonly NewMessage[], { seqs, turns }: Accepted): PendingRow[] {
   const fresh = messages.flatMap((message, index) => {

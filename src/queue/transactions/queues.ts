@@ -5,7 +5,7 @@ import type { QueuesTable } from '../../store/schema/queues.js'
 import type { PendingRow } from './messages.js'
 import { advanceQueue, lockQueue } from './queue-turns.js'
 
-/** A queue as it is set. */
+/** A queue and its settings. */
 export type QueueRow = Selectable<QueuesTable>
 
 interface Writing {
@@ -34,7 +34,7 @@ const put = query<Writing>(({ db, p }) =>
     ),
 )
 
-/** Makes a queue or changes it. Answers the messages whose turn comes by that. */
+/** Creates or changes a queue. Answers the messages that get a turn through it. */
 export const upsert = write('queues.upsert', function* (args: Writing): Transaction<PendingRow[]> {
   yield* change(put, args)
   return yield* advanceQueue(args)
@@ -48,7 +48,7 @@ const pause = query<{ accountId: string; name: string; paused: number; now: numb
     .where('name', '=', p.name),
 )
 
-/** Pauses a queue or lets it go on; `undefined` when there is none. Answers the messages whose turn comes by that. */
+/** Pauses or resumes a queue; `undefined` if it does not exist. Answers the messages that get a turn through it. */
 export const setPaused = write(
   'queues.setPaused',
   function* (args: {
@@ -83,7 +83,7 @@ export const get = read('queues.get', function* (args: { accountId: string; name
   return yield* first(oneQueue, args)
 })
 
-interface WaitingPart {
+interface CountRange {
   accountId: string
   name: string
   /** Messages after this number are counted. */
@@ -91,7 +91,7 @@ interface WaitingPart {
   limit: number
 }
 
-const countPart = query<WaitingPart, { count: number; last: number | null }>(({ db, p }) =>
+const countBatch = query<CountRange, { count: number; last: number | null }>(({ db, p }) =>
   db
     .selectFrom(
       db
@@ -108,20 +108,20 @@ const countPart = query<WaitingPart, { count: number; last: number | null }>(({ 
     .select(({ fn }) => [fn.countAll<number>().as('count'), fn.max<number | null>('seq').as('last')]),
 )
 
-/** What was counted, and where to go on after; `undefined` at the end. */
-export interface CountedPart {
+/** One count, and where the next one starts; `undefined` at the end. */
+export interface CountBatch {
   readonly count: number
   readonly next: number | undefined
 }
 
 /**
- * Counts the next messages of a queue that have not ended, at most `limit`: of a queue of millions all at once would keep
- * other reads waiting.
+ * Counts the next messages of a queue that have not ended, at most `limit`: counting a queue of millions at once would
+ * block other reads.
  */
 export const countWaiting = read(
   'queues.countWaiting',
-  function* (args: WaitingPart): Transaction<CountedPart> {
-    const { count, last } = yield* only(countPart, args)
+  function* (args: CountRange): Transaction<CountBatch> {
+    const { count, last } = yield* only(countBatch, args)
     return { count, next: count < args.limit ? undefined : (last ?? undefined) }
   },
   { turn: 'background' },
@@ -143,11 +143,11 @@ const removeTurns = query<{ accountId: string; name: string }>(({ db, p }) =>
   db.deleteFrom('queue_turns').where('account_id', '=', p.accountId).where('queue', '=', p.name),
 )
 
-/** Deletes a queue that has no message left. Answers whether it is gone. */
+/** Deletes a queue without messages. Answers whether it is gone. */
 export const removeEmpty = write(
   'queues.removeEmpty',
   function* (args: { accountId: string; name: string }): Transaction<boolean> {
-    // Whoever publishes to it holds it until the message can be seen.
+    // A publisher holds this lock until its message is visible.
     yield* first(lockQueue, args)
     if (yield* first(anyLeft, args)) return false
     yield* change(removeTurns, args)

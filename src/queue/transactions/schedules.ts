@@ -16,25 +16,25 @@ export type NewSchedule = Omit<
   'body_crc' | 'paused' | 'last_at' | 'last_messages' | 'error'
 >
 
-interface OfSchedule {
+interface ScheduleKey {
   accountId: string
   scheduleId: string
 }
 
-interface OfSchedules {
+interface ScheduleKeys {
   accountId: string
   scheduleIds: readonly string[]
 }
 
-/** How large a schedule is. */
+/** Size of a schedule. */
 export interface ScheduleSize {
   readonly schedule_id: string
-  /** Of its body and its headers. */
+  /** Bytes of its body and headers. */
   readonly bytes: number
 }
 
-/** How many messages of the last fires are remembered. */
-const MOST_REMEMBERED = 20
+/** Number of messages of the last fires whose ids are stored. */
+const MAX_REMEMBERED = 20
 
 const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
   const columns = {
@@ -62,12 +62,12 @@ const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
     .onConflict((conflict) => conflict.columns(['account_id', 'schedule_id']).doUpdateSet(columns))
 })
 
-/** Makes a schedule, or replaces every setting of the one with this id; what it has fired stays remembered. */
+/** Creates a schedule, or replaces all settings of the one with this id. The record of past fires stays. */
 export const put = write('schedules.put', function* (args: NewSchedule): Transaction<number> {
   return yield* change(replace, { ...args, crc: checksumOf(args.body) })
 })
 
-const oneSchedule = query<OfSchedule, ScheduleRow>(({ db, p }) =>
+const oneSchedule = query<ScheduleKey, ScheduleRow>(({ db, p }) =>
   db.selectFrom('schedules').selectAll().where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
 )
 const sizes = query<{ accountId: string }, ScheduleSize>(({ db, p }) =>
@@ -78,7 +78,7 @@ const sizes = query<{ accountId: string }, ScheduleSize>(({ db, p }) =>
     .orderBy('created_at')
     .orderBy('schedule_id'),
 )
-const namedSchedules = query<OfSchedules, ScheduleRow>(({ db, p, d }) =>
+const namedSchedules = query<ScheduleKeys, ScheduleRow>(({ db, p, d }) =>
   db
     .selectFrom('schedules')
     .selectAll()
@@ -94,13 +94,13 @@ const statesOf = query<{ accountId: string; ids: readonly string[] }, { message_
       .where(d.inTexts('message_id', p.ids)),
 )
 
-/** A schedule with the states of the messages of its last fires, as far as they are kept. */
+/** A schedule with the states of the messages of its last fires, as far as these are still stored. */
 export interface ScheduleWithStates {
   readonly schedule: ScheduleRow
   readonly states: readonly { readonly message_id: string; readonly state: MessageState }[]
 }
 
-/** Written by this file only. */
+/** Only this file writes the column. */
 const lastMessages = (row: ScheduleRow): string[] => JSON.parse(row.last_messages) as string[]
 
 function* withStates(accountId: string, rows: readonly ScheduleRow[]): Transaction<ScheduleWithStates[]> {
@@ -116,33 +116,33 @@ function* withStates(accountId: string, rows: readonly ScheduleRow[]): Transacti
 }
 
 /** One schedule. */
-export const get = read('schedules.get', function* (args: OfSchedule): Transaction<ScheduleWithStates | undefined> {
+export const get = read('schedules.get', function* (args: ScheduleKey): Transaction<ScheduleWithStates | undefined> {
   const row = yield* first(oneSchedule, args)
   return row && (yield* withStates(args.accountId, [wholeSchedule(row)]))[0]
 })
 
-/** Which schedules an account has, oldest first, and how large they are. */
+/** Ids and sizes of an account's schedules, oldest first. */
 export const list = read('schedules.list', function* (args: { accountId: string }): Transaction<ScheduleSize[]> {
   return yield* all(sizes, args)
 })
 
-/** Some schedules in the order of their ids in the list; those that are gone are left out. */
-export const some = read('schedules.some', function* (args: OfSchedules): Transaction<ScheduleWithStates[]> {
+/** Schedules in the order of the given ids. Missing ones are left out. */
+export const some = read('schedules.some', function* (args: ScheduleKeys): Transaction<ScheduleWithStates[]> {
   const rows = new Map((yield* all(namedSchedules, args)).map((row) => [row.schedule_id, row]))
   const found = args.scheduleIds.map((id) => rows.get(id)).filter((row) => row !== undefined)
   return yield* withStates(args.accountId, found)
 })
 
-const removeOne = query<OfSchedule>(({ db, p }) =>
+const removeOne = query<ScheduleKey>(({ db, p }) =>
   db.deleteFrom('schedules').where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
 )
 
-/** Deletes a schedule; what it has fired goes on. Answers how many there were. */
-export const remove = write('schedules.remove', function* (args: OfSchedule): Transaction<number> {
+/** Deletes a schedule; its published messages stay. Answers how many were deleted. */
+export const remove = write('schedules.remove', function* (args: ScheduleKey): Transaction<number> {
   return yield* change(removeOne, args)
 })
 
-const pauseOne = query<OfSchedule & { paused: number; nextAt: number | null }>(({ db, p }) =>
+const pauseOne = query<ScheduleKey & { paused: number; nextAt: number | null }>(({ db, p }) =>
   db
     .updateTable('schedules')
     .set({ paused: p.paused, next_at: p.nextAt })
@@ -151,10 +151,12 @@ const pauseOne = query<OfSchedule & { paused: number; nextAt: number | null }>((
     .where('paused', '<>', p.paused),
 )
 
-/** Pauses a schedule, or lets it go on with this next fire. Answers how many changed: none when it was so already. */
+/**
+ * Pauses a schedule, or resumes it with this next fire. Answers how many changed: 0 when it already was in that state.
+ */
 export const setPaused = write(
   'schedules.setPaused',
-  function* (args: OfSchedule & { paused: 0 | 1; nextAt: number | null }): Transaction<number> {
+  function* (args: ScheduleKey & { paused: 0 | 1; nextAt: number | null }): Transaction<number> {
     return yield* change(pauseOne, args)
   },
 )
@@ -177,13 +179,13 @@ const earliest = query<object, { next_at: number | null }>(({ db }) =>
     .where('next_at', 'is not', null),
 )
 
-/** @throws HomeportError `store_damaged` when its body is not what was written. */
+/** @throws HomeportError `store_damaged` when the checksum of its body does not match. */
 function wholeSchedule(row: ScheduleRow): ScheduleRow {
   intact(row.body, row.body_crc, 'schedules', () => `the body of ${row.schedule_id}`)
   return row
 }
 
-/** Schedules that are due, and when the first one that is not falls due. */
+/** Due schedules, and the time of the earliest fire of all. */
 export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<{
   rows: ScheduleRow[]
   nextAt: number | null
@@ -196,26 +198,26 @@ const everyKey = query<object, { account_id: string; schedule_id: string }>(({ d
   db.selectFrom('schedules').select(['account_id', 'schedule_id']).orderBy('account_id').orderBy('schedule_id'),
 )
 
-/** Which schedules there are, by their key alone: for when the rows of some are damaged. */
-export const keys = read('schedules.keys', function* (_: object): Transaction<OfSchedule[]> {
+/** Keys of all schedules. Used when damaged rows prevent reading them together. */
+export const keys = read('schedules.keys', function* (_: object): Transaction<ScheduleKey[]> {
   const rows = yield* all(everyKey, {})
   return rows.map(({ account_id: accountId, schedule_id: scheduleId }) => ({ accountId, scheduleId }))
 })
 
-/** A schedule if it is due. */
-export const ifDue = read('schedules.ifDue', function* (args: OfSchedule & { now: number }): Transaction<
+/** The schedule if it is due. */
+export const ifDue = read('schedules.ifDue', function* (args: ScheduleKey & { now: number }): Transaction<
   ScheduleRow | undefined
 > {
   const row = yield* first(oneSchedule, args)
   return row && row.paused === 0 && row.next_at !== null && row.next_at <= args.now ? wholeSchedule(row) : undefined
 })
 
-/** A schedule whose next fire lies in the future. */
+/** A schedule whose next fire is in the future. */
 export interface AheadRow extends Pick<ScheduleRow, 'account_id' | 'schedule_id' | 'cron' | 'last_at'> {
   readonly next_at: number
 }
 
-const aheadSchedules = query<OfSchedule & { now: number; limit: number }, AheadRow>(({ db, p }) =>
+const aheadSchedules = query<ScheduleKey & { now: number; limit: number }, AheadRow>(({ db, p }) =>
   db
     .selectFrom('schedules')
     .select(['account_id', 'schedule_id', 'cron', 'last_at'])
@@ -228,14 +230,14 @@ const aheadSchedules = query<OfSchedule & { now: number; limit: number }, AheadR
     .limit(p.limit),
 )
 
-/** Some schedules whose next fire lies in the future, of all accounts, after one of them. */
-export const ahead = read('schedules.ahead', function* (args: OfSchedule & { now: number; limit: number }): Transaction<
+/** Schedules of all accounts whose next fire is in the future, after one of them. */
+export const ahead = read('schedules.ahead', function* (args: ScheduleKey & { now: number; limit: number }): Transaction<
   AheadRow[]
 > {
   return yield* all(aheadSchedules, args)
 })
 
-const moveFire = query<OfSchedule & { from: number; to: number }>(({ db, p }) =>
+const moveFire = query<ScheduleKey & { from: number; to: number }>(({ db, p }) =>
   db
     .updateTable('schedules')
     .set({ next_at: p.to })
@@ -245,26 +247,26 @@ const moveFire = query<OfSchedule & { from: number; to: number }>(({ db, p }) =>
     .where('next_at', '=', p.from),
 )
 
-/** Moves the next fire of a schedule that is still at it. */
+/** Moves the next fire of a schedule, if it has not changed meanwhile. */
 export const pullBack = write(
   'schedules.pullBack',
-  function* (args: OfSchedule & { from: number; to: number }): Transaction<number> {
+  function* (args: ScheduleKey & { from: number; to: number }): Transaction<number> {
     return yield* change(moveFire, args)
   },
 )
 
 /** One fire. */
-export interface Fire extends OfSchedule {
-  /** The fire that is due; when the schedule is not at it any more, nothing happens. */
+export interface Fire extends ScheduleKey {
+  /** The due fire. If the schedule has moved on, nothing happens. */
   readonly dueAt: number
   readonly nextAt: number | null
   readonly now: number
   readonly entries: readonly PublishEntry[]
   /** Why there is nothing to publish. */
-  readonly error: string | null
+Why nothing is published.
 }
 
-const lockDue = query<OfSchedule & { dueAt: number }, ScheduleRow>(({ db, p, d }) =>
+const lockDue = query<ScheduleKey & { dueAt: number }, ScheduleRow>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('schedules')
@@ -275,7 +277,7 @@ const lockDue = query<OfSchedule & { dueAt: number }, ScheduleRow>(({ db, p, d }
       .where('next_at', '=', p.dueAt),
   ),
 )
-const advance = query<OfSchedule & { nextAt: number | null; lastAt: number; messages: string; error: string | null }>(
+const advance = query<ScheduleKey & { nextAt: number | null; lastAt: number; messages: string; error: string | null }>(
   ({ db, p }) =>
     db
       .updateTable('schedules')
@@ -284,14 +286,14 @@ const advance = query<OfSchedule & { nextAt: number | null; lastAt: number; mess
       .where('schedule_id', '=', p.scheduleId),
 )
 
-/** Fires once: moves the schedule on and publishes its messages in one step. Answers what can go out now. */
+/** Fires once: moves the schedule on and publishes its messages in one transaction. Answers the messages to offer. */
 export const fire = write('schedules.fire', function* (args: Fire): Transaction<readonly PendingRow[]> {
   const row = yield* first(lockDue, args)
   if (!row) return []
   const published = yield* publishEntries(args.entries, args.now)
   const { duplicateOf } = published
   const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
-  const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MOST_REMEMBERED, fresh.length)))
+  const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MAX_REMEMBERED, fresh.length)))
   yield* change(advance, { ...args, lastAt: args.now, messages })
   return offersOf(freshOf(args.entries, duplicateOf), published)
 })

@@ -6,33 +6,33 @@ import type { UrlGroupsTable } from '../../store/schema/queues.js'
 /** A URL group as it is stored. */
 export type UrlGroupRow = Selectable<UrlGroupsTable>
 
-/** A member of a URL group. */
+/** An endpoint of a URL group. */
 export interface GroupEndpoint {
   readonly name?: string
   readonly url: string
 }
 
-/** Names an endpoint, by its name or its URL. */
+/** Identifies an endpoint by name or URL. */
 export interface EndpointRef {
   readonly name?: string | undefined
   readonly url?: string | undefined
 }
 
-interface OfGroup {
+interface GroupKey {
   accountId: string
   name: string
 }
 
-const oneGroup = query<OfGroup, UrlGroupRow>(({ db, p }) =>
+const oneGroup = query<GroupKey, UrlGroupRow>(({ db, p }) =>
   db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).where('name', '=', p.name),
 )
-const lockGroup = query<OfGroup, UrlGroupRow>(({ db, p, d }) =>
+const lockGroup = query<GroupKey, UrlGroupRow>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).where('name', '=', p.name)),
 )
 const everyGroup = query<{ accountId: string }, UrlGroupRow>(({ db, p }) =>
   db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).orderBy('name'),
 )
-const make = query<OfGroup & { now: number }>(({ db, p }) =>
+const make = query<GroupKey & { now: number }>(({ db, p }) =>
   db
     .insertInto('url_groups')
     .values({
@@ -45,26 +45,26 @@ const make = query<OfGroup & { now: number }>(({ db, p }) =>
     })
     .onConflict((conflict) => conflict.columns(['account_id', 'name']).doNothing()),
 )
-const setEndpoints = query<OfGroup & { endpoints: string; now: number }>(({ db, p }) =>
+const setEndpoints = query<GroupKey & { endpoints: string; now: number }>(({ db, p }) =>
   db
     .updateTable('url_groups')
     .set({ endpoints: p.endpoints, updated_at: p.now })
     .where('account_id', '=', p.accountId)
     .where('name', '=', p.name),
 )
-const setHeaders = query<OfGroup & { headers: string; now: number }>(({ db, p }) =>
+const setHeaders = query<GroupKey & { headers: string; now: number }>(({ db, p }) =>
   db
     .updateTable('url_groups')
     .set({ headers: p.headers, updated_at: p.now })
     .where('account_id', '=', p.accountId)
     .where('name', '=', p.name),
 )
-const drop = query<OfGroup>(({ db, p }) =>
+const drop = query<GroupKey>(({ db, p }) =>
   db.deleteFrom('url_groups').where('account_id', '=', p.accountId).where('name', '=', p.name),
 )
 
 /** One group. */
-export const get = read('urlGroups.get', function* (args: OfGroup): Transaction<UrlGroupRow | undefined> {
+export const get = read('urlGroups.get', function* (args: GroupKey): Transaction<UrlGroupRow | undefined> {
   return yield* first(oneGroup, args)
 })
 
@@ -73,13 +73,13 @@ export const list = read('urlGroups.list', function* (args: { accountId: string 
   return yield* all(everyGroup, args)
 })
 
-/** Written by this file only. */
+/** Only this file writes the column. */
 export const endpointsOf = (row: UrlGroupRow): GroupEndpoint[] => JSON.parse(row.endpoints) as GroupEndpoint[]
 
 const isSame = (one: GroupEndpoint, ref: EndpointRef): boolean =>
   (ref.name !== undefined && one.name === ref.name) || (ref.url !== undefined && one.url === ref.url)
 
-/** Adds endpoints; one with a name or a URL that the group has already takes the place of that one. */
+/** Adds endpoints. An endpoint with the same name or URL is replaced. */
 function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoint[]): GroupEndpoint[] {
   const all = [...endpoints]
   for (const endpoint of added) {
@@ -89,17 +89,19 @@ function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoi
       continue
     }
     all[at] = endpoint
-    // Its name may be that of one and its URL that of another.
+    // Its name may match one endpoint and its URL another.
     for (let i = all.length - 1; i > at; i--) if (isSame(all[i] as GroupEndpoint, endpoint)) all.splice(i, 1)
   }
   return all
 }
 
-/** Adds endpoints to a group, which is made when there is none. Answers `full` when that were more than `most`. */
+/**
+ * Adds endpoints to a group, which is created if it does not exist. Answers `full` when it would have more than `most`.
+ */
 export const addEndpoints = write(
   'urlGroups.addEndpoints',
   function* (
-    args: OfGroup & { endpoints: readonly GroupEndpoint[]; most: number; now: number },
+    args: GroupKey & { endpoints: readonly GroupEndpoint[]; most: number; now: number },
   ): Transaction<'added' | 'full'> {
     yield* change(make, args)
     const group = yield* first(lockGroup, args)
@@ -110,10 +112,10 @@ export const addEndpoints = write(
   },
 )
 
-/** Takes endpoints out; a group without any is deleted. Answers whether there is such a group. */
+/** Removes endpoints and deletes the group when none is left. Answers whether the group existed. */
 export const removeEndpoints = write(
   'urlGroups.removeEndpoints',
-  function* (args: OfGroup & { endpoints: readonly EndpointRef[]; now: number }): Transaction<boolean> {
+  function* (args: GroupKey & { endpoints: readonly EndpointRef[]; now: number }): Transaction<boolean> {
     const group = yield* first(lockGroup, args)
     if (!group) return false
     const names = new Set(args.endpoints.map(({ name }) => name))
@@ -127,15 +129,15 @@ export const removeEndpoints = write(
   },
 )
 
-/** Sets the default headers of a group. Answers whether there is such a group. */
+/** Sets the default headers of a group. Answers whether the group exists. */
 export const putHeaders = write(
   'urlGroups.putHeaders',
-  function* (args: OfGroup & { headers: string; now: number }): Transaction<boolean> {
+  function* (args: GroupKey & { headers: string; now: number }): Transaction<boolean> {
     return (yield* change(setHeaders, args)) === 1
   },
 )
 
-/** Deletes a group, if there is one. */
-export const remove = write('urlGroups.remove', function* (args: OfGroup): Transaction<number> {
+/** Deletes a group if it exists. Answers how many were deleted. */
+export const remove = write('urlGroups.remove', function* (args: GroupKey): Transaction<number> {
   return yield* change(drop, args)
 })

@@ -1,5 +1,5 @@
 /** Bounds of the memory that a memoized function uses. */
-export interface RememberLimits {
+export interface MemoLimits {
   /** Results kept. When there are this many, all are dropped. */
   readonly most: number
   /** Longer inputs are computed each time. */
@@ -10,7 +10,7 @@ export interface RememberLimits {
  * Memoizes a pure function of a string: messages of one publisher come in a row and repeat themselves. Callers share
  * the results and must not change them.
  */
-export function remembering<Result>(work: (text: string) => Result, { most, longest }: RememberLimits) {
+export function memoized<Result>(work: (text: string) => Result, { most, longest }: MemoLimits) {
   const known = new Map<string, { readonly result: Result }>()
   return (text: string): Result => {
     const found = known.get(text)
