@@ -231,11 +231,12 @@ const aheadSchedules = query<ScheduleKey & { now: number; limit: number }, Ahead
 )
 
 /** Schedules of all accounts whose next fire is in the future, after one of them. */
-export const ahead = read('schedules.ahead', function* (args: ScheduleKey & { now: number; limit: number }): Transaction<
-  AheadRow[]
-> {
-  return yield* all(aheadSchedules, args)
-})
+export const ahead = read(
+  'schedules.ahead',
+  function* (args: ScheduleKey & { now: number; limit: number }): Transaction<AheadRow[]> {
+    return yield* all(aheadSchedules, args)
+  },
+)
 
 const moveFire = query<ScheduleKey & { from: number; to: number }>(({ db, p }) =>
   db
@@ -262,8 +263,8 @@ export interface Fire extends ScheduleKey {
   readonly nextAt: number | null
   readonly now: number
   readonly entries: readonly PublishEntry[]
-  /** Why there is nothing to publish. */
-Why nothing is published.
+  /** Why nothing is published. */
+  readonly error: string | null
 }
 
 const lockDue = query<ScheduleKey & { dueAt: number }, ScheduleRow>(({ db, p, d }) =>
