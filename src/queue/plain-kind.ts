@@ -17,17 +17,17 @@ import type {
   Settled,
 } from './types.js'
 
-/** What a callback tells about. */
+/** What a callback reports. */
 export interface CallbackFacts {
   readonly message: PendingMessage
   readonly outcome: AttemptOutcome
-  /** The dead letter that the failure made; failure callbacks only. */
+  /** The dead letter of the failure; failure callbacks only. */
   readonly dlqId?: string
 }
 
 const base64 = (bytes: Uint8Array | undefined): string => (bytes ? Buffer.from(bytes).toString('base64') : '')
 
-/** The JSON body of a callback (reference queue 3.6). Without an answer the status is 0 and the body says why. */
+/** The JSON body of a callback (reference queue 3.6). Without a response the status is 0 and the body is the error. */
 export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record<string, unknown> {
   const response = outcome.kind === 'answered' ? outcome.response : undefined
   const error = outcome.kind === 'unanswered' ? outcome.error : undefined
@@ -52,7 +52,7 @@ export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record
   }
 }
 
-/** The body of a callback holds everything of its source, so it is redacted as soon as anything of that is. */
+/** A callback's body contains its whole source, so it is redacted as soon as any part of the source is. */
 function redactFields(redact: Redaction, own: string | undefined): string {
   const names = redact.headers === 'all' ? ['header'] : (redact.headers ?? []).map((name) => `header[${name}]`)
   return ['body', ...names, ...(own ? [own] : [])].join(',')
@@ -65,8 +65,8 @@ function headersOf({ headers: own }: CallbackConfig, { redact }: PendingMessage[
 }
 
 /**
- * Makes the message that carries a callback. It is a message like any other: signed, retried as often as its own
- * settings or else the original's say, redacted where the original is, with callbacks of its own.
+ * Makes the message of a callback. It is a message like any other: signed, redacted if its source is, with callbacks of
+ * its own. It has the retries of its own settings, else those of its source.
  */
 export function callbackMessage(config: CallbackConfig, facts: CallbackFacts, now: number): NewMessage {
   const { message } = facts
@@ -82,12 +82,12 @@ export function callbackMessage(config: CallbackConfig, facts: CallbackFacts, no
   return draftMessage({ destination: config.url, headers, body }, drafting).message
 }
 
-/** The id of the dead letter that a failure makes (reference queue 2.3). */
+/** The id of the dead letter of a failure (reference queue 2.3). */
 export function dlqIdOf(seq: number, finishedAt: number): string {
   return `${finishedAt}-${seq}`
 }
 
-/** The attempt of an outcome in the store's words. */
+/** The attempt of an outcome, in the form of its columns. */
 export function attemptRecord(outcome: AttemptOutcome): SettleArgs['attempt'] {
   if (outcome.kind === 'unanswered') {
     return { startedAt: outcome.startedAt, status: 0, headers: '{}', body: null, error: outcome.error }
@@ -102,27 +102,27 @@ export function attemptRecord(outcome: AttemptOutcome): SettleArgs['attempt'] {
   }
 }
 
-/** A message with the attempt that a retry gives it. */
+/** The message with its next attempt. */
 export function nextAttempt(message: PendingMessage, at: number): PendingMessage {
   return { ...message, retried: message.retried + 1, nextAt: at }
 }
 
 const LABEL_HEADER = 'Upstash-Label'
 
-/** What the endpoint starts for a message can have the labels of that. */
+/** Adds the labels as a header, so that whatever the endpoint starts can carry them too. */
 function labelled({ url, method, headers, body, labels }: PendingMessage): Outbound {
   return { url, method, headers: { [LABEL_HEADER]: [labels.join(',')], ...headers }, body }
 }
 
 const NOTHING_FOLLOWS: Settled = { offers: [] }
 
-/** What the kind `http` works with. */
+/** What the kind `http` is built from. */
 export interface PlainKindDeps {
   readonly store: Store
   readonly clock: Clock
 }
 
-/** Plain messages: sent as they were published; outcomes lead to callbacks and dead letters. */
+/** Plain messages, sent as they were published. Outcomes lead to callbacks and dead letters. */
 export class PlainKind implements MessageKind {
   readonly name = 'http'
   readonly #deps: PlainKindDeps
@@ -154,14 +154,14 @@ export class PlainKind implements MessageKind {
     return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }
   }
 
-  /** The callback learns of every attempt, the failure callback of the end (reference queue 3.6). */
+  /** The callback reports every attempt, the failure callback only the final failure (reference queue 3.6). */
   #callbacks(facts: CallbackFacts, decision: Decision, dlqId: string, now: number): NewMessage[] {
     const { callback, failureCallback } = facts.message.config
     if (!callback && !failureCallback) return []
     const { queue, seq } = facts.message
     const make = (config: CallbackConfig, about: CallbackFacts): NewMessage => ({
       ...callbackMessage(config, about, now),
-      // The turn of a message of a queue lasts until its callbacks have ended (reference queue 3.8).
+      // The turn of a queue's message lasts until its callbacks have ended (reference queue 3.8).
       slot_seq: queue === undefined ? null : seq,
     })
     return [

@@ -1,16 +1,16 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { isObject, tryParseJson } from '../base/index.js'
 
-/** A delivery as its receiver saw it. */
+/** A delivery as its receiver got it. */
 export interface SeenDelivery {
   /** The value of `Upstash-Signature`. */
   readonly signature: string | undefined
   readonly body: Uint8Array
-  /** The URL that the receiver expects; `undefined`: not compared. */
+  /** The URL that the receiver expects; `undefined` skips the comparison. */
   readonly url: string | undefined
 }
 
-/** Something about a signature that does not hold. */
+/** One problem of a signature. */
 export interface SignatureProblem {
   readonly part: 'header' | 'form' | 'alg' | 'key' | 'iss' | 'sub' | 'exp' | 'nbf' | 'body'
   readonly problem: string
@@ -18,7 +18,7 @@ export interface SignatureProblem {
   readonly found?: string
 }
 
-/** What a receiver would say of a delivery. */
+/** The result of verifying a delivery. */
 export interface Verdict {
   readonly valid: boolean
   readonly signedWith?: 'current' | 'next'
@@ -28,9 +28,9 @@ export interface Verdict {
 type Keys = { readonly current: string; readonly next: string }
 type Claims = Readonly<Record<string, unknown>>
 
-/** A delivery's signature has some hundred characters. */
+/** A signature has a few hundred characters. */
 const LONGEST_SIGNATURE = 16_384
-/** Causes are looked for in bodies up to this size: each is hashed a dozen times. */
+/** The cause of a mismatch is searched in bodies up to this size, because each is hashed a dozen times. */
 const LONGEST_EXPLAINED_BYTES = 262_144
 const LONGEST_FOUND = 200
 const NOT_HS256 =
@@ -44,8 +44,8 @@ const failed = (part: SignatureProblem['part'], problem: string): Verdict => ({
 })
 
 /**
- * Checks a signature as receivers do (reference queue 3.2), and goes on where they stop: every claim that does not hold
- * is named. Nothing about the keys is given away: without a signature by one of them, claims are not judged.
+ * Verifies a signature as receivers do (reference queue 3.2), but reports every claim that is wrong instead of the
+ * first. Reveals nothing about the keys: without a valid signature by one of them, claims are not checked.
  */
 export function explainSignature(seen: SeenDelivery, keys: Keys, now: number): Verdict {
   const { signature } = seen
@@ -126,7 +126,9 @@ function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
   return [{ part: 'body', problem: `The body is not the one that was signed. ${cause}`, expected, found }]
 }
 
-/** What frameworks do to a body, each undone in turn: the one that fits the hash is the cause. */
+/**
+ * Changes that frameworks make to a body. Each is undone in turn; the one whose result matches the hash is the cause.
+ */
 const CHANGES: readonly { readonly cause: string; readonly undo: (text: string) => readonly string[] }[] = [
   { cause: 'It has white space or a line end that was not sent.', undo: (text) => [text.trim(), text.trimEnd()] },
   { cause: 'A line end is missing at its end.', undo: (text) => [`${text}\n`, `${text}\r\n`] },

@@ -40,7 +40,7 @@ function cursorOf(cursor: string | undefined): string | undefined {
   })
 }
 
-/** What a request selects, `undefined` for nothing; ids win over filters, and an empty list of ids selects nothing. */
+/** What a request selects, or `undefined` for nothing. Ids win over filters; an empty list of ids selects nothing. */
 function selectorOf(accountId: string, wire: WireDead): DeadSelector | undefined {
   const shared = {
     accountId,
@@ -75,7 +75,7 @@ type Revising = Pick<ApiDeps, 'limits'> & Partial<Pick<ApiDeps, 'targets'>>
 
 /**
  * Settings in the headers of a retry replace the stored ones (reference queue 2.11).
- * @throws HomeportError with what is wrong with one of them.
+ * @throws HomeportError with the problem of a setting.
  */
 export function revisionOf(headers: IncomingHttpHeaders, now: number, deps: Revising): Revision {
   const texts: Record<string, string> = {}
@@ -138,7 +138,7 @@ function singleRoutes(deps: ApiDeps): Route[] {
   ]
 }
 
-/** Filters that only dead runs have must not be passed over: the answer would hold letters that nobody asked for. */
+/** Filters that only runs have must not be ignored: the reply would contain letters that nobody asked for. */
 function refuseRunFilters(query: object): void {
   const given = Object.keys(RUN_DEAD_FILTERS).find((name) => name in query)
   if (given === undefined) return

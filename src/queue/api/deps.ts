@@ -10,11 +10,11 @@ import type { DeadLetterSource, DropSelector, LargeCancel } from '../types.js'
 /** An account's signing keys. */
 export interface SigningKeyring {
   signingKeys(accountId: string): { readonly current: string; readonly next: string }
-  /** The next key becomes the current one and a fresh one the next; `caller` stands in the audit log. */
+  /** Makes the next key the current one, and a fresh one the next. `caller` goes into the audit log. */
   rotateSigningKeys(accountId: string, caller: Caller): Promise<{ readonly current: string; readonly next: string }>
 }
 
-/** What the operations of the queue work with. */
+/** What the operations of the queue are built from. */
 export interface ApiDeps {
   readonly store: Store
   readonly clock: Clock
@@ -26,17 +26,17 @@ export interface ApiDeps {
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (which: DropSelector) => void
   readonly flow: FlowControl
-  /** To be called after the limits of a flow-control key were changed. */
+  /** Call it after the limits of a flow-control key have changed. */
   readonly limitsChanged: () => void
-  /** Requests in flight, of at most `most`. */
+  /** Requests in flight, without slow ones, and their limit. */
   readonly parallelism: () => { readonly sending: number; readonly most: number }
-  /** To be called when a schedule was made or changed. */
+  /** Call it after a schedule was created or changed. */
   readonly schedulesChanged: () => void
-  /** Cancels very many messages; `undefined` when no room has registered for it. */
+  /** Cancels many messages as a bulk action; `undefined` when no module has registered for it. */
   readonly largeCancel: () => LargeCancel | undefined
-  /** Dead letters of other rooms, by the value of `source`. */
+  /** Dead letters of other modules, by the value of `source`. */
   readonly deadLetterSources: ReadonlyMap<string, DeadLetterSource>
 }
 
-/** The kind of messages that these operations see; those of other rooms are theirs to show and to end. */
+/** Kind of the messages that these operations show and cancel. Other kinds belong to other modules. */
 export const PLAIN = 'http'

@@ -25,7 +25,7 @@ export type EventState = (typeof EVENT_STATES)[number]
 
 type Happening = Pick<EventView, 'time' | 'state'> & Partial<EventView>
 
-/** An answer, wherever it is kept. */
+/** The response to an attempt, from either table. */
 interface Answer {
   readonly status: number
   readonly headers: string | null
@@ -44,7 +44,7 @@ function answerMembers({ status, headers, body, error }: Answer, mostBytes: numb
   }
 }
 
-/** Why an attempt failed, in words. */
+/** Why an attempt failed. */
 function errorOf({ status, error }: Answer): string {
   return error ?? `the destination answered with status ${status}`
 }
@@ -58,7 +58,7 @@ function failedAttempt(attempt: AttemptRow, mostBytes: number): Happening[] {
   ]
 }
 
-/** How a message ended, as entries; none while it is pending. */
+/** Entries for the end of a message; none while it is pending. */
 function end({ message }: MessageHistory, mostBytes: number): Happening[] {
   const time = message.finished_at ?? 0
   const { response_status: status, response_headers: headers, response_body: body, error } = message
@@ -83,8 +83,8 @@ function end({ message }: MessageHistory, mostBytes: number): Happening[] {
 }
 
 /**
- * The log of a message, oldest entry first. Nothing is written for the log: it follows from the message and its
- * failed attempts (reference queue 3.5).
+ * The log of a message, oldest entry first. Nothing is stored for it: it is derived from the message and its failed
+ * attempts (reference queue 3.5).
  * @param mostBytes bodies are cut to this length.
  */
 export function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
@@ -117,14 +117,14 @@ export function eventsOf(history: MessageHistory, mostBytes: number): EventView[
 const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
-/** After this many reads that found messages, a request answers with what it has and a cursor. */
+/** Reads that find messages; after this many, a request answers what it has, with a cursor. */
 const MAX_READS = 20
-/** The same for all reads: of many messages few may pass the filter. */
+/** All reads of a request: of many messages few may match the filter. */
 const MAX_LOOKS = 500
-/** Entries repeat the body of their message: a page with this many characters of bodies is full. */
+/** Entries repeat the body of their message. A page with this many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
-/** The query of a log request. */
+/** Query of a log request. */
 interface WireEvents extends WireFilters {
   readonly state?: readonly string[] | undefined
   readonly order?: 'earliestFirst' | 'latestFirst' | undefined
@@ -140,12 +140,12 @@ interface EventPage {
 }
 
 /**
- * Where a page ended: in the middle of the entries of this message, or after them. Entries come to the newer end of a
- * message while somebody turns the pages, so places in it are counted from its oldest entry.
+ * Where a page ended: within the entries of this message, or after them. New entries appear at the newer end of a
+ * message between two requests, so positions count from its oldest entry.
  */
 interface Place {
   readonly messageId: string
-  /** How many entries have been given out (earliest first) or are left (latest first). 0: after all of them. */
+  /** Entries already returned (earliest first) or still to return (latest first). 0: after all of them. */
   readonly entries: number
 }
 
@@ -169,7 +169,7 @@ function placeOf(cursor: string | undefined): Place | undefined {
   })
 }
 
-/** Collects entries message by message until a page is full. */
+/** Collects entries message by message until the page is full. */
 class EventReader {
   readonly #deps: ApiDeps
   readonly #wire: WireEvents
@@ -198,13 +198,13 @@ class EventReader {
     return cursor === undefined ? { events: this.#events } : { events: this.#events, cursor }
   }
 
-  /** Reads the next messages. Answers whether there may be more entries after what has been collected. */
+  /** Reads the next messages. Answers whether there may be more entries after these. */
   async #readSome(accountId: string, filter: MessageFilter): Promise<boolean> {
     const order = this.#wire.order === 'earliestFirst' ? 'oldestFirst' : 'newestFirst'
-    // A message whose entries did not all fit is read again.
+    // Read a message again if not all of its entries fit into the page before.
     const half = this.#place && this.#place.entries > 0 ? this.#place : undefined
     const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
-    // An entry is never older than its message, so only the later bound narrows the messages.
+    // An entry is never older than its message, so only the upper bound narrows the messages.
     const narrowed = { ...filter, fromDate: null }
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
     const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
@@ -234,7 +234,7 @@ class EventReader {
     this.#characters += entry.body.length + (entry.responseBody?.length ?? 0)
   }
 
-  /** The entries of one message that were asked for, in the order that was asked for. */
+  /** The entries of one message that match, in the requested order. */
   #wanted(entries: EventView[], filter: MessageFilter): EventView[] {
     const from = filter.fromDate ?? 0
     const to = filter.toDate ?? Number.MAX_SAFE_INTEGER
@@ -243,7 +243,7 @@ class EventReader {
   }
 }
 
-/** The greatest text before an id, or the least one after it, so that a page can begin with the id itself. */
+/** The greatest text before an id, or the least one after it, so that a page can start with the id itself. */
 function justBefore(messageId: string, order: 'oldestFirst' | 'newestFirst'): string {
   if (order === 'newestFirst') return `${messageId}!`
   const last = messageId.charCodeAt(messageId.length - 1)

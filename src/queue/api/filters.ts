@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
 
-/** Filters as the wire has them, after their schema. */
+/** Filters as the wire has them, after schema validation. */
 export interface WireFilters {
   readonly messageId?: readonly string[] | undefined
   readonly messageIds?: readonly string[] | undefined
@@ -22,7 +22,7 @@ export interface WireFilters {
   readonly toDate?: number | undefined
 }
 
-/** A filter of the store, or `nothing` when no message can pass it. */
+/** A filter for the store, or `nothing` when no message can match. */
 export type Selection = { readonly kind: 'filter'; readonly filter: MessageFilter } | { readonly kind: 'nothing' }
 
 function refuse(problem: string): never {
@@ -34,7 +34,10 @@ function refuseLong(name: string, values: readonly string[]): void {
     refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
 }
 
-/** A list of at most so many values that was given by repetition, with commas, or both. An empty value would silently select everything. */
+/**
+ * A list of at most `most` values, given by repetition, with commas, or both. An empty value would silently select
+ * everything.
+ */
 export function listOf(
   name: string,
   most: number,
@@ -48,7 +51,7 @@ export function listOf(
   return values.map((value) => value.trim())
 }
 
-/** An empty list is most likely a mistake of the client; it must not be taken for no filter at all. */
+/** An empty list is most likely a client's mistake and must not mean "no filter". */
 function refuseEmpty(name: string, given: readonly unknown[] | undefined): void {
   if (given?.length === 0) refuse(`The filter ${name} is an empty list. Leave it out, or name what to select.`)
 }
@@ -58,7 +61,7 @@ function filterOf(name: string, most: number, ...given: readonly (readonly strin
   return listOf(name, most, ...given)
 }
 
-/** URLs may hold commas; only one before another URL separates. */
+/** URLs may contain commas. A comma separates only before another URL. */
 function urls(given: readonly string[] | undefined): readonly string[] {
   refuseEmpty('url', given)
   const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1))
@@ -68,7 +71,7 @@ function urls(given: readonly string[] | undefined): readonly string[] {
   return values
 }
 
-/** @throws HomeportError for a date in another unit: taken as it is, it would select everything or nothing. */
+/** @throws HomeportError for a date in another unit, which would select everything or nothing. */
 export function checkUnit(name: string, timeMs: number | undefined): void {
   const unit = timeMs === undefined ? undefined : otherUnitOf(timeMs)
   if (unit) refuse(`${name} is ${timeMs}, which looks like ${unit}; send Unix milliseconds.`)
@@ -81,7 +84,10 @@ function checkDates({ fromDate, toDate }: WireFilters): void {
   refuse(`fromDate is ${fromDate} and toDate is ${toDate}; fromDate must be the earlier one.`)
 }
 
-/** Reads the filters of a request. @throws HomeportError for empty values and lists, dates in the wrong order or unit. */
+/**
+ * Parses the filters of a request.
+ * @throws HomeportError for empty values and lists, and for dates in the wrong order or unit.
+ */
 export function readSelection(wire: WireFilters): Selection {
   checkDates(wire)
   refuseEmpty('responseStatus', wire.responseStatus)

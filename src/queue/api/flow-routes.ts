@@ -6,7 +6,7 @@ import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { ApiDeps } from './deps.js'
 
-/** What a request wants of a key. */
+/** An action on a key. */
 interface Action {
   readonly key: string
   readonly verb: string

@@ -16,7 +16,7 @@ import * as urlGroups from '../transactions/url-groups.js'
 import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../transactions/url-groups.js'
 import type { ApiDeps } from './deps.js'
 
-/** A publication to a group becomes that many messages in one transaction. */
+/** A publication to a group makes this many messages in one transaction. */
 const MAX_ENDPOINTS = 1_000
 
 function checkName(what: string, name: string): void {
@@ -29,14 +29,14 @@ function checkEndpoint({ name, url }: GroupEndpoint): void {
   if ('problem' in parsed) refuseSetting('The URL of an endpoint', url, parsed.problem)
 }
 
-/** An empty name is like none. */
+/** An empty name counts as none. */
 const endpointOf = ({ name, url }: { name?: string | undefined; url: string }): GroupEndpoint => ({
   ...(name ? { name } : {}),
   url,
 })
 
 function view(row: UrlGroupRow) {
-  // Written by this program only.
+  // This program wrote and validated the column.
   const headers = Object.entries(JSON.parse(row.headers) as Record<string, string>)
   return {
     name: row.name,
@@ -49,7 +49,7 @@ function view(row: UrlGroupRow) {
   }
 }
 
-/** Default headers with lower-case names, checked like those of a publication. */
+/** Default headers with lower-case names, validated like those of a publication. */
 function defaultHeaders(given: Readonly<Record<string, string | readonly string[]>>, deps: ApiDeps) {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(given)) {
@@ -67,12 +67,12 @@ function defaultHeaders(given: Readonly<Record<string, string | readonly string[
   return JSON.stringify(headers)
 }
 
-/** What is in a group. */
+/** Operations on the endpoints of a group. */
 function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
   return [
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
-      // Before anything is compared: each endpoint is held against all others.
+      // Checked before the comparison of each endpoint with all others.
       if (body.endpoints.length > MAX_ENDPOINTS) throw tooManyEndpoints(String(body.endpoints.length))
       const endpoints = body.endpoints.map(endpointOf)
       endpoints.forEach(checkEndpoint)

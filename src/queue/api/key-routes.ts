@@ -18,7 +18,7 @@ export function keyRoutes({ keys }: ApiDeps): Route[] {
   ]
 }
 
-/** Help with signatures. */
+/** Signature verification for developers of receivers. */
 export function verifyRoutes({ keys, clock }: ApiDeps): Route[] {
   return [
     route(verifySignature, async ({ caller, body: { headers, body, bodyBase64, url } }) => {

@@ -11,24 +11,24 @@ import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type Selection, type WireFilters } from './filters.js'
 import { messageView } from './message-view.js'
 
-/** How many messages one transaction cancels; other traffic goes on between two of them. */
+/** Messages cancelled in one transaction. Other traffic runs between two of them. */
 const CHUNK = 1_000
 
-/** What is cancelled: at most `most` messages of an account that pass a filter. */
+/** Cancels at most `most` messages of an account that match a filter. */
 export interface CancelRequest {
   readonly accountId: string
   readonly filter: MessageFilter
   readonly most: number
   /**
-   * Which of them, when no ids are named: those that were published before now, so that the set does not grow while it
-   * is worked on, or all there are, also those from before the clock was set back. Default `published`.
+   * Without ids: `published` selects messages created before now, so that the set does not grow meanwhile. `all`
+   * selects every message, including those created before the clock was set back. Default `published`.
    */
   readonly meaning?: 'published' | 'all'
 }
 
 /**
- * Cancels chunk by chunk, and answers how many messages that were. Those that wait for their turns come first: were
- * the ones before them cancelled first, their turns would come in the middle of it.
+ * Cancels batch by batch and answers how many. Held messages come first: if the pending ones before them were cancelled
+ * first, held ones would get turns in the middle of it.
  */
 export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<number> {
   const at = deps.clock.now()
@@ -68,17 +68,17 @@ interface WireCancel extends WireFilters {
   readonly count?: number | undefined
 }
 
-/** What a bulk cancel selects; ids win over filters, and an empty list of ids selects nothing. */
+/** What a bulk cancel selects. Ids win over filters; an empty list of ids selects nothing. */
 function selectionOf(wire: WireCancel): Selection {
   if (wire.messageIds === undefined) return readSelection(wire)
   const messageIds = listOf('messageIds', MOST_IDS, wire.messageIds)
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 
-/** How many messages one transaction cancels. */
+/** Messages cancelled in one transaction. */
 const SMALL = 1_000
 
-/** Whether a cancel may turn out to be a large one. */
+/** Whether a cancel may be a large one. */
 function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boolean {
   const { length } = filter.messageIds
   return (length === 0 || length > SMALL) && most > SMALL
@@ -86,13 +86,13 @@ function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boo
 
 type Lists<Body> = { [Name in keyof Body]: Body[Name] extends string | string[] | undefined ? string[] : Body[Name] }
 
-/** In a body a filter may be one text; here each is a list. */
+/** A filter in a body may be a single text. Turns each into a list. */
 function lists<Body extends object>(body: Body): Lists<Body> {
   const members = Object.entries(body).map(([name, value]) => [name, typeof value === 'string' ? [value] : value])
   return Object.fromEntries(members) as Lists<Body>
 }
 
-/** Looking at messages and canceling them. */
+/** Reading and cancelling messages. */
 export function messageRoutes(deps: ApiDeps): Route[] {
   return [
     route(getMessage, async ({ caller: { accountId }, params: { messageId } }) => {

@@ -16,21 +16,21 @@ export const storedConfig = (json: string | null | undefined): MessageConfig =>
 /** Reads a column of headers. NULL means none. */
 export const storedHeaders = (json: string | null | undefined): HeaderMap => JSON.parse(json ?? '{}') as HeaderMap
 
-/** What stands in the place of a redacted value: equal values read equal, and nothing else can be told. */
+/** Replaces a redacted value. Equal values get equal hashes; nothing else can be told from them. */
 export function redacted(value: string | Uint8Array): string {
   return `REDACTED:${sha256Hex(value)}`
 }
 
-/** Headers with the redacted values replaced. */
+/** Headers with redacted values replaced. */
 export function redactHeaders(headers: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   if (redaction?.headers === undefined) return headers
   return withHashes(headers, (name) => isSecret(name.toLowerCase(), redaction))
 }
 
-/** What a setting says that a header is sent with: `upstash-forward-x`, and those of callbacks with a prefix. */
+/** Settings that forward a header: `upstash-forward-x`, and those of callbacks with a prefix. */
 const FORWARDED = /(?:^|-)forward-(.+)$/
 
-/** The settings of a callback, with the values of those headers replaced that any of the redactions names. */
+/** Settings of a callback, with the values of forwarded headers replaced if any redaction names them. */
 export function redactSettings(settings: HeaderMap, ...redactions: readonly (Redaction | undefined)[]): HeaderMap {
   return withHashes(settings, (setting) => {
     const name = FORWARDED.exec(setting.toLowerCase())?.[1]
@@ -61,12 +61,12 @@ export function textOf(bytes: Uint8Array): string | undefined {
 const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 
-/** Lists of the wire may be changed by who gets them; ours may not. */
+/** Wire types have mutable lists; ours are read-only. */
 export function mutable(headers: HeaderMap): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
 }
 
-/** The body as text or in base64, or its hash when it is redacted. */
+/** The body as text or in base64, or its hash when redacted. */
 export function bodyMembers(body: Uint8Array | null, config: MessageConfig): Pick<MessageView, 'body' | 'bodyBase64'> {
   if (body === null || body.byteLength === 0) return {}
   if (config.redact?.body) return { body: redacted(body) }
@@ -74,7 +74,7 @@ export function bodyMembers(body: Uint8Array | null, config: MessageConfig): Pic
   return text === undefined ? { bodyBase64: base64(body) } : { body: text }
 }
 
-/** The body of a message in base64, as log entries carry it. */
+/** The body in base64, as log entries have it. */
 export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig, mostBytes: number): string {
   if (row.body === null || mostBytes === 0) return ''
   if (config.redact?.body) return Buffer.from(redacted(row.body)).toString('base64')
@@ -83,7 +83,7 @@ export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig,
 
 type Placed = Pick<MessageRow, 'labels' | 'flow_key' | 'topic' | 'endpoint' | 'queue' | 'schedule_id'>
 
-/** Settings that messages, dead letters and log entries show alike. */
+/** Settings that messages, dead letters and log entries all show. */
 export function settingMembers(row: Placed, config: MessageConfig): Partial<MessageView> {
   const labels = row.labels === '' ? [] : row.labels.slice(1, -1).split('|')
   const { flow, callback, failureCallback, retryDelay, timeoutMs } = config
@@ -104,13 +104,13 @@ export function settingMembers(row: Placed, config: MessageConfig): Partial<Mess
   }
 }
 
-/** The settings of a callback of a message, as log entries show them. */
+/** The settings of a message's callback, as log entries show them. */
 export function callbackHeaders({ headers }: CallbackConfig, { redact }: MessageConfig): Record<string, string[]> {
   const settings = Object.fromEntries(Object.entries(headers).map(([name, value]) => [titleCase(name), [value]]))
   return mutable(redactSettings(settings, redact, redactionOf(headers)))
 }
 
-/** Shows a message. */
+/** The wire form of a message. */
 export function messageView(row: MessageRow): MessageView {
   const config = storedConfig(row.config)
   return {
@@ -139,7 +139,7 @@ function textMembers(body: Uint8Array): Partial<DeadLetterView> {
   return text === undefined ? { responseBodyBase64: base64(body) } : { responseBody: text }
 }
 
-/** Shows a dead letter. */
+/** The wire form of a dead letter. */
 export function deadLetterView(row: MessageRow): DeadLetterView {
   return {
     ...messageView(row),

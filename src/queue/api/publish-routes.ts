@@ -19,8 +19,8 @@ interface WireItem {
 const encoder = new TextEncoder()
 
 /**
- * The bodies of a batch in UTF-8. They share one buffer, which goes to the store and is forgotten as a whole: a buffer for
- * each costs more than all else that is done with a small message.
+ * Encodes the bodies of a batch as UTF-8 into one buffer, which moves to the store's thread as a whole. One buffer for
+ * each small message would cost more than all its other processing.
  */
 function encodeTogether(texts: readonly (string | undefined)[]): (Uint8Array | undefined)[] {
   const sizes = texts.map((text) => (text === undefined ? 0 : Buffer.byteLength(text)))
@@ -65,7 +65,8 @@ const checkBatch = compileChecker(publishBatch.body.schema, 'body')
 
 /**
  * Reads the items of a batch.
- * @throws HomeportError for a batch that breaks its schema; an item that shows whose it is decides which error.
+ * @throws HomeportError for a batch that breaks its schema. If an item shows which intake it belongs to, that intake
+ * chooses the error.
  */
 async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<PublishItem[]> {
   try {
@@ -75,7 +76,7 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
     if (!(error instanceof HomeportError)) throw error
     throw publishing.refusal(readableItems(body), error)
   }
-  // Checked right above.
+  // Validated right above.
   const wires = body as readonly WireItem[]
   const items: PublishItem[] = []
   const slice = new TimeSlice()
@@ -87,11 +88,11 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
   return items
 }
 
-/** The bodies of so many items, or of so many characters, are encoded together. */
+/** Items, and characters of bodies, that are encoded together. */
 const GROUP_ITEMS = 100
 const GROUP_CHARACTERS = 1_048_576
 
-/** Items in groups that are read at a stretch. */
+/** Splits items into groups that are read without a pause. */
 function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
   let group: WireItem[] = []
   let characters = 0
@@ -106,11 +107,11 @@ function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
   if (group.length > 0) yield group
 }
 
-/** Clients send the steps of one run together: the first items show it. */
+/** Clients send the steps of one run together, so the first items show to whom a batch belongs. */
 const MAX_READABLE = 100
 const LONGEST_READABLE = 500
 
-/** Of items that may hold anything, the headers that can be read. */
+/** Items with the headers that are readable. The items may hold anything. */
 function readableItems(body: unknown): PublishItem[] {
   const items: readonly unknown[] = Array.isArray(body) ? body.slice(0, MAX_READABLE) : []
   return items.flatMap((item) => {
@@ -125,7 +126,7 @@ function readableItems(body: unknown): PublishItem[] {
 
 type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers'> & { readonly body: Uint8Array }
 
-/** Publishes one item and answers for it; a list when it went to a URL group. */
+/** Publishes one item. Answers a list if it went to a URL group. */
 async function publishOne({ publishing }: ApiDeps, call: SingleCall, rest: string, queue?: string) {
   const item = itemOfRequest({ rest, headers: call.headers, body: call.body })
   const named = queue === undefined ? item : { ...item, queue }
@@ -143,7 +144,7 @@ const isGroup = (answer: BatchReply | GroupReply): answer is GroupReply => Array
 const FIRST_HEADERS =
   /^\s*\[\s*\{\s*"destination"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"headers"\s*:\s*(\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
 
-/** Whose it is decides also what is said of a body that is too large: the headers of the first item show it. */
+/** The intake of the first item chooses the error for a body that is too large. */
 function refuseTooLargeBatch({ publishing }: ApiDeps, { head, error }: TooLarge): HomeportError {
   const headers = tryParseJson(FIRST_HEADERS.exec(head.toString())?.[1] ?? '')
   return publishing.refusal(readableItems([{ headers }]), error)

@@ -25,13 +25,13 @@ const view = (row: QueueRow, lag: number) => ({
   paused: row.paused === 1,
 })
 
-/** How many messages are counted in one read. */
+/** Messages counted in one read. */
 const COUNTED_AT_ONCE = 20_000
 
-/** The messages of so many queues are counted side by side: other reads wait for no more than these. */
+/** Queues counted in parallel: other reads wait for at most this many. */
 const LAGS_AT_ONCE = 50
 
-/** How many messages of a queue have not ended. */
+/** Messages of a queue that have not ended. */
 async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueRow): Promise<number> {
   let lag = 0
   for (let after: CountBatch['next'] = 0; after !== undefined; ) {
@@ -60,7 +60,7 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
   return {}
 }
 
-/** Cancels what is in a queue and deletes it, again when something has come in between. */
+/** Cancels the messages of a queue and deletes it. Repeats if messages were published meanwhile. */
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
   for (let cancelled = 0; ; ) {
     const filter = { ...ANY_MESSAGE, queues: [name] }
@@ -69,7 +69,7 @@ async function removeQueue(deps: ApiDeps, accountId: string, name: string): Prom
   }
 }
 
-/** Queues: what they are set to, and that they stand still or go on. */
+/** Queues: their settings, pause and resume. */
 export function queueRoutes(deps: ApiDeps): Route[] {
   const { store, clock, offer } = deps
   return [

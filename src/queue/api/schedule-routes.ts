@@ -39,7 +39,7 @@ function stateOf(state: MessageState): 'IN_PROGRESS' | 'SUCCESS' | 'FAIL' {
   }
 }
 
-/** The last and the next fire. */
+/** Last and next fire. */
 function fireMembers({ schedule, states }: ScheduleWithStates): Partial<ScheduleView> {
   return {
     isPaused: schedule.paused === 1,
@@ -52,7 +52,7 @@ function fireMembers({ schedule, states }: ScheduleWithStates): Partial<Schedule
   }
 }
 
-/** The settings that its messages will have. */
+/** Settings of its messages. */
 function messageMembers(row: ScheduleRow) {
   const headers = headersOfSchedule(row)
   const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
@@ -69,7 +69,7 @@ function messageMembers(row: ScheduleRow) {
   }
 }
 
-/** Shows a schedule. */
+/** The wire form of a schedule. */
 export function scheduleView(row: ScheduleWithStates): ScheduleView {
   const { schedule_id, cron, destination, created_at, caller_ip, paused } = row.schedule
   return {
@@ -85,19 +85,22 @@ export function scheduleView(row: ScheduleWithStates): ScheduleView {
 }
 
 /**
- * The list of schedules is one array on the wire, however large it is. Each of them may hold megabytes, so what does not
- * fit into memory at once is read and sent batch by batch.
+ * The list of schedules is one JSON array of any size. Each schedule may hold megabytes, so a list that does not fit
+ * into memory is read and sent batch by batch.
  */
 
-/** So much content is read at once; one schedule may have more, and makes a batch of its own. */
+/** Content read at once. A single larger schedule makes a batch of its own. */
 const BATCH_BYTES = 8 * 2 ** 20
 const BATCH_ITEMS = 1_000
 
-/** All schedules of an account, oldest first: those that are there when it begins, as they are when their batch is read. */
+/**
+ * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule is shown as it is when
+ * its batch is read.
+ */
 export async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
   const batches = batchesOf(await store.run(schedules.list, { accountId }))
   const [first = [], ...others] = batches
-  // What the store cannot do shows most often at once, and is still answered with a status of its own then.
+  // Most failures of the store show in the first batch, when the reply can still have an error status.
   const views = await read(store, accountId, first)
   if (others.length === 0) return views
   const headers = { 'content-type': 'application/json; charset=utf-8' }

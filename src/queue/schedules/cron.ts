@@ -1,22 +1,22 @@
 import { Cron } from 'croner'
 
-/** A cron expression that has been understood. */
+/** A parsed cron expression. */
 export interface CronTimes {
-  /** The first time after `afterMs`, Unix milliseconds; `undefined` when there is none. */
+  /** The first time after `afterMs`, Unix milliseconds; `undefined` if there is none. */
   next(afterMs: number): number | undefined
 }
 
-/** Far more than any expression needs; a long one takes as long to understand. */
+/** Far more than any expression needs. Parse time grows with the length. */
 const LONGEST_CRON = 1_024
 
 const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 
-/** Reads five fields in UTC, or in the zone that `CRON_TZ=<zone> ` before them names (reference queue 2.9). */
+/** Parses five fields in UTC, or in the zone of a `CRON_TZ=<zone> ` prefix (reference queue 2.9). */
 export function parseCron(text: string): CronTimes | { readonly problem: string } {
   if (text.length > LONGEST_CRON) return { problem: `it is longer than ${LONGEST_CRON} characters` }
   const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
   if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
-  // A library that takes dates and seconds too would find a meaning in what is a mistake here.
+  // The library also accepts seconds and dates, which would turn a mistake into a valid expression.
   if (!/^(?:@\S+|\S+(?:\s+\S+){4})$/.test(fields.trim())) return { problem: 'it does not consist of five fields' }
   try {
     const cron = new Cron(fields.trim(), { timezone: zone, mode: '5-part', paused: true, sloppyRanges: true })

@@ -8,23 +8,23 @@ import type { NewSchedule, ScheduleRow } from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
 import { type CronTimes, parseCron } from './cron.js'
 
-/** Settings that speak about the schedule and not about its messages. */
+/** Settings of the schedule itself, not of its messages. */
 const OWN = new Set(['upstash-cron', 'upstash-schedule-id', 'upstash-queue-name'])
 
-/** What a schedule is made from. */
+/** What drafting a schedule needs besides the item. */
 export interface Scheduling {
   readonly accountId: string
   readonly callerIp: string
   readonly now: number
   readonly limits: SettingLimits
   readonly targets: TargetPolicy
-  /** For a schedule that names none. */
+  /** Id of a schedule that names none. */
   readonly freshId: string
 }
 
 /**
- * Makes a schedule of a publish request with `Upstash-Cron`, checked as its messages will be.
- * @throws HomeportError with what is wrong with it.
+ * Makes a schedule of a publish request with `Upstash-Cron`, validated like its messages.
+ * @throws HomeportError with the problem of the request.
  */
 export function draftSchedule(
   item: PublishItem,
@@ -53,7 +53,7 @@ export function draftSchedule(
   }
 }
 
-/** The first fire; an expression that comes true on no day is a mistake. */
+/** The first fire. An expression without any fire is refused. */
 function firstFire(cron: string, now: number): number {
   return readCron(cron).next(now) ?? refuseSetting('Upstash-Cron', cron, 'there is no such day; it would never fire')
 }
@@ -85,18 +85,18 @@ function checkDestination(destination: string, targets: TargetPolicy): void {
   else if (!NAME.test(name)) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
 }
 
-/** What of the headers of the request its messages are made from. */
+/** The request headers that its messages are made from. */
 function messageHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const all = headers['upstash-header-forward']?.trim().toLowerCase() === 'true'
   const isKept = (name: string): boolean => all || name === 'content-type' || name.startsWith('upstash-')
   return Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name) && !OWN.has(name)))
 }
 
-/** The headers of a stored schedule; the column is written by this file only. */
+/** The headers of a stored schedule. Only this file writes the column. */
 export const headersOfSchedule = (row: ScheduleRow): Record<string, string> =>
   JSON.parse(row.headers) as Record<string, string>
 
-/** What a fire publishes. */
+/** The publish item of a fire. */
 export function itemOfSchedule(row: ScheduleRow): PublishItem {
   return {
     destination: row.destination,
@@ -106,7 +106,7 @@ export function itemOfSchedule(row: ScheduleRow): PublishItem {
   }
 }
 
-/** The fire of a stored schedule after a time; `null` when there is none. */
+/** The next fire of a stored schedule after a time; `null` if there is none. */
 export function nextFire(row: Pick<ScheduleRow, 'cron'>, afterMs: number): number | null {
   const times = parseCron(row.cron)
   return 'problem' in times ? null : (times.next(afterMs) ?? null)

@@ -9,20 +9,20 @@ import type { ScheduleRow } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
-/** The clock is looked at this often at least: it may have been set while a timer ran. */
+/** Longest sleep between two checks, because the clock may be set while a timer runs. */
 const LONGEST_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
 const FIRES_PER_READ = 200
 const CHECKS_PER_READ = 200
-/** A clock that is set back by less makes no fire happen twice. */
+/** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
 
-/** The time after which the next fire of a schedule is looked for. */
+/** The next fire is searched after this time. */
 function lastMoment(lastAt: number | null, now: number): number {
   return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
 }
 
-/** What the scheduler works with. */
+/** What the scheduler is built from. */
 export interface SchedulerDeps {
   readonly store: Store
   readonly clock: Clock
@@ -33,11 +33,11 @@ export interface SchedulerDeps {
 /**
  * Fires schedules when they are due.
  *
- * The time of the next fire stands in the store. A fire moves it on and publishes its messages in one transaction that
- * first checks that the schedule is still at that fire: so each fire happens once, whatever dies in between and however
- * often it is tried. The fire after it is the next one from now on. What fell into a time when the server was away, or
- * over which its clock jumped, is therefore made up for by one fire. When the clock is set back, a schedule goes back to
- * its next fire from then on, at a start too: it would otherwise be silent for as long as the clock was ahead.
+ * The store holds the time of the next fire. A fire moves that time on and publishes its messages in one transaction,
+ * which first checks that the schedule is still at this fire. So each fire happens once, whatever crashes and however
+ * often it is tried. The next fire is computed from the current time, so fires missed while the server was off, or
+ * skipped by a jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a
+ * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead.
  */
 export class Scheduler implements Service {
   readonly name = 'scheduler'
@@ -46,7 +46,7 @@ export class Scheduler implements Service {
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #again = false
-  /** Whether schedules may stand at a fire that is further away than their next one: looked at before anything else. */
+  /** `due`: a schedule may be at a fire later than its next one. Checked before anything else. */
   #check: 'due' | 'done' = 'due'
 
   constructor(deps: SchedulerDeps) {
@@ -64,7 +64,7 @@ export class Scheduler implements Service {
     await this.#round
   }
 
-  /** Looks for what is due. To be called when a schedule was changed. */
+  /** Fires what is due. Call it after a schedule was changed. */
   look(): void {
     if (this.#phase !== 'running') return
     if (this.#round) {
@@ -75,7 +75,7 @@ export class Scheduler implements Service {
     this.#round = this.#fireAll().then((sleepMs) => this.#sleep(sleepMs))
   }
 
-  /** The clock was set: looks whether the next fires still are the next ones. */
+  /** Call it after the clock was set: checks whether the stored fires are still the next ones. */
   clockChanged(): void {
     this.#check = 'due'
     this.look()
@@ -90,14 +90,14 @@ export class Scheduler implements Service {
     else this.#timer = this.#deps.clock.after(waitMs, () => this.look())
   }
 
-  /** Fires what is due. Answers how long there is nothing to do. Never rejects. */
+  /** Fires what is due. Answers the milliseconds until the next fire. Never rejects. */
   async #fireAll(): Promise<number> {
     const { store, clock, logger } = this.#deps
     try {
       if (this.#check === 'due') await this.#pullBack()
       const now = clock.now()
       const { rows } = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
-      // Beside each other, because many are due at the same minute: together they need one commit.
+      // In parallel: many schedules are due at the same minute, and together they need one commit.
       const fires = await Promise.allSettled(rows.map((row) => this.#fire(row)))
       const failed = fires.find((fire) => fire.status === 'rejected')
       if (failed) throw failed.reason
@@ -115,7 +115,7 @@ export class Scheduler implements Service {
     }
   }
 
-  /** Where a damaged schedule keeps the others from being read together, each is read by itself. */
+  /** Fires schedules one by one when a damaged one prevents reading them together. */
   async #fireOneByOne(): Promise<void> {
     const { store, clock, logger } = this.#deps
     for (const key of await store.run(schedules.keys, {})) {
@@ -131,8 +131,8 @@ export class Scheduler implements Service {
   }
 
   /**
-   * While the clock was ahead, schedules moved on to fires that are far away now. Each goes back to its next fire from
-   * now on; but a fire that has just happened is not repeated, however little the clock was put right by.
+   * While the clock was ahead, schedules moved on to fires that are now far away. Moves each back to its next fire from
+   * now on, but repeats no fire that has just happened, even if the clock was corrected only slightly.
    */
   async #pullBack(): Promise<void> {
     const { store, clock, logger } = this.#deps
@@ -170,7 +170,7 @@ export class Scheduler implements Service {
     offer(await store.run(schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
   }
 
-  /** The messages of a fire, or why there are none. */
+  /** The messages of a fire, or the reason why there are none. */
   async #draft(row: ScheduleRow, now: number): Promise<{ entries: readonly PublishEntry[]; error: string | null }> {
     const { store } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, caller_ip: callerIp } = row

@@ -14,17 +14,17 @@ import type { Queue } from '../types.js'
  *   await service.stop()
  */
 
-/** How a test wants its queue. */
+/** Options of a queue under test. */
 export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
   readonly store: Store
   readonly accountId?: string
   /** Larger requests are refused. */
   readonly queueBodyLimitBytes?: number
-  /** Registers what other rooms would, and answers their routes. */
+  /** Registers what other modules would, and answers their routes. */
   readonly extend?: (queue: Queue) => readonly Route[]
 }
 
-/** A running queue. */
+/** A running queue under test. */
 export interface QueueUnderTest {
   readonly queue: Queue
   /** Base URL of the listener. */
@@ -63,7 +63,7 @@ function authenticator(token: string, accountId: string): Authenticator {
   return { basic: () => undefined, bearer: (given, ip) => (given === token ? caller(ip) : undefined) }
 }
 
-/** Limits of the queue and of what is built on it that no test meets unless it sets narrower ones. */
+/** Limits of the queue and the modules above it, too wide for any test to reach. */
 export const ROOMY = {
   deliveryTimeoutMs: 900_000,
   retentionMs: 7 * 86_400_000,
@@ -118,14 +118,14 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
 }
 
 /**
- * A clock whose time of day can be set while its timers go on, as that of a machine can: a timer waits for a span of
- * time, whatever is done to the time of day meanwhile.
+ * A clock whose time of day can be set while its timers run on, like that of a machine: a timer waits for a time span,
+ * whatever happens to the time of day meanwhile.
  */
 export class JumpingClock implements Clock {
   readonly #steady: Clock
   #offsetMs = 0
 
-  /** @param steady what timers go by. */
+  /** @param steady the clock for timers. */
   constructor(steady: Clock) {
     this.#steady = steady
   }
@@ -138,7 +138,7 @@ export class JumpingClock implements Clock {
     return this.#steady.after(delayMs, callback)
   }
 
-  /** Sets the time of day ahead, or back when `byMs` is negative. */
+  /** Moves the time of day ahead, or back when `byMs` is negative. */
   jump(byMs: number): void {
     this.#offsetMs += byMs
   }

@@ -6,26 +6,26 @@ import type { Store } from '../../store/index.js'
 import { type QueueUnderTest, startQueue } from './harness.js'
 import { type Sink, startSink } from './sink.js'
 
-/** What a test of the queue stands on; every test has its own, but for the store. */
+/** Fixtures of a queue test. Every test has its own, except the store. */
 export interface QueueScene {
   readonly store: Store
   readonly sink: Sink
   readonly service: QueueUnderTest
-  /** The official client of the service. */
+  /** The official SDK client. */
   readonly client: Client
-  /** Calls an operation as the client would not; an answer without a body is `undefined`. */
+  /** Calls an operation without the SDK. A reply without body is `undefined`. */
   ask(method: string, target: string, body?: unknown): Promise<{ status: number; answer: unknown }>
-  /** Resolves when the sink has received that many requests. */
+  /** Resolves when the sink has received this many requests. */
   arrived(count: number): Promise<unknown>
   /** Stops the service and starts another one for the same account. */
   restart(meanwhile?: () => void): Promise<void>
 }
 
-/** How the scenes of a file are set. */
+/** Options of the scenes of a file. */
 export interface SceneOptions {
-  /** Makes the clock of the next test; absent: the clock of the machine. */
+  /** Makes the clock of the next test. Default: the system clock. */
   readonly clock?: () => Clock
-  /** Ends what a test has left, so that it does not go on in the next one. */
+  /** Cleans up after each test, so that nothing of it runs on in the next one. */
   readonly tidy?: (scene: QueueScene) => Promise<unknown>
 }
 
@@ -34,7 +34,7 @@ const nothingYet = (): never => {
 }
 
 /**
- * Sets a scene before each test of the present `describe`: a queue with an account of its own, a client, and a sink.
+ * Sets up a scene before each test of the current `describe`: a queue with an account of its own, a client, and a sink.
  */
 export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOptions = {}): QueueScene {
   let accounts = 0

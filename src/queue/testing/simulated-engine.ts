@@ -13,11 +13,11 @@ import type { DuePage } from '../transactions/messages-due.js'
 import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Settled } from '../types.js'
 
 /**
- * The delivery engine with its real backlog, turns and flow control, taken step by step: whoever plays with it decides
- * what happens next. Nothing happens by itself, and nothing is sent.
+ * The dispatcher with its real backlog, round robin and flow control, run step by step: the test decides what happens
+ * next. Nothing happens by itself, and nothing is sent.
  */
 
-/** Narrow, so that lanes are parked, hosts are full and memory is short all the time. */
+/** Small, so that lanes are parked, hosts full and memory short all the time. */
 const LIMITS: BacklogLimits = {
   windowMs: 600_000,
   loadLimit: 6,
@@ -29,8 +29,8 @@ const LIMITS: BacklogLimits = {
 }
 
 /**
- * A request under way: `open` until its destination has answered, `answered` until the engine knows, `over` until its
- * outcome is committed.
+ * A request in flight: `open` until its destination has responded, `answered` until the dispatcher knows, `over` until
+ * its outcome is committed.
  */
 export interface Flight {
   readonly entry: Entry
@@ -39,33 +39,33 @@ export interface Flight {
   state: 'open' | 'answered' | 'over'
 }
 
-/** What an engine is made of: the real parts, or others that stand in for them. */
+/** What a simulated dispatcher is made of: the real parts, or replacements. */
 export interface EngineDeps {
   readonly flow: () => FlowControl
   readonly backlog: (limits: BacklogLimits, flow: FlowControl) => Backlog
 }
 
-/** The parts of the engine that delivers. */
+/** The real parts of the dispatcher. */
 export const REAL_PARTS: EngineDeps = {
   flow: () => new FlowControl(),
   backlog: (limits, flow) => new Backlog(limits, flow),
 }
 
-/** What the simulated engine works with. */
+/** What the simulated dispatcher is built from. */
 export interface SimulatedEngineDeps {
   readonly store: Store
   readonly accountId: string
   readonly clock: Clock
-  /** Besides plain messages. */
+  /** In addition to plain messages. */
   readonly kinds: readonly MessageKind[]
-  /** Whether a load that has been read is taken in now, or after something else. */
+  /** Whether the page of a finished load is handed over now or later. */
   readonly takesLoadIn: () => boolean
-  /** The turn of a message has come, whether or not it has still something to send. */
+  /** Called at the turn of a message, whether or not it still has something to send. */
   readonly taken: (message: PendingMessage) => void
   readonly parts: EngineDeps
 }
 
-/** One life of the engine. */
+/** The dispatcher between two starts. */
 export class SimulatedEngine {
   readonly flow: FlowControl
   readonly #deps: SimulatedEngineDeps
@@ -79,7 +79,7 @@ export class SimulatedEngine {
     this.#backlog = deps.parts.backlog(LIMITS, this.flow)
   }
 
-  /** Reads the keys of flow control. */
+  /** Reads the flow-control keys. */
   async start(): Promise<void> {
     for (const key of await this.#deps.store.run(flowKeys.everything, {})) this.flow.set(key)
   }
@@ -88,14 +88,14 @@ export class SimulatedEngine {
     return [...this.#flights]
   }
 
-  /** As `Engine.offer`. */
+  /** Like `Dispatcher.offer`. */
   offer(rows: readonly PendingRow[]): void {
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     const free = rows.filter((row) => !row.held)
     this.#backlog.offer(free, this.#deps.clock.now())
   }
 
-  /** As `Engine.drop`. Answers the requests that are aborted by it; their destinations may have them all the same. */
+  /** Like `Dispatcher.drop`. Answers the aborted requests; their destinations may have received them all the same. */
   drop(which: DropSelector): readonly Flight[] {
     const dropped = new Set(this.#backlog.drop(which))
     const aborted = this.flights.filter(({ entry, state }) => dropped.has(entry) && state !== 'over')
@@ -107,7 +107,7 @@ export class SimulatedEngine {
     return aborted
   }
 
-  /** Makes due what is due, and loads what is to be loaded. */
+  /** Advances to the present and runs the next load. */
   async pump(): Promise<void> {
     const now = this.#deps.clock.now()
     if (this.#loading && this.#deps.takesLoadIn()) {
@@ -119,14 +119,14 @@ export class SimulatedEngine {
     if (load) this.#loading = { load, page: await this.#read(load) }
   }
 
-  /** Begins the next request, if one may go out; `undefined` also when a message has nothing to send any more. */
+  /** Starts the next request, if one may be sent. Also `undefined` when a message has nothing left to send. */
   async send(): Promise<Flight | undefined> {
     const entry = this.#backlog.take(this.#deps.clock.now())
     if (!entry) return undefined
     this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
     const outbound = message && (await this.#kindOf(message).prepare(message))
-    // While it was prepared, it may have been dropped.
+    // The message may have been dropped while it was prepared.
     if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }
       this.#flights.add(flight)
@@ -147,7 +147,7 @@ export class SimulatedEngine {
     this.#backlog.answered(flight.entry)
   }
 
-  /** Commits an outcome. What follows is up to the caller, but for the message itself. */
+  /** Commits an outcome. The caller handles everything that follows, except the next attempt of the message itself. */
   async settle(flight: Flight, outcome: AttemptOutcome): Promise<Settled> {
     this.#flights.delete(flight)
     const settled = await this.#kindOf(flight.message).settle(flight.message, outcome)
@@ -157,7 +157,7 @@ export class SimulatedEngine {
     return settled
   }
 
-  /** Whether nothing is in memory or under way. */
+  /** Whether nothing is in memory or in flight. */
   get isEmpty(): boolean {
     return this.#flights.size === 0 && this.#backlog.size === 0 && this.#loading === undefined
   }

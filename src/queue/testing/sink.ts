@@ -10,25 +10,25 @@ export interface Received {
   readonly body: string
 }
 
-/** What a sink answers with. */
+/** The response of a sink. */
 export interface SinkAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Never answers; the connection stays open. */
+  /** Never responds; the connection stays open. */
   readonly silent?: true
-  /** Closes the connection in place of an answer. */
+  /** Resets the connection instead of responding. */
   readonly hangsUp?: true
 }
 
-/** A destination for tests: remembers what it got and answers as it is told. */
+/** A destination for tests: records requests and responds as configured. */
 export interface Sink {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
   readonly received: Received[]
-  /** Requests whose connection the sender has closed before the answer. */
+  /** Requests whose connection the sender closed before the response. */
   readonly aborted: number
-  /** Decides the next answers; the default is 200 with an empty body. */
+  /** Chooses the next responses. Default: 200 with an empty body. */
   answer: (request: Received) => SinkAnswer
   close(): Promise<void>
 }
