@@ -73,7 +73,7 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
     if (target === name && target !== 'content-type' && headers[PREFIX + name] !== undefined) continue
     if (!isValidHeader(target, value)) {
       throw new HomeportError('invalid_request', {
-        problem: `The header ${JSON.stringify(name)} has a name or value that cannot stand in an HTTP request. Correct it.`,
+        problem: `The header ${JSON.stringify(name)} has a name or value that is not valid in an HTTP request. Correct it.`,
       })
     }
     // The plain content type decides; its forwarded copy must not add a second one (reference queue 3.1).

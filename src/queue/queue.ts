@@ -138,7 +138,7 @@ class StoredQueue implements Queue {
       logger,
       keepMs: retentionMs,
       sweep: (step) => this.#sweep(store, step),
-      afterwards: (goesOn) => budget.enforce(goesOn),
+      afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
     })
   }
 
@@ -156,7 +156,7 @@ class StoredQueue implements Queue {
       drop: (which) => this.drop(which),
       limitsChanged: () => this.#dispatcher.limitsChanged(),
       parallelism: () => this.#dispatcher.parallelism,
-      schedulesChanged: () => this.#scheduler.look(),
+      schedulesChanged: () => this.#scheduler.fireDue(),
       largeCancel: () => this.#largeCancel,
     }
   }

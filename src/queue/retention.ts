@@ -1,9 +1,9 @@
 import type { Clock, Service, Timer } from '../base/index.js'
 import { isError } from '../contract/errors/errors.js'
 import type { Logger } from '../telemetry/index.js'
-import type { BudgetPart, BudgetStep } from './transactions/messages-retention.js'
+import type { BudgetResult, BudgetStep } from './transactions/messages-retention.js'
 
-const EVERY_MS = 10 * 60_000
+const SWEEP_INTERVAL_MS = 10 * 60_000
 /** Rows scanned in one transaction. Other traffic runs between two of them. */
 const CHUNK = 500
 /** A sweep skips at most this many damaged rows; the next sweep starts again. */
@@ -29,8 +29,8 @@ export interface RetentionDeps {
   readonly keepMs: number
   /** Runs one step. Answers where the next one starts, or `undefined` when the rest is too young. */
   readonly sweep: (step: SweepStep) => Promise<number | undefined>
-  /** Runs after each sweep, in small steps while `goesOn` answers true. */
-  readonly afterwards?: (goesOn: () => boolean) => Promise<void>
+  /** Runs after each sweep, in small steps while `shouldContinue` answers true. */
+  readonly afterSweep?: (shouldContinue: () => boolean) => Promise<void>
 }
 
 /** Deletes items that ended long enough ago, in small steps. */
@@ -39,7 +39,7 @@ export class Retention implements Service {
   readonly #deps: RetentionDeps
   #timer: Timer | undefined
   #stopped = false
-  #underWay: Promise<void> = Promise.resolve()
+  #sweeping: Promise<void> = Promise.resolve()
 
   constructor(deps: RetentionDeps) {
     this.name = `${deps.name} retention`
@@ -47,41 +47,41 @@ export class Retention implements Service {
   }
 
   async start(): Promise<void> {
-    this.#plan()
+    this.#scheduleSweep()
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
     this.#timer?.cancel()
-    await this.#underWay
+    await this.#sweeping
   }
 
-  #plan(): void {
+  #scheduleSweep(): void {
     if (this.#stopped) return
-    this.#timer = this.#deps.clock.after(EVERY_MS, () => {
-      this.#underWay = this.#sweep().finally(() => this.#plan())
+    this.#timer = this.#deps.clock.after(SWEEP_INTERVAL_MS, () => {
+      this.#sweeping = this.#sweep().finally(() => this.#scheduleSweep())
     })
   }
 
   async #sweep(): Promise<void> {
     const { logger, name } = this.#deps
-    const goesOn = (): boolean => !this.#stopped
+    const shouldContinue = (): boolean => !this.#stopped
     try {
-      await this.#sweepOld(goesOn)
-      await this.#deps.afterwards?.(goesOn)
+      await this.#sweepOld(shouldContinue)
+      await this.#deps.afterSweep?.(shouldContinue)
     } catch (error) {
       if (!this.#stopped) logger.warn({ error }, `old ${name} could not be deleted; trying again later`)
     }
   }
 
-  async #sweepOld(goesOn: () => boolean): Promise<void> {
+  async #sweepOld(shouldContinue: () => boolean): Promise<void> {
     const { clock, keepMs, sweep } = this.#deps
     const now = clock.now()
     const args = { finishedBefore: now - keepMs, now }
     let limit = CHUNK
     let damaged = 0
     let after = 0
-    while (goesOn()) {
+    while (shouldContinue()) {
       try {
         const next = await sweep({ ...args, after, limit })
         if (next === undefined) return
@@ -106,7 +106,7 @@ export interface ByteBudgetDeps {
   /** Bytes to keep. The newest ended items stay. */
   readonly keepBytes: number
   /** Measures the next older items before a number. Items that have not ended count 0 bytes. */
-  readonly measure: (step: BudgetStep) => Promise<BudgetPart>
+  readonly measure: (step: BudgetStep) => Promise<BudgetResult>
   /** Deletes ended items after one number and up to another. Answers where the next step starts. */
   readonly trim: (step: { after: number; upTo: number; limit: number }) => Promise<number | undefined>
 }
@@ -119,18 +119,18 @@ export class ByteBudget {
     this.#deps = deps
   }
 
-  /** Measures and deletes in small steps while `goesOn` answers true. */
-  async enforce(goesOn: () => boolean): Promise<void> {
-    const upTo = await this.#firstBeyond(goesOn)
+  /** Measures and deletes in small steps while `shouldContinue` answers true. */
+  async enforce(shouldContinue: () => boolean): Promise<void> {
+    const upTo = await this.#firstBeyond(shouldContinue)
     if (upTo === undefined) return
     let after: number | undefined = 0
-    while (after !== undefined && goesOn()) after = await this.#deps.trim({ after, upTo, limit: DELETE_CHUNK })
+    while (after !== undefined && shouldContinue()) after = await this.#deps.trim({ after, upTo, limit: DELETE_CHUNK })
   }
 
   /** The newest item that does not fit the budget. */
-  async #firstBeyond(goesOn: () => boolean): Promise<number | undefined> {
+  async #firstBeyond(shouldContinue: () => boolean): Promise<number | undefined> {
     let step: BudgetStep = { before: Number.MAX_SAFE_INTEGER, leftBytes: this.#deps.keepBytes, limit: READ_CHUNK }
-    while (goesOn()) {
+    while (shouldContinue()) {
       const result = await this.#deps.measure(step)
       if (result.kind === 'beyond') return result.seq
       if (result.kind === 'fits') return undefined

@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { isObject, tryParseJson } from '../base/index.js'
 
 /** A delivery as its receiver got it. */
-export interface SeenDelivery {
+export interface ReceivedDelivery {
   /** The value of `Upstash-Signature`. */
   readonly signature: string | undefined
   readonly body: Uint8Array
@@ -33,8 +33,7 @@ const LONGEST_SIGNATURE = 16_384
 /** The cause of a mismatch is searched in bodies up to this size, because each is hashed a dozen times. */
 const LONGEST_EXPLAINED_BYTES = 262_144
 const LONGEST_FOUND = 200
-const NOT_HS256 =
-  'The signature names another algorithm than the one that deliveries are signed with. A receiver must refuse it.'
+const NOT_HS256 = 'The signature uses another algorithm than HS256, which signs deliveries. A receiver must refuse it.'
 
 const shown = (claim: unknown): string => String(claim).slice(0, LONGEST_FOUND)
 
@@ -47,7 +46,7 @@ const failed = (part: SignatureProblem['part'], problem: string): Verdict => ({
  * Verifies a signature as receivers do (reference queue 3.2), but reports every claim that is wrong instead of the
  * first. Reveals nothing about the keys: without a valid signature by one of them, claims are not checked.
  */
-export function explainSignature(seen: SeenDelivery, keys: Keys, now: number): Verdict {
+export function explainSignature(seen: ReceivedDelivery, keys: Keys, now: number): Verdict {
   const { signature } = seen
   if (signature === undefined || signature === '')
     return failed(
@@ -59,7 +58,10 @@ export function explainSignature(seen: SeenDelivery, keys: Keys, now: number): V
   const [head = '', payload = '', mac = '', ...more] = signature.split('.')
   const claims = claimsOf(payload)
   if (!claims || mac === '' || more.length > 0)
-    return failed('form', 'The header Upstash-Signature is no JWT of three parts. It may have been cut or decoded.')
+    return failed(
+      'form',
+      'The header Upstash-Signature is not a JWT with three parts. It may have been cut or decoded.',
+    )
   const alg = claimsOf(head)?.alg
   if (alg !== 'HS256')
     return { valid: false, problems: [{ part: 'alg', problem: NOT_HS256, expected: 'HS256', found: shown(alg) }] }
@@ -99,16 +101,16 @@ function claimProblems(claims: Claims, url: string | undefined, now: number): Si
   if (claims.iss !== 'Upstash') differs('iss', 'Upstash', 'The issuer is not the one that receivers expect.')
   if (url !== undefined && claims.sub !== url)
     differs('sub', url, 'The delivery was signed for another URL. A proxy may rewrite host, scheme, path or query.')
-  if (typeof claims.exp !== 'number') differs('exp', 'a number', 'The end of the signature is no number.')
+  if (typeof claims.exp !== 'number') differs('exp', 'a number', 'The claim exp is not a number.')
   else if (claims.exp <= seconds)
     differs(
       'exp',
       `later than ${seconds}`,
-      'The signature has run out: it is good for five minutes. Compare the clocks.',
+      'The signature has expired: it is valid for five minutes. Compare the clocks.',
     )
-  if (typeof claims.nbf !== 'number') differs('nbf', 'a number', 'The beginning of the signature is no number.')
+  if (typeof claims.nbf !== 'number') differs('nbf', 'a number', 'The claim nbf is not a number.')
   else if (claims.nbf > seconds)
-    differs('nbf', `not after ${seconds}`, 'The signature is not good yet. Compare the clocks.')
+    differs('nbf', `not after ${seconds}`, 'The signature is not valid yet. Compare the clocks.')
   return problems
 }
 
@@ -120,7 +122,9 @@ function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
   if (expected === found) return []
   const isShort = body.byteLength <= LONGEST_EXPLAINED_BYTES
   const change = isShort
-    ? CHANGES.find(({ undo }) => undo(Buffer.from(body).toString('utf8')).some((text) => hashOf(text) === expected))
+    ? KNOWN_CHANGES.find(({ undo }) =>
+        undo(Buffer.from(body).toString('utf8')).some((text) => hashOf(text) === expected),
+      )
     : undefined
   const cause = change?.cause ?? 'A framework may have parsed and rewritten it: verify the raw bytes before parsing.'
   return [{ part: 'body', problem: `The body is not the one that was signed. ${cause}`, expected, found }]
@@ -129,7 +133,7 @@ function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
 /**
  * Changes that frameworks make to a body. Each is undone in turn; the one whose result matches the hash is the cause.
  */
-const CHANGES: readonly { readonly cause: string; readonly undo: (text: string) => readonly string[] }[] = [
+const KNOWN_CHANGES: readonly { readonly cause: string; readonly undo: (text: string) => readonly string[] }[] = [
   { cause: 'It has white space or a line end that was not sent.', undo: (text) => [text.trim(), text.trimEnd()] },
   { cause: 'A line end is missing at its end.', undo: (text) => [`${text}\n`, `${text}\r\n`] },
   {

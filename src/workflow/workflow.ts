@@ -91,6 +91,6 @@ function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: Work
     logger,
     keepMs: retentionMs,
     sweep: (step) => store.run(runsRetention.sweepRuns, step),
-    afterwards: (goesOn) => budget.enforce(goesOn),
+    afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
   })
 }

@@ -27,7 +27,7 @@ function actionOf(rest: string): Action {
   const [, key, verb, query = ''] = ACTION.exec(rest) ?? []
   if (key === undefined || verb === undefined) {
     throw new HomeportError('invalid_request', {
-      problem: `"${rest.slice(0, 80)}" is no flow-control key followed by /pause, /resume, /pin, /unpin or /resetRate.`,
+      problem: `"${rest.slice(0, 80)}" is not a flow-control key followed by /pause, /resume, /pin, /unpin or /resetRate.`,
     })
   }
   return { key: decoded(key), verb, query: new URLSearchParams(query) }

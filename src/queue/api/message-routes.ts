@@ -12,7 +12,7 @@ import { listOf, readSelection, type Selection, type WireFilters } from './filte
 import { messageView } from './message-view.js'
 
 /** Messages cancelled in one transaction. Other traffic runs between two of them. */
-const CHUNK = 1_000
+const CANCEL_BATCH = 1_000
 
 /** Cancels at most `most` messages of an account that match a filter. */
 export interface CancelRequest {
@@ -23,7 +23,7 @@ export interface CancelRequest {
    * Without ids: `published` selects messages created before now, so that the set does not grow meanwhile. `all`
    * selects every message, including those created before the clock was set back. Default `published`.
    */
-  readonly meaning?: 'published' | 'all'
+  readonly scope?: 'published' | 'all'
 }
 
 /**
@@ -32,30 +32,30 @@ export interface CancelRequest {
  */
 export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<number> {
   const at = deps.clock.now()
-  const held = await cancelThose(deps, request, 'held', at)
-  return held + (await cancelThose(deps, { ...request, most: request.most - held }, 'pending', at))
+  const held = await cancelInState(deps, request, 'held', at)
+  return held + (await cancelInState(deps, { ...request, most: request.most - held }, 'pending', at))
 }
 
-async function cancelThose(
+async function cancelInState(
   deps: ApiDeps,
-  { accountId, filter, most, meaning }: CancelRequest,
+  { accountId, filter, most, scope }: CancelRequest,
   state: PendingSelector['state'],
   at: number,
 ): Promise<number> {
-  const createdUpTo = meaning === 'all' || filter.messageIds.length > 0 ? Number.MAX_SAFE_INTEGER : at
+  const createdUpTo = scope === 'all' || filter.messageIds.length > 0 ? Number.MAX_SAFE_INTEGER : at
   let after: DuePlace | undefined = FIRST_DUE
   let cancelled = 0
   while (after && cancelled < most) {
-    const limit = Math.min(CHUNK, most - cancelled)
+    const limit = Math.min(CANCEL_BATCH, most - cancelled)
     const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await deps.store.run(messagesCancel.selectPending, selector)
-    cancelled += await end(deps, places, at)
+    cancelled += await cancelBatch(deps, places, at)
     after = next
   }
   return cancelled
 }
 
-async function end(deps: ApiDeps, places: readonly DuePlace[], at: number): Promise<number> {
+async function cancelBatch(deps: ApiDeps, places: readonly DuePlace[], at: number): Promise<number> {
   if (places.length === 0) return 0
   const seqs = places.map((place) => place.seq)
   const ended = await deps.store.run(messagesCancel.cancel, { seqs, at })
@@ -75,13 +75,10 @@ function selectionOf(wire: WireCancel): Selection {
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 
-/** Messages cancelled in one transaction. */
-const SMALL = 1_000
-
 /** Whether a cancel may be a large one. */
 function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boolean {
   const { length } = filter.messageIds
-  return (length === 0 || length > SMALL) && most > SMALL
+  return (length === 0 || length > CANCEL_BATCH) && most > CANCEL_BATCH
 }
 
 type Lists<Body> = { [Name in keyof Body]: Body[Name] extends string | string[] | undefined ? string[] : Body[Name] }

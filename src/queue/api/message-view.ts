@@ -16,7 +16,7 @@ export const storedConfig = (json: string | null | undefined): MessageConfig =>
 /** Reads a column of headers. NULL means none. */
 export const storedHeaders = (json: string | null | undefined): HeaderMap => JSON.parse(json ?? '{}') as HeaderMap
 
-/** Replaces a redacted value. Equal values get equal hashes; nothing else can be told from them. */
+/** Replaces a redacted value. Equal values get equal hashes; nothing else can be inferred. */
 export function redacted(value: string | Uint8Array): string {
   return `REDACTED:${sha256Hex(value)}`
 }

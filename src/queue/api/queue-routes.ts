@@ -64,7 +64,7 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
   for (let cancelled = 0; ; ) {
     const filter = { ...ANY_MESSAGE, queues: [name] }
-    cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, meaning: 'all' })
+    cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, scope: 'all' })
     if (await deps.store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
   }
 }

@@ -73,16 +73,16 @@ export class Publishing {
   publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
     refuseTooMany(items.length)
     const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
-    return isPlain ? this.#publishPlain(publisher, items) : this.#publishShares(publisher, items)
+    return isPlain ? this.#publishPlain(publisher, items) : this.#publishByIntake(publisher, items)
   }
 
   #intakeOf(item: PublishItem): Intake | undefined {
     return this.#intakes.find((intake) => intake.claims(item))
   }
 
-  async #publishShares(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+  async #publishByIntake(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
     const answers: ItemAnswer[] = new Array(items.length)
-    const shares = this.#shares(items)
+    const shares = this.#indexesByIntake(items)
     for (const [intake, indexes] of shares) {
       const share = indexes.map((index) => items[index] as PublishItem)
       const given = intake ? await intake.submit(publisher, share) : await this.#publishPlain(publisher, share)
@@ -103,7 +103,7 @@ export class Publishing {
   }
 
   /** Item indexes by intake. Plain items, under `undefined`, come last. */
-  #shares(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
+  #indexesByIntake(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
     const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
     shares.set(undefined, [])
     items.forEach((item, index) => {

@@ -18,7 +18,7 @@ const CHECKS_PER_READ = 200
 const SMALL_JUMP_MS = 60_000
 
 /** The next fire is searched after this time. */
-function lastMoment(lastAt: number | null, now: number): number {
+function searchFrom(lastAt: number | null, now: number): number {
   return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
 }
 
@@ -45,7 +45,7 @@ export class Scheduler implements Service {
   #phase: 'idle' | 'running' | 'stopped' = 'idle'
   #timer: Timer | undefined
   #round: Promise<void> | undefined
-  #again = false
+  #runAgain = false
   /** `due`: a schedule may be at a fire later than its next one. Checked before anything else. */
   #check: 'due' | 'done' = 'due'
 
@@ -55,7 +55,7 @@ export class Scheduler implements Service {
 
   async start(): Promise<void> {
     this.#phase = 'running'
-    this.look()
+    this.fireDue()
   }
 
   async stop(): Promise<void> {
@@ -65,10 +65,10 @@ export class Scheduler implements Service {
   }
 
   /** Fires what is due. Call it after a schedule was changed. */
-  look(): void {
+  fireDue(): void {
     if (this.#phase !== 'running') return
     if (this.#round) {
-      this.#again = true
+      this.#runAgain = true
       return
     }
     this.#timer?.cancel()
@@ -78,23 +78,23 @@ export class Scheduler implements Service {
   /** Call it after the clock was set: checks whether the stored fires are still the next ones. */
   clockChanged(): void {
     this.#check = 'due'
-    this.look()
+    this.fireDue()
   }
 
   #sleep(sleepMs: number): void {
     this.#round = undefined
     if (this.#phase !== 'running') return
-    const waitMs = this.#again ? 0 : Math.min(LONGEST_SLEEP_MS, Math.max(0, sleepMs))
-    this.#again = false
-    if (waitMs === 0) this.look()
-    else this.#timer = this.#deps.clock.after(waitMs, () => this.look())
+    const waitMs = this.#runAgain ? 0 : Math.min(LONGEST_SLEEP_MS, Math.max(0, sleepMs))
+    this.#runAgain = false
+    if (waitMs === 0) this.fireDue()
+    else this.#timer = this.#deps.clock.after(waitMs, () => this.fireDue())
   }
 
   /** Fires what is due. Answers the milliseconds until the next fire. Never rejects. */
   async #fireAll(): Promise<number> {
     const { store, clock, logger } = this.#deps
     try {
-      if (this.#check === 'due') await this.#pullBack()
+      if (this.#check === 'due') await this.#moveFiresBack()
       const now = clock.now()
       const { rows } = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
       // In parallel: many schedules are due at the same minute, and together they need one commit.
@@ -134,7 +134,7 @@ export class Scheduler implements Service {
    * While the clock was ahead, schedules moved on to fires that are now far away. Moves each back to its next fire from
    * now on, but repeats no fire that has just happened, even if the clock was corrected only slightly.
    */
-  async #pullBack(): Promise<void> {
+  async #moveFiresBack(): Promise<void> {
     const { store, clock, logger } = this.#deps
     this.#check = 'done'
     let after: { accountId: string; scheduleId: string } | undefined = { accountId: '', scheduleId: '' }
@@ -146,7 +146,7 @@ export class Scheduler implements Service {
       })
       for (const row of rows) {
         const { account_id: accountId, schedule_id: scheduleId, next_at: from } = row
-        const to = nextFire(row, lastMoment(row.last_at, clock.now()))
+        const to = nextFire(row, searchFrom(row.last_at, clock.now()))
         if (to === null || to >= from) continue
         await store.run(schedules.pullBack, { accountId, scheduleId, from, to })
         logger.info({ scheduleId, from, to }, 'a schedule goes back to its next fire: the clock had been ahead')

@@ -37,7 +37,7 @@ function* listedMessage(row: MessageRow): Transaction<MessageRow> {
   if (hasBody && hasAnswer) return row
   if (!hasBody) yield* tellChanged('messages', `the body of ${message_id}`)
   if (!hasAnswer) yield* tellChanged('messages', `the answer to ${message_id}`)
-  const error = `${row.error ?? ''} (left out here: what is damaged in the store of the server)`.trimStart()
+  const error = `${row.error ?? ''} (content left out: it is damaged in the store of the server)`.trimStart()
   return { ...row, body: hasBody ? body : null, response_body: hasAnswer ? response_body : null, error }
 }
 
@@ -97,7 +97,7 @@ const HISTORIES = {
   oldestFirst: { ids: historyQuery('oldestFirst', 'ids'), filter: historyQuery('oldestFirst', 'filter') },
 }
 
-/** So many messages are looked at in one read, however few of them pass: other reads must not wait for the rest. */
+/** Rows scanned in one read, however few of them match: other reads must not wait for more. */
 const MAX_SCANNED = 2_000
 
 /** The last message that a read scans; no row when it reaches the end. */

@@ -56,7 +56,7 @@ export interface BudgetStep {
 }
 
 /** Result of one step: the newest item that does not fit, where the next step starts, or that everything fits. */
-export type BudgetPart =
+export type BudgetResult =
   | { readonly kind: 'beyond'; readonly seq: number }
   | { readonly kind: 'more'; readonly before: number; readonly leftBytes: number }
   | { readonly kind: 'fits' }
@@ -65,10 +65,10 @@ export type BudgetPart =
  * Subtracts sizes, newest first, from the bytes left. Runs where the rows are read, so that only the result crosses
  * threads.
  */
-export function takeOff(
+export function measureAgainst(
   rows: readonly { readonly seq: number; readonly bytes: number }[],
   { leftBytes, limit }: BudgetStep,
-): BudgetPart {
+): BudgetResult {
   let left = leftBytes
   for (const { seq, bytes } of rows) {
     // PostgreSQL answers a sum as a decimal string.
@@ -107,9 +107,9 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
 )
 
 /** Measures the next older messages before a number. Messages that have not ended count 0 bytes. */
-export const measure = read('messages.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
+export const measure = read('messages.measure', function* (step: BudgetStep): Transaction<BudgetResult> {
   const { before, limit } = step
-  return takeOff(yield* all(newestBefore, { before, limit }), step)
+  return measureAgainst(yield* all(newestBefore, { before, limit }), step)
 })
 
 const oldest = query<{ after: number; upTo: number; limit: number }, { seq: number }>(({ db, p }) =>

@@ -105,10 +105,10 @@ function* advanceIfThere(queue: QueueKey): Transaction<PendingRow[] | undefined>
 }
 
 /** A message read as held may be cancelled before its turn is written. Then the next one gets the turn. */
-function* beginNext(queue: QueueKey, room: number): Transaction<PendingRow[]> {
+function* beginNext(queue: QueueKey, free: number): Transaction<PendingRow[]> {
   const begun: PendingRow[] = []
-  while (begun.length < room) {
-    const rows = yield* all(nextHeld, { ...queue, limit: room - begun.length })
+  while (begun.length < free) {
+    const rows = yield* all(nextHeld, { ...queue, limit: free - begun.length })
     if (rows.length === 0) break
     const ours = new Set((yield* all(begin, { seqs: rows.map((row) => row.seq) })).map((row) => row.seq))
     begun.push(...withIntactBodies(rows.filter((row) => ours.has(row.seq))))
