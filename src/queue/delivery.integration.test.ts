@@ -7,7 +7,7 @@ import { setQueueScenes } from './testing/scene.js'
 
 describeOnEveryStore('delivery', (openStore) => {
   const scene = setQueueScenes(openStore)
-  it('delivers what was published, signed so that the official receiver accepts it', async () => {
+  it('delivers with a signature that the official receiver accepts', async () => {
     const url = `${scene.sink.url}/hook?foo=bar&u=http://z/y`
     const { messageId } = await scene.client.publishJSON({
       url,
@@ -36,7 +36,7 @@ describeOnEveryStore('delivery', (openStore) => {
     await expect(receiver.verify({ signature, body: `${body} ` })).rejects.toThrow()
   })
 
-  it('names the region of the server in capitals, as SDKs of several regions know it', async () => {
+  it('sends the region of the server in upper case, as SDKs expect it', async () => {
     const service = await startQueue({ store: scene.store, accountId: 'acc_region', region: 'eu-central-1' })
     const { auth } = service
     await fetch(`${service.url}/v2/publish/${scene.sink.url}`, { method: 'POST', headers: auth })
@@ -55,7 +55,7 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(scene.sink.received[0]?.method).toBe('GET')
   })
 
-  it('retries as the message says and then puts it into the dead letter queue', async () => {
+  it('retries with the settings of the message and then puts it into the dead letter queue', async () => {
     scene.sink.answer = () => ({ status: 500, body: 'no' })
     const { messageId } = await scene.client.publish({
       url: scene.sink.url,
@@ -75,7 +75,7 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(letters).toMatchObject([{ messageId, responseStatus: 500, responseBody: 'no', body: 'x' }])
   })
 
-  it('counts no attempt on a kept connection that the destination has just closed', async () => {
+  it('counts no attempt on a reused connection that the destination has just closed', async () => {
     const log = async (messageId: string) =>
       (await scene.client.logs({ filter: { messageId } })).logs.map(({ state }) => state)
     const publishOnce = async () => {
@@ -99,14 +99,14 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(scene.sink.received).toHaveLength(1)
   })
 
-  it('waits as Retry-After asks', async () => {
+  it('waits for the time in Retry-After', async () => {
     scene.sink.answer = () => (scene.sink.received.length === 1 ? { status: 429, headers: { 'Retry-After': '0' } } : {})
     await scene.client.publish({ url: scene.sink.url, body: 'x' })
     await scene.arrived(2)
     expect(scene.sink.received[1]?.headers['upstash-retried']).toBe('1')
   })
 
-  it('reports every answer to the callback and the end to the failure callback', async () => {
+  it('reports every response to the callback and the final failure to the failure callback', async () => {
     scene.sink.answer = (got) => (got.target === '/job' ? { status: 500, body: 'sorry' } : {})
     const { messageId } = await scene.client.publish({
       url: `${scene.sink.url}/job`,
@@ -142,7 +142,7 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(scene.sink.received.find((got) => got.target === '/each')?.headers['x-which']).toBe('callback')
   })
 
-  it('refuses a request that would make more messages than others can wait for', async () => {
+  it('refuses a request for too many messages', async () => {
     const [names, destination] = [Array.from({ length: 101 }, (_, n) => n), scene.sink.url]
     await scene.client.urlGroups.addEndpoints({
       name: 'wide',
@@ -158,7 +158,7 @@ describeOnEveryStore('delivery', (openStore) => {
     expect((await scene.client.logs()).logs).toEqual([])
   })
 
-  it('publishes a batch in order and refuses a wrong item alone', async () => {
+  it('publishes a batch in order and refuses only its invalid item', async () => {
     const response = await fetch(`${scene.service.url}/v2/batch`, {
       method: 'POST',
       headers: scene.service.auth,
@@ -181,7 +181,7 @@ describeOnEveryStore('delivery', (openStore) => {
     ])
   })
 
-  it('counts two publications with one deduplication id as one', async () => {
+  it('stores publications with the same deduplication id once', async () => {
     const publish = () => scene.client.publish({ url: scene.sink.url, body: 'x', deduplicationId: 'once' })
     const first = await publish()
     const second = await publish()

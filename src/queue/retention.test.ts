@@ -22,7 +22,7 @@ describeOnEveryStore('retention', (openStore) => {
     })
     const client = new Client({ baseUrl: service.url, token: service.token, retry: false })
     const publish = async (path: string, more: { delay?: number } = {}): Promise<string> => {
-      // Messages of one millisecond are listed in any order.
+      // Messages of the same millisecond are listed in any order.
       clock.advance(1)
       const { messageId } = await client.publish({
         url: sink.url + path,
@@ -40,7 +40,7 @@ describeOnEveryStore('retention', (openStore) => {
         },
         { what: 'the end of a message' },
       )
-    /** Lets time pass, sweep after sweep. */
+    /** Advances the clock sweep by sweep. */
     const sweepUntil = (condition: () => Promise<boolean>) =>
       waitFor(
         async () => {
@@ -57,8 +57,8 @@ describeOnEveryStore('retention', (openStore) => {
     return { clock, publish, ended, sweepUntil, kept, dead }
   }
 
-  it('keeps the newest finished messages and dead letters that fit, and everything that waits', async () => {
-    // A message and its answer take more than 20,000 bytes, a dead letter more than 10,000.
+  it('keeps the newest ended messages and dead letters that fit, and all pending ones', async () => {
+    // A message and its response take more than 20,000 bytes, a dead letter more than 10,000.
     const { publish, ended, sweepUntil, kept, dead } = await start({ retentionBytes: 55_000 })
     const waiting = await publish('/', { delay: 86_400 })
     const [first, second, third] = [await publish('/dead'), await publish('/'), await publish('/dead')]
@@ -70,7 +70,7 @@ describeOnEveryStore('retention', (openStore) => {
     expect(await dead()).toEqual([third])
   })
 
-  it('deletes nothing while all of it fits and is young, and everything finished when it is old', async () => {
+  it('deletes nothing that fits and is young, and all ended messages when they are old', async () => {
     const { clock, publish, ended, sweepUntil, kept } = await start({ retentionMs: DAY_MS })
     const old = await publish('/')
     const waiting = await publish('/', { delay: 2 * 86_400 })

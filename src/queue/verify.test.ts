@@ -24,11 +24,11 @@ describe('explaining a signature', () => {
     ['header', undefined],
     ['form', 'nonsense'],
     ['form', 'a.b.c'],
-  ])('names the %s', (part, signature) => {
+  ])('reports a problem of the %s', (part, signature) => {
     expect(explain(signature, 'x')).toMatchObject({ valid: false, problems: [{ part }] })
   })
 
-  it('names a foreign or changed signature', async () => {
+  it('reports a signature by another key or a changed one', async () => {
     const foreign = await sign('x', 'sig_other')
     const changed = `${(await sign('x')).slice(0, -4)}AAAA`
     for (const signature of [foreign, changed]) {
@@ -46,7 +46,7 @@ describe('explaining a signature', () => {
   }
   const HEAD = { alg: 'HS256', typ: 'JWT' }
 
-  it('refuses another algorithm, also where the signature is by the right key', () => {
+  it('refuses another algorithm, even with the right key', () => {
     expect(explain(signed(HEAD, {}), 'x')).toMatchObject({ valid: true })
     for (const alg of ['none', 'HS512', 'hs256', undefined]) {
       const found = { part: 'alg', expected: 'HS256', found: String(alg) }
@@ -61,16 +61,16 @@ describe('explaining a signature', () => {
     ['exp', { exp: undefined }],
     ['nbf', { nbf: '0' }],
     ['nbf', { nbf: undefined }],
-  ])('refuses a claim %s that is no number: %j', (part, changes) => {
+  ])('refuses a claim %s that is not a number: %j', (part, changes) => {
     const problems = [{ part, expected: 'a number' }]
     expect(explain(signed(HEAD, changes), 'x')).toMatchObject({ valid: false, problems })
   })
 
-  it('does not take apart what is far longer than any signature', () => {
+  it('does not parse a header that is too long for a signature', () => {
     expect(explain('.'.repeat(2 ** 24), 'x')).toMatchObject({ valid: false, problems: [{ part: 'form' }] })
   })
 
-  it('names every claim that does not hold, with both values', async () => {
+  it('reports every wrong claim, with both values', async () => {
     const verdict = explain(await sign('x'), 'y', 'https://other.test/', NOW + 301_000)
     expect(verdict.problems.map((one) => one.part)).toEqual(['sub', 'exp', 'body'])
     expect(verdict.problems[0]).toMatchObject({ expected: 'https://other.test/', found: URL })
@@ -86,7 +86,7 @@ describe('explaining a signature', () => {
     ['text', 'dGV4dA==', /base64/],
     ['', '{}', /empty/],
     ['abc', 'xyz', /raw bytes/],
-  ])('guesses what turned %j into %j', async (signed, seen, cause) => {
+  ])('finds the change from %j to %j', async (signed, seen, cause) => {
     expect(explain(await sign(signed), seen).problems).toMatchObject([
       { part: 'body', problem: expect.stringMatching(cause) },
     ])

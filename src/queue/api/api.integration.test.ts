@@ -23,7 +23,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     })
   }
 
-  it('shows a waiting message as it was published', async () => {
+  it('shows a pending message as it was published', async () => {
     const { messageId } = await scene.client.publishJSON({
       url: `${scene.sink.url}/?foo=bar`,
       body: { a: 1 },
@@ -61,7 +61,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(Number(message.notBefore) - message.createdAt).toBe(7 * 86_400_000)
   })
 
-  it('shows redacted values only as hashes, and delivers the real ones', async () => {
+  it('shows redacted values only as hashes, and delivers the original ones', async () => {
     const redact: { body: true; header: string[] } = { body: true, header: ['X-Secret'] }
     const { messageId } = await scene.client.publish({
       url: `${scene.sink.url}/`,
@@ -79,7 +79,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(JSON.stringify(logs)).not.toContain(btoa('top secret'))
   })
 
-  it('takes settings from the query, where a header wins, and keeps the query of the destination', async () => {
+  it('reads settings from the query, prefers headers, and keeps the query of the destination', async () => {
     const target = `${scene.sink.url}/x?a=1&upstash-retries=7&b=%20c&upstash-forward-x-q=q&upstash-delay=7d`
     const response = await fetch(`${scene.service.url}/v2/publish/${target}`, {
       method: 'POST',
@@ -93,7 +93,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     })
   })
 
-  it('takes the token from the query and hides it from the destination', async () => {
+  it('reads the token from the query and does not forward it', async () => {
     const token = encodeURIComponent(scene.service.token)
     const target = `${scene.sink.url}/x?qstash_token=${token}&keep=1&upstash-header-forward=true`
     const response = await fetch(`${scene.service.url}/v2/publish/${target}`, {
@@ -106,7 +106,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect((await fetch(`${scene.service.url}/v2/dlq?qstash_token=${token}`)).status).toBe(200)
   })
 
-  it('passes on what a webhook authorizes itself with, and never a token of this service', async () => {
+  it("forwards a webhook's own Authorization header, and never a token of this service", async () => {
     const token = encodeURIComponent(scene.service.token)
     const target = `${scene.service.url}/v2/publish/${scene.sink.url}/?upstash-header-forward=true`
     const send = (url: string, authorization: string) => fetch(url, { method: 'POST', headers: { authorization } })
@@ -155,7 +155,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect({ status: response.status, error }).toEqual({ status, error: expect.stringContaining(reason) })
   })
 
-  it('cancels what a filter selects and nothing else', async () => {
+  it('cancels the messages that match a filter and no others', async () => {
     const publish = (path: string, label: string) =>
       scene.client.publish({ url: `${scene.sink.url}${path}`, label, ...later })
     await publish('/a', 'x')
@@ -190,7 +190,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(await scene.ask('DELETE', '/v2/messages')).toEqual({ status: 200, answer: { cancelled: 1 } })
   })
 
-  it('cancels by ids with the official scene.client, each once', async () => {
+  it('cancels by ids with the SDK client, each message once', async () => {
     const ids = [
       await scene.client.publish({ url: scene.sink.url, ...later }),
       await scene.client.publish({ url: scene.sink.url, ...later }),
@@ -224,7 +224,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect((await scene.client.dlq.listMessages()).messages).toEqual([])
   })
 
-  it('sends dead letters again with their real content, changed as the request says', async () => {
+  it('sends dead letters again with their original content and the settings of the request', async () => {
     const letter = await deadLetter('again', { 'X-Key': 'value', 'Upstash-Redact-Fields': 'body' })
     scene.sink.answer = () => ({})
     scene.sink.received.length = 0
@@ -250,7 +250,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(await scene.client.messages.get(messageId)).toMatchObject({ maxRetries: 9, label: 'twice', body: 'payload' })
   })
 
-  it('tells the life of a message in its log', async () => {
+  it('logs every state of a message', async () => {
     scene.sink.answer = () =>
       scene.sink.received.length === 1 ? { status: 503, body: 'busy' } : { status: 201, body: 'done' }
     const { messageId } = await scene.client.publish({
@@ -327,7 +327,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     }
   })
 
-  it('does not give the limits of one flow-control key to another that a dead letter is sent again with', async () => {
+  it('does not apply the limits of one flow-control key to another when a dead letter is retried with it', async () => {
     const letter = await deadLetter('limited', {
       'Upstash-Flow-Control-Key': 'old',
       'Upstash-Flow-Control-Value': 'parallelism=3',
@@ -342,7 +342,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(await scene.client.flowControl.get('old')).toMatchObject({ parallelismMax: 3 })
   })
 
-  it('answers as much as it holds in memory at once, and the rest on further pages', async () => {
+  it('limits pages by the size of their content', async () => {
     scene.sink.answer = () => ({ status: 500 })
     const body = 'x'.repeat(5 * 2 ** 20)
     const isDead = async (label: string) =>

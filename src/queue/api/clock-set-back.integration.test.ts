@@ -7,7 +7,7 @@ import { setQueueScenes } from '../testing/scene.js'
 
 const HOUR = 3_600_000
 
-describeOnEveryStore('when the clock was set back', (openStore) => {
+describeOnEveryStore('after the clock was set back', (openStore) => {
   let clock: ManualClock
   let timeOfDay: JumpingClock
   const scene = setQueueScenes(openStore, {
@@ -18,7 +18,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     },
     tidy: ({ client }) => client.messages.cancel({ all: true }),
   })
-  /** Lets time pass in steps until so many deliveries have come. Answers how much has passed, milliseconds. */
+  /** Advances the clock in steps until this many deliveries have come. Answers the milliseconds that took. */
   const passUntilArrived = async (count: number): Promise<number> => {
     const from = clock.now()
     await waitFor(
@@ -34,7 +34,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
   it.each([
     ['while the server runs', async () => {}],
     ['over a restart', () => scene.restart()],
-  ])('a delay that was set while it was ahead is as long as it should be, %s', async (_how, between) => {
+  ])('a delay that was set while it was ahead has its full length and no more, %s', async (_how, between) => {
     timeOfDay.jump(365 * 24 * HOUR)
     await scene.client.publish({ url: scene.sink.url, delay: '3m' })
     await scene.client.queue({ queueName: 'mails' }).enqueue({ url: scene.sink.url, delay: '3m' })
@@ -42,12 +42,12 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     timeOfDay.jump(-365 * 24 * HOUR)
     await between()
     const passedMs = await passUntilArrived(2)
-    // Never early; late by no more than the looks at the clock, or the time since the clock was last seen ahead.
+    // Never early; late at most by the interval of clock checks, or by the time since the clock was last seen ahead.
     expect(passedMs).toBeGreaterThanOrEqual(2 * 60_000)
     expect(passedMs).toBeLessThan(6 * 60_000)
   })
 
-  it('a time of day that was asked for stays what it is', async () => {
+  it('a requested time of day stays as it is', async () => {
     timeOfDay.jump(120_000)
     const notBefore = Math.floor((timeOfDay.now() + 60_000) / 1000)
     await scene.client.publish({ url: scene.sink.url, notBefore })
@@ -57,7 +57,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     expect(timeOfDay.now()).toBeGreaterThanOrEqual(notBefore * 1000)
   })
 
-  it('a retry that was planned while it was ahead comes when it should', async () => {
+  it('a retry that was scheduled while it was ahead comes on time', async () => {
     scene.sink.answer = () => ({ status: 500 })
     await scene.client.publish({ url: scene.sink.url, retries: 1, retryDelay: '180000', delay: '1m' })
     timeOfDay.jump(HOUR)
@@ -71,7 +71,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     expect(passedMs).toBeLessThan(6 * 60_000)
   })
 
-  it('what was published before can be cancelled by its id', async () => {
+  it('earlier messages can be cancelled by id', async () => {
     const { messageId } = await scene.client.publish({ url: scene.sink.url, delay: '2h' })
     timeOfDay.jump(-HOUR)
     expect(await scene.client.messages.cancel(messageId)).toEqual({ cancelled: 1 })
@@ -80,7 +80,7 @@ describeOnEveryStore('when the clock was set back', (openStore) => {
     expect(await scene.client.messages.cancel([other.messageId])).toEqual({ cancelled: 1 })
   })
 
-  it('a queue can be deleted with what is in it', async () => {
+  it('a queue can be deleted with its messages', async () => {
     const queue = scene.client.queue({ queueName: 'mails' })
     await queue.upsert({ parallelism: 1, paused: true })
     for (let n = 0; n < 3; n++) await queue.enqueue({ url: scene.sink.url })

@@ -17,7 +17,7 @@ describeOnEveryStore('flow control', (openStore) => {
   })
   const get = (key: string) => scene.client.flowControl.get(key)
 
-  it('keeps at most as many calls open as the key allows, and lets the next go when one is over', async () => {
+  it('keeps as many requests open as the parallelism of the key allows', async () => {
     scene.sink.answer = () => ({ silent: true })
     const flowControl = { key: 'par', parallelism: 2 }
     for (let i = 0; i < 5; i++) await scene.client.publish({ url: `${scene.sink.url}/${i}`, flowControl })
@@ -30,7 +30,7 @@ describeOnEveryStore('flow control', (openStore) => {
     expect(await get('par')).toMatchObject({ parallelismCount: 2, waitListSize: 2 })
   })
 
-  it('begins at most as many calls in a period as the key allows', async () => {
+  it('starts as many requests in a period as the rate of the key allows', async () => {
     const flowControl = { key: 'rate', rate: 2, period: '1m' } as const
     for (let i = 0; i < 5; i++) await scene.client.publish({ url: scene.sink.url, flowControl })
     await scene.arrived(2)
@@ -50,7 +50,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await scene.arrived(5)
   })
 
-  it('begins a new period with a restart: at most the rate once more in what was left of the old one', async () => {
+  it('begins a new period after a restart, so that at most one more rate is sent in the old period', async () => {
     const flowControl = { key: 'restart', rate: 2, period: '1h' } as const
     for (let i = 0; i < 6; i++) await scene.client.publish({ url: scene.sink.url, flowControl })
     await scene.arrived(2)
@@ -65,7 +65,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await scene.arrived(6)
   })
 
-  it('knows a key by its whole name, and counts what waits for that one alone', async () => {
+  it('matches a key by its whole name and counts only its own waiting messages', async () => {
     for (const key of ['whole', 'whole-other']) {
       await scene.client.flowControl.pause(key)
       await scene.client.publish({ url: scene.sink.url, flowControl: { key, parallelism: 1 } })
@@ -86,7 +86,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await scene.arrived(2)
   })
 
-  it('holds what names a paused key, over a restart too', async () => {
+  it('holds the messages of a paused key, also after a restart', async () => {
     await scene.client.flowControl.pause('team/1')
     await scene.client.publish({ url: scene.sink.url, flowControl: { key: 'team/1', parallelism: 5 } })
     expect(await get('team/1')).toMatchObject({ isPaused: true, waitListSize: 1 })
@@ -99,7 +99,7 @@ describeOnEveryStore('flow control', (openStore) => {
     expect(await get('team/1')).toMatchObject({ isPaused: false, parallelismMax: 5 })
   })
 
-  it('keeps pinned limits whatever messages say, until they are unpinned', async () => {
+  it('ignores the limits of messages while its own are pinned', async () => {
     await scene.client.flowControl.pin('pin', { parallelism: 3, rate: 20, period: 120 })
     await scene.client.publish({ url: scene.sink.url, flowControl: { key: 'pin', parallelism: 9, rate: 9 } })
     expect(await get('pin')).toMatchObject({
@@ -114,7 +114,7 @@ describeOnEveryStore('flow control', (openStore) => {
     expect(await get('pin')).toMatchObject({ parallelismMax: 9, rateMax: 20, isPinnedParallelism: false })
   })
 
-  it('does not let a key with a long wait list keep others waiting', async () => {
+  it('does not delay other messages behind a key with a long wait list', async () => {
     const blocked = { key: 'blocked', parallelism: 1 }
     await scene.client.flowControl.pause('blocked')
     await scene.client.batchJSON(
@@ -129,7 +129,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await scene.arrived(301)
   })
 
-  it('lists keys, and tells the parallelism of the server', async () => {
+  it('lists keys, and shows the parallelism of the server', async () => {
     await scene.client.publish({ url: scene.sink.url, flowControl: { key: 'list-a', parallelism: 1 } })
     await scene.client.publish({ url: scene.sink.url, flowControl: { key: 'list-b', rate: 1 } })
     const list = async (query: string) => {
@@ -143,7 +143,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await expect(scene.client.flowControl.resume('nowhere')).rejects.toThrow(/no flow-control key/)
   })
 
-  it('takes the limits of the last message that was accepted, whenever its turn in a queue comes', async () => {
+  it('applies the limits of the message that was accepted last, whenever its turn in a queue comes', async () => {
     scene.sink.answer = () => ({ silent: true })
     const limited = (parallelism: number) => ({ flowControl: { key: 'turns', parallelism } })
     const queue = scene.client.queue({ queueName: 'turns' })
@@ -151,7 +151,7 @@ describeOnEveryStore('flow control', (openStore) => {
     await queue.enqueue({ url: `${scene.sink.url}/second`, ...limited(1) })
     for (let i = 0; i < 4; i++) await scene.client.publish({ url: `${scene.sink.url}/${i}`, ...limited(3) })
     await scene.arrived(3)
-    // The turn of the second one comes, and it asked for less when it was enqueued.
+    // The second message gets its turn. It set a lower limit when it was enqueued.
     await scene.client.messages.cancel({ filter: { url: `${scene.sink.url}/first` } })
     await scene.arrived(4)
     await queue.enqueue({ url: `${scene.sink.url}/third`, ...limited(1) })

@@ -17,7 +17,7 @@ const FORBIDDEN = [
 ]
 const ALLOWED = 'https://192.0.9.9/hook'
 
-describeOnStore('sqlite', 'destinations that this server may not contact', (openStore) => {
+describeOnStore('sqlite', 'forbidden destinations', (openStore) => {
   let store: Store
   let service: QueueUnderTest
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describeOnStore('sqlite', 'destinations that this server may not contact', (open
     'Upstash-Failure-Callback',
     'Upstash-Callback-Failure-Callback',
     'Upstash-Failure-Callback-Callback',
-  ])('are refused as %s, and of schedules and groups', async (header) => {
+  ])('are refused as %s, also in schedules and groups', async (header) => {
     const outer = header.replace(/-(?:Failure-)?Callback$/, '')
     const headers = { ...later, ...(outer !== 'Upstash' && { [outer]: ALLOWED }), [header]: 'http://10.1.2.3/' }
     expect(await call('POST', `/v2/publish/${ALLOWED}`, headers)).toMatchObject(refusal)
@@ -70,7 +70,7 @@ describeOnStore('sqlite', 'destinations that this server may not contact', (open
     expect((await call('GET', '/v2/topics/none')).status).toBe(404)
   })
 
-  it('are refused to the intakes of other rooms, with what they name as callbacks', () => {
+  it('are refused to intakes of other modules, also as callbacks', () => {
     const { queue } = service
     const code = expect.objectContaining({ code: 'destination_forbidden' })
     expect(() => queue.refuseForbidden([ALLOWED, 'http://10.1.2.3/'], {})).toThrow(code)
@@ -78,7 +78,7 @@ describeOnStore('sqlite', 'destinations that this server may not contact', (open
     expect(() => queue.refuseForbidden([ALLOWED], { 'upstash-callback': ALLOWED })).not.toThrow()
   })
 
-  it('are all there are: public addresses and names are accepted', async () => {
+  it('do not include public addresses and host names', async () => {
     for (const url of [ALLOWED, 'https://localhost.example.com/', 'https://[2a00::1]/']) {
       expect((await call('POST', `/v2/publish/${url}`, later)).status).toBe(200)
     }

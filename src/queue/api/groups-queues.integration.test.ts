@@ -54,7 +54,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     })
   })
 
-  it('refuses more endpoints than a group holds before it compares them, and takes any number out', async () => {
+  it('refuses too many endpoints before comparing them, and removes any number', async () => {
     const endpoints = Array.from({ length: 9_000 }, (_, index) => ({ url: `https://e.test/${index}` }))
     const refused = await scene.ask('POST', '/v2/topics/full/endpoints', { endpoints })
     expect(refused).toMatchObject({ status: 412 })
@@ -65,7 +65,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     await expect(scene.client.urlGroups.get('full')).rejects.toThrow(/no URL group/)
   })
 
-  it('applies the default headers of a group to what does not say otherwise', async () => {
+  it('applies the default headers of a group where a publication does not set them', async () => {
     await scene.client.urlGroups.addEndpoints({ name: 'd', endpoints: [{ url: 'https://d.test/' }] })
     const headers = { 'Upstash-Retries': '7', 'Upstash-Delay': ['1h'] }
     expect(await scene.ask('PATCH', '/v2/topics/d', { headers })).toMatchObject({ status: 200 })
@@ -107,7 +107,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(await queue.get()).toMatchObject({ name: 'fifo', parallelism: 1, lag: 0, paused: false })
   })
 
-  it('begins the next turn only when the callback of the message before has ended', async () => {
+  it('gives the next turn only when the callback of the previous message has ended', async () => {
     const order: string[] = []
     let callbackFailures = 2
     scene.sink.answer = ({ target }) => {
@@ -123,7 +123,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(order).toEqual(['/a', '/callback', '/callback', '/callback', '/b'])
   })
 
-  it('holds the queue while a message is retried, and goes on when it has failed for good', async () => {
+  it('blocks the queue while a message is retried, until it has failed for good', async () => {
     scene.sink.answer = ({ target }) => (target === '/bad' ? { status: 500 } : {})
     const queue = scene.client.queue({ queueName: 'retry' })
     await queue.enqueue({
@@ -137,7 +137,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(targets()).toEqual(['/bad', '/bad', '/bad', '/failed', '/good'])
   })
 
-  it('lets as many messages have their turns as the parallelism says, and none while it is paused', async () => {
+  it('gives as many turns as its parallelism, and none while paused', async () => {
     scene.sink.answer = () => ({ silent: true })
     const queue = scene.client.queue({ queueName: 'par' })
     await queue.upsert({ parallelism: 3, paused: true })
@@ -154,7 +154,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect((await scene.client.queue().list()).map((one) => one.paused)).toEqual([true])
   })
 
-  it('gives the turn of a cancelled message to the next', async () => {
+  it('gives the turn of a cancelled message to the next one', async () => {
     scene.sink.answer = ({ target }) => (target === '/first' ? { silent: true } : {})
     const queue = scene.client.queue({ queueName: 'cancel' })
     const first = await queue.enqueue({ url: `${scene.sink.url}/first` })
@@ -167,7 +167,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(targets()).toEqual(['/first', '/third'])
   })
 
-  it('deletes a queue with what waits in it', async () => {
+  it('deletes a queue with its waiting messages', async () => {
     const queue = scene.client.queue({ queueName: 'gone' })
     await queue.upsert({ parallelism: 1, paused: true })
     for (let i = 0; i < 3; i++) await queue.enqueue({ url: `${scene.sink.url}/${i}` })
@@ -178,7 +178,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     await queue.delete()
   })
 
-  it('takes queues in batches, whole groups in queues, and dead letters back into their queue', async () => {
+  it('accepts queues in batches and for URL groups, and retries dead letters in their queue', async () => {
     await scene.client.urlGroups.addEndpoints({
       name: 'g',
       endpoints: [{ url: `${scene.sink.url}/g1` }, { url: `${scene.sink.url}/g2` }],
@@ -205,7 +205,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     await emptied('batch')
   })
 
-  it('delays nobody behind a queue with thousands of messages whose destination does not answer', async () => {
+  it('delays no other message behind a queue of thousands with an unresponsive destination', async () => {
     scene.sink.answer = ({ target }) => (target === '/long' ? { silent: true } : {})
     const long = { destination: `${scene.sink.url}/long`, queue: 'long' }
     for (let n = 0; n < 2; n++) await scene.ask('POST', '/v2/batch', Array<typeof long>(1_000).fill(long))
@@ -216,7 +216,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(await scene.client.queue({ queueName: 'long' }).get()).toMatchObject({ lag: 2_000 })
   })
 
-  it('goes on with its queues after a restart', async () => {
+  it('resumes its queues after a restart', async () => {
     scene.sink.answer = () => ({ silent: true })
     const queue = scene.client.queue({ queueName: 'again' })
     await queue.enqueue({ url: `${scene.sink.url}/1` })
@@ -229,7 +229,7 @@ describeOnEveryStore('URL groups and queues', (openStore) => {
     expect(targets()).toEqual(['/1', '/1', '/2'])
   })
 
-  it('refuses wrong names and too much', async () => {
+  it('refuses invalid names and values above the limits', async () => {
     const enqueue = (name: string) => scene.ask('POST', `/v2/enqueue/${name}/https://e.test/`)
     expect(await enqueue('a%20b')).toMatchObject({ status: 400 })
     expect(await scene.ask('POST', '/v2/queues', { queueName: 'x', parallelism: 5_000 })).toMatchObject({ status: 412 })

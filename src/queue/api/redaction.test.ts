@@ -5,7 +5,7 @@ import { setQueueScenes } from '../testing/scene.js'
 
 const SECRET = 'correct horse battery staple'
 
-/** Whether a text holds the secret, as it is or in base64 within base64. */
+/** Whether a text contains the secret, plain or in nested base64. */
 function betrays(text: string, deep = 3): boolean {
   if (text.includes(SECRET)) return true
   if (deep === 0) return false
@@ -21,7 +21,7 @@ describeOnEveryStore('redaction', (openStore) => {
     return answers.map(({ answer }) => JSON.stringify(answer))
   }
 
-  it('covers the callbacks of a message, which carry what it carried, and theirs', async () => {
+  it('covers the callbacks of a message, which contain its content, and their callbacks', async () => {
     scene.sink.answer = ({ target }) => ({ status: target === '/last' ? 200 : 500 })
     const settings = {
       'Upstash-Callback': `${scene.sink.url}/callback`,
@@ -45,7 +45,7 @@ describeOnEveryStore('redaction', (openStore) => {
   it.each([
     ['the message', { 'Upstash-Redact-Fields': 'header' }],
     ['the callback', { 'Upstash-Callback-Redact-Fields': 'headers[authorization]' }],
-  ])('of headers covers those that a callback forwards, when %s asks for it', async (_who, settings) => {
+  ])('of headers covers those that a callback forwards, when %s sets it', async (_who, settings) => {
     const { messageId } = await scene.client.publish({
       url: scene.sink.url,
       callback: `${scene.sink.url}/callback`,

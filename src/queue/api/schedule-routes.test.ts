@@ -31,7 +31,7 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
     return call('POST', '/v2/schedules/https://e.test/', headers, 'x'.repeat(bytes))
   }
 
-  it('is one array, of which not more is in memory than fits', async () => {
+  it('is sent in batches as one array', async () => {
     expect(await list()).toEqual([])
     const sizes = { a: 5 * 2 ** 20, b: 5 * 2 ** 20, c: 10, d: 9 * 2 ** 20 }
     for (const [scheduleId, bytes] of Object.entries(sizes)) {
@@ -44,6 +44,6 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
     await answer.body?.cancel()
     for (const scheduleId of ['a', 'd']) await call('DELETE', `/v2/schedules/${scheduleId}`)
     expect((await list()).map(({ scheduleId }) => scheduleId)).toEqual(['b', 'c'])
-    // Megabytes, several times, on a machine that may be busy.
+    // Reads megabytes several times, possibly on a busy machine.
   }, 120_000)
 })

@@ -88,7 +88,7 @@ function taken(backlog: Backlog, now = 0): number[] {
 }
 
 describe('the backlog', () => {
-  it('gives out what is due, in the order of falling due', () => {
+  it('gives out due messages in due order', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     drainLoads(backlog, [row(1, 30), row(2, 10), row(3, 20), row(4, 500)], 100)
     expect(taken(backlog)).toEqual([2, 3, 1])
@@ -97,7 +97,7 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual([4])
   })
 
-  it('takes in a new message when it is due soon and leaves it to the store when it is not', () => {
+  it('holds a new message that is due soon, and leaves a later one in the store', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)
     backlog.offer([row(1, 0), row(2, 900), row(3, 5_000)], 0)
@@ -112,22 +112,22 @@ describe('the backlog', () => {
       'waits for its next attempt',
       (backlog: Backlog, entry: Entry) => backlog.again(entry, { ...entry.message, retried: 1, nextAt: 60_000 }, 0),
     ],
-  ])('does not send what a load had brought again when its offer comes after it %s', (_what, end) => {
+  ])('does not send a loaded message again when its offer comes after it %s', (_what, end) => {
     const backlog = new Backlog(FREE, new FlowControl())
     const published = row(1, 0)
     drainLoads(backlog, [published], 0)
     const entry = backlog.take(0) as Entry
     backlog.answered(entry)
     end(backlog, entry)
-    // Of a store with many connections, the answer to the publication may be read later than all of that.
+    // On a store with several connections, the publisher may be notified of its commit after all of that.
     backlog.offer([published], 0)
     expect(taken(backlog)).toEqual([])
-    // Its time was changed: that is another attempt.
+    // Another due time means another attempt.
     backlog.offer([row(1, 1)], 1)
     expect(taken(backlog, 1)).toEqual([1])
   })
 
-  it('keeps a message that is offered while a load that may miss it is under way', () => {
+  it('keeps a message that is offered while a load runs that may miss it', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     const load = backlog.nextLoad(0)
     backlog.offer([row(1, 0)], 0)
@@ -136,7 +136,7 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual([1])
   })
 
-  it('lets hosts take turns and gives none more than its share of requests in flight', () => {
+  it('alternates between hosts and limits the requests in flight of each', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)
     backlog.offer(
@@ -173,7 +173,7 @@ describe('the backlog', () => {
     expect(taken(backlog, 10).slice(0, 2)).toContain(10_001)
   })
 
-  it('takes in what others publish although one account fills the memory and nothing of it moves', () => {
+  it('holds messages of other accounts although one account fills the memory and is stuck', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     const stored = Array.from({ length: 500 }, (_, index) => row(index + 1, 0, `h${index % 50}`))
     drainLoads(backlog, stored, 0)
@@ -184,7 +184,7 @@ describe('the backlog', () => {
     expect(taken(backlog).slice(0, 4)).toEqual([1, 1_000, 1_001, 1_002])
   })
 
-  it('loads what left the memory again when there is room', () => {
+  it('loads evicted messages again when there is space', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     const stored = Array.from({ length: 200 }, (_, index) => row(index + 1, 0, `h${index % 50}`))
     drainLoads(backlog, stored, 0)
@@ -207,7 +207,7 @@ describe('the backlog', () => {
     expect(seqs.size).toBe(201)
   })
 
-  it('does not take in again what a load has read as pending and what has ended since', () => {
+  it('does not hold a message that ended after a load had read it as pending', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     drainLoads(backlog, [], 0)
     const later = Array.from({ length: LIMITS.maxPerHost }, (_, index) => row(index + 1, 100))
@@ -227,7 +227,7 @@ describe('the backlog', () => {
     expect(taken(backlog, 100).sort()).toEqual([100, 2])
   })
 
-  it('does not take in what was cancelled while a load that has read it was under way', () => {
+  it('does not hold a message that was cancelled while a load that has read it was running', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     const rows = [row(1, 0), row(2, 0, 'a', { group_key: 7 }), row(3, 0)]
     const load = backlog.nextLoad(0) as Load
@@ -238,7 +238,7 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual([3])
   })
 
-  it('forgets dropped groups, also those that a load is about to bring, and names what is in flight', () => {
+  it('forgets dropped groups, also those that a load is about to bring, and answers those in flight', () => {
     const seven = { group_key: 7 }
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)
@@ -268,7 +268,7 @@ describe('the backlog', () => {
           ...each,
           row: row(index + 1, each.nextAt, each.host, { account_id: each.account_id, flow_key: each.flow_key }),
         }))
-        // What was there before the start is in the store and never offered.
+        // Messages from before the start are in the store and never offered.
         for (const each of waiting) if (!each.offered) stored.push(each.row)
         const fresh = waiting.filter((each) => each.offered)
         const given: number[] = []
@@ -312,7 +312,7 @@ describe('the backlog', () => {
     )
   })
 
-  it('does not take in what is offered after it has ended, by whoever heard of that first', () => {
+  it('does not hold a message whose offer comes after its drop', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     const load = backlog.nextLoad(0)
     if (load) backlog.loaded(load, { rows: [], upTo: load.until }, 0)

@@ -4,7 +4,7 @@ import { afterEach, expect, it } from 'vitest'
 import { systemClock } from '../../base/index.js'
 import { Sender } from './sender.js'
 
-/** What a destination does with a request: answers it, or says nothing more on this connection. */
+/** What a destination does with a request: responds, or ends the connection. */
 type Move = 'answer' | 'close' | 'reset' | 'half an answer'
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup()
 })
 
-/** A destination that keeps connections and does with the n-th request of all what the n-th move says. */
+/** A destination with keep-alive connections that applies the n-th move to the n-th request. */
 async function startDestination(moves: readonly Move[]) {
   const seen: string[] = []
   let connections = 0
@@ -67,7 +67,7 @@ it.each<Move>(['close', 'reset'])(
   },
 )
 
-it('sends no third time', async () => {
+it('repeats a request only once', async () => {
   const { kinds, seen } = await sendAll(['answer', 'reset', 'reset'], ['a', 'b'])
   expect([kinds, seen]).toEqual([
     ['answered', 'unanswered'],
@@ -75,12 +75,12 @@ it('sends no third time', async () => {
   ])
 })
 
-it.each<Move>(['close', 'reset'])('sends no second time when a new connection ends with a %s', async (move) => {
+it.each<Move>(['close', 'reset'])('does not repeat a request when a new connection ends with a %s', async (move) => {
   const { kinds, seen } = await sendAll([move], ['a'])
   expect([kinds, seen]).toEqual([['unanswered'], ['1:a']])
 })
 
-it('sends no second time once a byte of an answer has come', async () => {
+it('does not repeat a request after the first byte of a response', async () => {
   const { kinds, seen } = await sendAll(['answer', 'half an answer'], ['a', 'b'])
   expect([kinds, seen]).toEqual([
     ['answered', 'unanswered'],
@@ -88,7 +88,7 @@ it('sends no second time once a byte of an answer has come', async () => {
   ])
 })
 
-it('sends no second time what was aborted', async () => {
+it('does not repeat an aborted request', async () => {
   const { url, seen } = await startDestination(['answer'])
   const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
   cleanups.unshift(() => sender.close())

@@ -34,7 +34,7 @@ async function openHere(dataDir: string, onDamage?: () => void): Promise<Store> 
   return openStore({ location: 'sqlite', dataDir, onFailure, ...(onDamage && { onDamage }) })
 }
 
-/** A queue on a store that was written, closed and damaged, and where its messages go. */
+/** A queue on a store that was written, closed and damaged, and the sink of its messages. */
 async function startDamaged(
   bytes: number,
   harm: (dataDir: string) => void,
@@ -61,15 +61,15 @@ async function startDamaged(
 const breaking = (page: DamagedPage) => (dataDir: string) => damagePage(dataDir, page)
 const numbersOf = (sink: Sink): Set<number> => new Set(sink.received.map(({ body }) => Number.parseInt(body, 10)))
 
-it('delivers every message but those on a broken page', async () => {
+it('delivers every message except those on a damaged page', async () => {
   const { sink } = await startDamaged(300, breaking({ tree: 'messages', type: 'leaf', index: 10 }))
-  // Some seven messages share a page.
+  // About seven messages share a page.
   await expect.poll(() => numbersOf(sink).size, { timeout: 10_000 }).toBeGreaterThan(MANY - 15)
   expect([...numbersOf(sink)]).toContain(MANY - 1)
   expect(numbersOf(sink).size).toBeLessThan(MANY)
 })
 
-it('delivers every message but the one whose body cannot be read', async () => {
+it('delivers every message except the one with an unreadable body', async () => {
   const { sink } = await startDamaged(LARGE, breaking({ tree: 'messages', type: 'overflow', index: 200 }))
   await expect.poll(() => numbersOf(sink).size, { timeout: 10_000 }).toBe(MANY - 1)
   expect(sink.received.every(({ body }) => body.length === LARGE)).toBe(true)

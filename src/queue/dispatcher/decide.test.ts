@@ -13,14 +13,14 @@ const answered = (status: number, headers: Record<string, string> = {}): Attempt
 })
 const unanswered: AttemptOutcome = { kind: 'unanswered', startedAt: NOW, finishedAt: NOW, error: 'refused' }
 
-describe('the default back-off', () => {
-  it('is e^(2.5 n) seconds, a day at most', () => {
+describe('the default backoff', () => {
+  it('is e^(2.5 n) seconds, at most a day', () => {
     expect([0, 1, 2, 3, 4, 9].map((retried) => Math.floor(defaultBackoffMs(retried) / 1_000))).toEqual([
       12, 148, 1_808, 22_026, 86_400, 86_400,
     ])
   })
 
-  it('gives way to an expression, which is held between nothing and a day', () => {
+  it('is replaced by an expression, whose result is clamped to between 0 and a day', () => {
     expect(backoffMs('pow(2, retried) * 1000', 3)).toBe(8_000)
     expect(backoffMs('0 - 5', 0)).toBe(0)
     expect(backoffMs('exp(1000)', 0)).toBe(86_400_000)
@@ -28,7 +28,7 @@ describe('the default back-off', () => {
   })
 })
 
-describe('what an outcome means', () => {
+describe('the decision after an outcome', () => {
   const message = { maxRetries: 3, retried: 0, config: { retryDelay: '1000' } }
 
   it.each([
@@ -44,11 +44,11 @@ describe('what an outcome means', () => {
       { kind: 'failed', reason: 'refused' },
     ],
     ['Retry-After', answered(429, { 'retry-after': '7' }), { kind: 'retry', at: NOW + 7_000 }],
-  ])('of %s', (_name, outcome, decision) => {
+  ])('after %s', (_name, outcome, decision) => {
     expect(decideNext(message, outcome, NOW)).toEqual(decision)
   })
 
-  it('is the end when no retry is left, also when the destination asks for one', () => {
+  it('is a failure when no retry is left, also when the destination asks for one', () => {
     const last = { ...message, retried: 3 }
     expect(decideNext(last, unanswered, NOW)).toEqual({ kind: 'failed', reason: 'exhausted' })
     expect(decideNext(last, answered(429, { 'retry-after': '1' }), NOW)).toEqual({
@@ -59,7 +59,7 @@ describe('what an outcome means', () => {
   })
 })
 
-describe('the wait that a response asks for', () => {
+describe('the retry delay that a response asks for', () => {
   it.each([
     [{ 'Retry-After': '120' }, 120_000],
     [{ 'Retry-After': '0' }, 0],
@@ -74,7 +74,7 @@ describe('the wait that a response asks for', () => {
     [{ 'Retry-After': '2d', 'X-RateLimit-Reset': '5' }, 5_000],
     [{ 'Retry-After': 'soon' }, undefined],
     [{}, undefined],
-  ])('of %j is %s', (headers, expected) => {
+  ])('is, for %j, %s', (headers, expected) => {
     expect(retryAfterMs(toHeaderMap(headers), NOW)).toBe(expected)
   })
 })

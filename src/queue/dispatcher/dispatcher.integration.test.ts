@@ -26,7 +26,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     accounts++
   })
   afterEach(async () => {
-    // What a test leaves pending must not be delivered by the engines of the next ones.
+    // Pending messages of a test must not be delivered by the dispatchers of later tests.
     for (const service of running.splice(0)) {
       await fetch(`${service.url}/v2/messages`, { method: 'DELETE', headers: service.auth })
       await stop(service)
@@ -40,7 +40,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     return service
   }
 
-  /** Lets a second pass at each look. */
+  /** Advances the clock by a second at each check. */
   const passTimeUntil = (condition: () => boolean | Promise<boolean>, what: string) =>
     waitFor(
       async () => {
@@ -50,7 +50,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
       { what },
     )
 
-  /** Stops a service whose clock stands still: waiting for requests in flight needs time to pass. */
+  /** Stops a service on a manual clock, which must advance while the service waits for requests in flight. */
   async function stop(service: QueueUnderTest): Promise<void> {
     let stopped = false
     const ended = service.stop().then(() => {
@@ -78,7 +78,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
   const state = (messageId: string, wanted: string) =>
     waitFor(async () => (await message(messageId))?.state === wanted, { what: `the message to be ${wanted}` })
 
-  it('delivers a delayed message when its time has come and not before', async () => {
+  it('delivers a delayed message at its time and not before', async () => {
     const service = await start()
     await publish(service, { 'Upstash-Delay': '30s' }, '/late')
     await publish(service, {}, '/now')
@@ -91,7 +91,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     expect(sink.received.map((got) => got.target)).toEqual(['/now', '/then', '/late'])
   })
 
-  it('finds a message that is due in a week by looking into the store again', async () => {
+  it('loads a message that is due in a week when its time comes', async () => {
     const service = await start()
     await publish(service, { 'Upstash-Delay': '7d' })
     for (let day = 0; day < 7; day++) {
@@ -101,7 +101,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await passTimeUntil(() => sink.received.length === 1, 'the delivery')
   })
 
-  it('delivers what has fallen due when the clock was set ahead, and waits again when it was set back', async () => {
+  it('delivers due messages after the clock was set ahead, and waits again after it was set back', async () => {
     const timeOfDay = new JumpingClock(clock)
     const service = await start({ clock: timeOfDay })
     await publish(service, { 'Upstash-Delay': '1h' }, '/hour')
@@ -133,7 +133,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await state(messageId, 'delivered')
   })
 
-  it('counts an attempt without an answer as failed when its time is up', async () => {
+  it('fails an attempt without a response after its timeout', async () => {
     sink.answer = () => ({ silent: true })
     const service = await start()
     const messageId = await publish(service, { 'Upstash-Timeout': '5s', 'Upstash-Retries': '0' })
@@ -144,7 +144,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await waitFor(() => sink.aborted === 1, { what: 'the connection to be closed' })
   })
 
-  it('says why a destination could not be reached', async () => {
+  it('records why a destination could not be reached', async () => {
     const service = await start()
     const { url } = sink
     await sink.close()
@@ -166,7 +166,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     expect(sink.received).toHaveLength(1)
   })
 
-  it('keeps only the beginning of a large answer', async () => {
+  it('keeps only the beginning of a large response', async () => {
     sink.answer = () => ({ body: 'y'.repeat(5_000) })
     const service = await start({ responseKeepBytes: 1_000 })
     const messageId = await publish(service)
@@ -174,7 +174,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     expect((await message(messageId))?.response_body).toHaveLength(1_000)
   })
 
-  it('goes on with what was pending when it is started again', async () => {
+  it('resumes pending messages after a restart', async () => {
     sink.answer = () => ({ silent: true })
     const first = await start()
     const messageId = await publish(first)
@@ -186,13 +186,13 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await start()
     await arrived(2)
     await state(messageId, 'delivered')
-    // The attempt that was cut off has no outcome, so it does not count as a retry.
+    // The aborted attempt has no outcome, so it does not count as a retry.
     expect(sink.received[1]?.headers).toMatchObject({ 'upstash-message-id': messageId, 'upstash-retried': '0' })
     clock.advance(10_000)
     await arrived(3)
   })
 
-  it('delivers to other hosts while one does not answer', async () => {
+  it('delivers to other hosts while one does not respond', async () => {
     const quick = await startSink()
     sink.answer = () => ({ silent: true })
     const service = await start({ deliveryConcurrency: 4 })
@@ -206,7 +206,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await quick.close()
   })
 
-  it('delivers for others while one account has a backlog of thousands and two destinations do not answer', async () => {
+  it('delivers for other accounts while one has a backlog of thousands and two destinations do not respond', async () => {
     const backlogOf = (url: string, count: number) =>
       Array.from({ length: count }, () => ({
         message_id: newId('msg_', clock.now()),
@@ -249,7 +249,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await Promise.all(dead.map((one) => one.close()))
   })
 
-  it('commits an outcome although the store fails at first', async () => {
+  it('commits an outcome after the store has failed at first', async () => {
     let failures = 2
     const flaky: Store = {
       describe: () => store.describe(),

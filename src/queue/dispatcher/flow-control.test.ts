@@ -5,7 +5,7 @@ import { Backlog } from './backlog.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 
-/** One request at once, unless said otherwise, so that what may go waits for its turn. */
+/** One request at once by default, so that admitted messages wait for their turn. */
 const turns = (most: number) => ({ most, maxPerAccount: most, maxPerHost: most, slowAfterMs: 1e9, maxSlow: 0 })
 const LIMITS = { windowMs: 1e9, loadLimit: 100, maxPerHost: 100, flowLoadLimit: 100, maxPerFlowKey: 100, capacity: 500 }
 
@@ -21,7 +21,7 @@ const key = (more: Partial<FlowKeyRow>): FlowKeyRow => ({
   ...more,
 })
 
-/** An engine that holds some messages of one key. */
+/** A backlog that holds some messages of one key. */
 function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
   const flow = new FlowControl()
   flow.set(key(limits))
@@ -34,7 +34,7 @@ function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
   }
   offer(messages, 0)
   let open: Entry | undefined
-  /** Ends the request under way and begins the next; answers its number. */
+  /** Ends the request in flight and starts the next one. Answers its number. */
   const next = (now: number): number | undefined => {
     if (open) {
       backlog.answered(open)
@@ -48,20 +48,20 @@ function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
 }
 
 describe('flow control', () => {
-  it('holds what was let go before its key was paused, and lets it go before what has come since', () => {
+  it('holds admitted messages when their key is paused, and later sends them before newer ones', () => {
     const { flow, next, offer, use } = start(3)
     expect(next(0)).toBe(1)
     flow.set(key({ paused: 1 }))
     offer(1, 1)
     expect(next(1)).toBeUndefined()
-    // Looked at in their turns, those that had a place have given it back.
+    // At their turns, admitted messages have given their places back.
     while (next(1) !== undefined);
     flow.set(key({ paused: 0 }))
     expect([next(2), next(2), next(2), next(2)]).toEqual([2, 3, 4, undefined])
     expect(use(2).open).toBe(0)
   })
 
-  it('holds what was let go before its key was narrowed', () => {
+  it('holds admitted messages when the limits of their key are lowered', () => {
     const { flow, backlog, next, use } = start(3, { parallelism: 3 }, 2)
     expect(next(0)).toBe(1)
     flow.set(key({ parallelism: 1 }))
@@ -71,17 +71,17 @@ describe('flow control', () => {
     expect(use(0).open).toBe(0)
   })
 
-  it('counts a call in the period in which it is sent, not in that in which it was let go', () => {
+  it('counts a request in the period in which it is sent, not in the one in which it was admitted', () => {
     const { next, offer, use } = start(2, { rate: 2 })
     expect(next(0)).toBe(1)
-    // The second was let go in the first period. Its turn comes in the next one, when there are two others.
+    // The second message was admitted in the first period. Its turn comes in the next one, together with two others.
     offer(2, 9_000)
     expect([next(11_000), next(11_000), next(11_000)]).toEqual([3, 4, undefined])
     expect(use(11_000)).toMatchObject({ begun: 2, periodStart: 11_000 })
     expect([next(20_999), next(21_000)]).toEqual([undefined, 2])
   })
 
-  it('begins a period with its first call, not when nothing was left that waited', () => {
+  it('begins a period with its first request, not when the wait list became empty', () => {
     const { backlog, next, offer, use } = start(2, { rate: 1 })
     expect([next(0), next(9_999), next(10_000)]).toEqual([1, undefined, 2])
     expect(next(20_000)).toBeUndefined()
@@ -93,7 +93,7 @@ describe('flow control', () => {
     expect(next(39_000)).toBe(4)
   })
 
-  it('does not count what was cancelled after it was let go and before it was sent', () => {
+  it('does not count a message that was cancelled between admission and sending', () => {
     const { backlog, next, offer, use } = start(2, { rate: 2 })
     expect(next(0)).toBe(1)
     backlog.drop({ seqs: [2] })
@@ -102,7 +102,7 @@ describe('flow control', () => {
     expect(next(1)).toBe(3)
   })
 
-  it('does not count what was let go twice because its key was paused in between', () => {
+  it('does not count a message twice that was admitted again after a pause of its key', () => {
     const { flow, next, use } = start(3, { rate: 2 })
     expect(next(0)).toBe(1)
     flow.set(key({ rate: 2, paused: 1 }))
@@ -112,7 +112,7 @@ describe('flow control', () => {
     expect([next(2), next(3), next(10_000)]).toEqual([2, undefined, 3])
   })
 
-  it('does not count what was let go in a period that its owner has ended', () => {
+  it('does not count admissions of a period that its owner has reset', () => {
     const { flow, backlog, next, offer, use } = start(2, { rate: 2 })
     expect(next(0)).toBe(1)
     flow.resetRate('acc', 'k')
@@ -122,7 +122,7 @@ describe('flow control', () => {
     expect(use(1)).toMatchObject({ open: 0, begun: 2, periodStart: 1 })
   })
 
-  it('does not count a message that turned out to have nothing to send', () => {
+  it('does not count a message that had nothing to send', () => {
     const { backlog, offer, use } = start(2, { rate: 1 })
     const entry = backlog.take(0)
     if (!entry) throw new Error('nothing was let go')

@@ -10,7 +10,7 @@ function kept(status: number, chunks: readonly Buffer[], shared = new SharedByte
   return { body, shared, finished: body.finish() }
 }
 
-describe('what is kept of an answer', () => {
+describe('the kept part of a response', () => {
   it.each([
     ['nothing', 200, [], 0, false],
     ['an answer within the limit', 200, [bytes(60), bytes(40)], 100, false],
@@ -22,11 +22,11 @@ describe('what is kept of an answer', () => {
     const { finished } = kept(status, chunks)
     expect([finished.body.byteLength, finished.truncated]).toEqual([length, truncated])
     expect(finished.body.every((byte) => byte === 7)).toBe(true)
-    // A view would take the whole buffer of its connection across a thread with it.
+    // A view would move the whole buffer of its connection to another thread.
     expect(finished.body.buffer.byteLength).toBe(length)
   })
 
-  it('comes in its order, in whatever chunks it arrives', () => {
+  it('keeps the order of bytes, however they are chunked', () => {
     const whole = Buffer.from(Array.from({ length: 40_000 }, (_, index) => index % 251))
     const cuts = [
       0,
@@ -45,7 +45,7 @@ describe('what is kept of an answer', () => {
     expect(Buffer.from(body.finish().body).equals(whole)).toBe(true)
   })
 
-  it('takes shared memory for what exceeds the limit of every answer, and gives it back once', () => {
+  it('takes shared memory for bytes beyond keepBytes, and gives it back once', () => {
     const { body, shared } = kept(500, [bytes(300)])
     expect(shared.freeBytes).toBe(800)
     body.release()
@@ -53,7 +53,7 @@ describe('what is kept of an answer', () => {
     expect(shared.freeBytes).toBe(1_000)
   })
 
-  it('is cut like any other when others have taken the shared memory, and takes none itself', () => {
+  it('is cut to keepBytes when no shared memory is free, and then takes none', () => {
     const shared = new SharedBytes(250)
     const first = kept(500, [bytes(300)], shared)
     const second = kept(500, [bytes(120), bytes(80)], shared)

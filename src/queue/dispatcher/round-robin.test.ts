@@ -41,15 +41,15 @@ const pushMany = (turns: RoundRobin, count: number, where: Going): void => {
 }
 const accounts = (entries: readonly Entry[]) => entries.map((entry) => entry.message.accountId).join('')
 
-describe('turns', () => {
-  it('lets accounts take turns, whatever the number of their messages and hosts', () => {
+describe('the round robin', () => {
+  it('alternates between accounts, whatever the number of their messages and hosts', () => {
     const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 100; host++) pushMany(turns, 100, { account: 'a', host: `h${host}` })
     pushMany(turns, 3, { account: 'b', host: 'h1' })
     expect(accounts(takeAll(turns))).toBe('abababaa')
   })
 
-  it('leaves room for others although one account could fill all places', () => {
+  it('leaves free places although one account could fill them all', () => {
     const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 10; host++) pushMany(turns, 10, { account: 'a', host: `h${host}` })
     expect(takeAll(turns)).toHaveLength(LIMITS.maxPerAccount)
@@ -57,7 +57,7 @@ describe('turns', () => {
     expect(accounts(takeAll(turns))).toBe('bb')
   })
 
-  it('lets the queues and hosts of an account take turns', () => {
+  it('alternates between the queues and hosts of an account', () => {
     const turns = new RoundRobin({ ...LIMITS, maxPerHost: 8 })
     pushMany(turns, 1_000, { queue: 'long' })
     turns.push(going({ queue: 'short' }))
@@ -67,7 +67,7 @@ describe('turns', () => {
     expect(taken).toHaveLength(LIMITS.maxPerAccount)
   })
 
-  it('lets accounts share a host that has no room for all of them', () => {
+  it('shares a full host between accounts', () => {
     const turns = new RoundRobin(LIMITS)
     pushMany(turns, 100, { account: 'a' })
     const first = takeAll(turns)
@@ -78,7 +78,7 @@ describe('turns', () => {
     expect(accounts(takeAll(turns))).toBe('abab')
   })
 
-  it('makes room for others when requests stay open, and tells when', () => {
+  it('frees the places of requests that stay open, and knows when', () => {
     const turns = new RoundRobin(LIMITS)
     for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host })
     expect(takeAll(turns)).toHaveLength(8)
@@ -89,7 +89,7 @@ describe('turns', () => {
     expect(turns.quick).toBe(3)
   })
 
-  it('counts requests as long as they are open when their bodies are large', () => {
+  it('keeps counting open requests with large bodies', () => {
     const turns = new RoundRobin(LIMITS)
     for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host, bytes: 300 })
     takeAll(turns)
@@ -97,7 +97,7 @@ describe('turns', () => {
     expect(takeAll(turns, 100)).toHaveLength(3)
   })
 
-  it('sends nothing more to hosts that hold open requests when very many do', () => {
+  it('sends no more to hosts with slow requests when there are very many of these', () => {
     const turns = new RoundRobin(LIMITS)
     for (let host = 0; host < 20; host++) pushMany(turns, 10, { host: `dead${host}` })
     let inFlight = 0
@@ -107,7 +107,7 @@ describe('turns', () => {
     expect(accounts(takeAll(turns, 5_100))).toBe('bb')
   })
 
-  it('never exceeds a limit and sends everything, whatever ends when and whatever is dropped', () => {
+  it('never exceeds a limit and sends everything, in any order of ends and drops', () => {
     const step = fc.record({
       account: fc.constantFrom('a', 'b', 'c'),
       host: fc.constantFrom('x', 'y', 'z'),

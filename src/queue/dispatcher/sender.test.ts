@@ -12,7 +12,7 @@ describe('a sender', () => {
     return outcome.finally(() => sender.close())
   }
 
-  it('contacts what its policy allows and nothing else', async () => {
+  it('contacts only the destinations that its policy allows', async () => {
     const sink = await startSink()
     const { port } = new URL(sink.url)
     const urls = [sink.url, `http://localhost:${port}/`, `http://2130706433:${port}/`]
@@ -22,14 +22,14 @@ describe('a sender', () => {
     await sink.close()
   })
 
-  it('listens to no answer forever, and goes by its status', async () => {
+  it('stops reading an endless response, and uses its status', async () => {
     const flood = Buffer.alloc(2 ** 20)
     const closed = new Set<string>()
     const server = createServer((_request, response) => {
       response.writeHead(202)
       const pour = (): void => {
         while (!response.destroyed && response.write(flood)) {
-          // until nobody takes more
+          // until the socket is full
         }
       }
       response.on('drain', pour).on('close', () => closed.add('flood'))
@@ -42,7 +42,7 @@ describe('a sender', () => {
     server.close()
   })
 
-  it('says that the host speaks no TLS where a URL asks for it in vain', async () => {
+  it('explains an https URL of a host without TLS', async () => {
     const sink = await startSink()
     const outcome = await send(sink.url.replace('http:', 'https:'), 'everything')
     const error =

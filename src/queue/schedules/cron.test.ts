@@ -58,11 +58,11 @@ describe('a cron expression', () => {
       '10-27',
       ['10-24T00:30', '10-25T00:30', '10-26T01:30'],
     ],
-  ])('of a time of the day %s', (_how, cron, from, until, expected) => {
+  ])('at a time of day %s', (_how, cron, from, until, expected) => {
     expect(fires(`CRON_TZ=Europe/Berlin ${cron}`, `2026-${from}T00:00:00Z`, `2026-${until}`)).toEqual(expected)
   })
 
-  it.each(['2026-03-29', '2026-10-25'])('of every quarter of an hour goes on evenly through %s', (day) => {
+  it.each(['2026-03-29', '2026-10-25'])('for every quarter of an hour fires evenly through %s', (day) => {
     const all = fires('CRON_TZ=Europe/Berlin */15 * * * *', `${day}T00:00:00Z`, `${day}T03:00:01Z`)
     expect(all).toHaveLength(12)
     expect(new Set(all.map((at) => Date.parse(`2026-${at}Z`) % 900_000))).toEqual(new Set([0]))

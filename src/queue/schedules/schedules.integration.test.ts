@@ -7,7 +7,7 @@ import { setQueueScenes } from '../testing/scene.js'
 import * as schedules from '../transactions/schedules.js'
 
 const MINUTE = 60_000
-/** Of what is only to be counted. */
+/** A body for messages that are only counted. */
 const LATE = { delay: '7d' } as const
 const T = Date.parse('2026-01-01T00:00:30Z')
 
@@ -31,7 +31,7 @@ describeOnEveryStore('schedules', (openStore) => {
       what: 'the next fire',
     })
 
-  it('refuses an expression that never comes true', async () => {
+  it('refuses an expression without any fire', async () => {
     const never = scene.client.schedules.create({ destination: 'https://e.test/', cron: '0 0 30 2 *' })
     await expect(never).rejects.toThrow(/there is no such day/)
   })
@@ -77,7 +77,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(schedule.header).toEqual({ 'Content-Type': ['application/json'], 'X-Mine': ['yes'] })
   })
 
-  it('publishes one message at each fire, and tells what became of them', async () => {
+  it('publishes one message at each fire, and shows their states', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: `${scene.sink.url}/t`,
       cron: '* * * * *',
@@ -101,7 +101,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(logs).toHaveLength(2)
   })
 
-  it('makes up for missed fires by exactly one, after a restart and after a jump of the clock', async () => {
+  it('fires once for all missed fires, after a restart and after a jump of the clock', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/',
       cron: '* * * * *',
@@ -115,14 +115,14 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await fires()).toBe(2)
   })
 
-  it('fires on time after its clock was set ahead, once for what that skipped', async () => {
+  it('fires on time after its clock was set ahead, and once for all skipped fires', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/',
       cron: '0 * * * *',
       ...LATE,
     })
     timeOfDay.jump(10 * 60 * MINUTE)
-    // Sooner than the time of day says, because timers know nothing of it: the clock is looked at often enough.
+    // Timers do not see the jump, so the fire depends on the regular clock checks.
     await waitFor(
       async () => {
         clock.advance(15_000)
@@ -134,7 +134,7 @@ describeOnEveryStore('schedules', (openStore) => {
     await nextIs(scheduleId, Date.parse('2026-01-01T11:00:00Z'))
   })
 
-  it('repeats no fire when its clock is set back by little', async () => {
+  it('repeats no fire when its clock is set back by less than a minute', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: scene.sink.url,
       cron: '* * * * *',
@@ -151,14 +151,14 @@ describeOnEveryStore('schedules', (openStore) => {
   it.each([
     ['while it runs', async () => {}],
     ['over a restart', () => scene.restart()],
-  ])('goes on at once when its clock was a year ahead and is put right, %s', async (_how, between) => {
+  ])('fires on time again when its clock was a year ahead and is corrected, %s', async (_how, between) => {
     timeOfDay.jump(365 * 24 * 60 * MINUTE)
     const { scheduleId } = await scene.client.schedules.create({
       destination: scene.sink.url,
       cron: '* * * * *',
       ...LATE,
     })
-    // As long as it takes to be noticed; what is shorter does no harm.
+    // Long enough for the jump to be noticed; shorter jumps do no harm.
     clock.advance(5_000)
     timeOfDay.jump(-365 * 24 * 60 * MINUTE)
     await between()
@@ -183,7 +183,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
   })
 
-  it('fires all that are due at once, whatever is wrong with one of them', async () => {
+  it('fires all due schedules in parallel, although one of them is invalid', async () => {
     const { accountId } = scene.service
     const [cron, destination, at] = ['* * * * *', scene.sink.url, T + 29_000]
     const spoilt = { queue: null, caller_ip: null, body: null, created_at: T, next_at: at, headers: 'no JSON' }
@@ -210,7 +210,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await scene.client.schedules.list()).toHaveLength(1)
   })
 
-  it('produces nothing while it is paused, and does not make up for it', async () => {
+  it('does not fire while paused, and does not make up for it', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: 'https://e.test/',
       cron: '* * * * *',
@@ -225,7 +225,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await fires()).toBe(0)
   })
 
-  it('stays at its fire when it is resumed without having been paused, however old what somebody knows of it is', async () => {
+  it('keeps its next fire when it is resumed without having been paused', async () => {
     const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
     const stale = { accountId: scene.service.accountId, scheduleId, paused: 0 as const, nextAt: T - 30_000 }
     await scene.store.run(schedules.setPaused, stale)
@@ -233,7 +233,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
   })
 
-  it('publishes to groups and into queues, and says why when it cannot', async () => {
+  it('publishes to groups and into queues, and shows the reason when it cannot', async () => {
     await scene.client.urlGroups.addEndpoints({
       name: 'g',
       endpoints: [{ url: `${scene.sink.url}/1` }, { url: `${scene.sink.url}/2` }],
@@ -261,7 +261,7 @@ describeOnEveryStore('schedules', (openStore) => {
     expect((await fetch(`${scene.service.url}/v2/schedules/https://e.test/`, init)).status).toBe(status)
   })
 
-  it('does not know schedules that are not there', async () => {
+  it('answers 404 for unknown schedules', async () => {
     await expect(scene.client.schedules.get('nowhere')).rejects.toThrow(/no schedule/)
     await expect(scene.client.schedules.pause({ schedule: 'nowhere' })).rejects.toThrow(/no schedule/)
     await expect(scene.client.schedules.delete('nowhere')).rejects.toThrow(/no schedule/)

@@ -8,7 +8,7 @@ import { ANY_MESSAGE } from './messages-filter.js'
 import * as messagesPublish from './messages-publish.js'
 
 const T = 1_700_000_000_000
-/** More than one read goes through. */
+/** More than one read scans. */
 const MANY = 4_001
 
 const make = (number: number, more: Partial<NewMessage> = {}): NewMessage => ({
@@ -19,7 +19,7 @@ const make = (number: number, more: Partial<NewMessage> = {}): NewMessage => ({
 })
 type Selected = Partial<Pick<PendingSelector, 'accountId' | 'state' | 'filter' | 'limit'>>
 
-describeOnEveryStore('selecting messages that wait', (openStore) => {
+describeOnEveryStore('selecting pending messages', (openStore) => {
   let store: Store
   const publish = async (messages: readonly NewMessage[]): Promise<readonly number[]> => {
     const entries = messages.map((message) => ({ message, dedup: null }))
@@ -53,7 +53,7 @@ describeOnEveryStore('selecting messages that wait', (openStore) => {
     queued = await publish(waiting)
   })
 
-  it('goes through those of a flow-control key, in the order of falling due, and through no others', async () => {
+  it('walks only the messages of a flow-control key, in due order', async () => {
     const [pending, held] = [turns[0], turns[1]]
     expect(await select(filter({ flowKeys: ['k'] }))).toEqual({ found: [pending, ...keyed.toReversed()], reads: 1 })
     expect(await select({ state: 'held', ...filter({ flowKeys: ['k'] }) })).toEqual({ found: [held], reads: 1 })
@@ -65,7 +65,7 @@ describeOnEveryStore('selecting messages that wait', (openStore) => {
     expect((await select(filter({ ...many, paths: ['/other'] }))).found).toEqual([])
   })
 
-  it('goes through those that wait in one queue, in the order in which they came', async () => {
+  it('walks the held messages of one queue, in order of arrival', async () => {
     const [, ...held] = queued
     expect(await select({ state: 'held', ...filter({ queues: ['q'] }) })).toEqual({ found: held, reads: 1 })
     const pages = await select({ state: 'held', ...filter({ queues: ['q'] }), limit: 2 })
@@ -75,14 +75,14 @@ describeOnEveryStore('selecting messages that wait', (openStore) => {
     })
   })
 
-  it('goes through those of its account only', async () => {
+  it('walks only the messages of its account', async () => {
     expect(await select({ accountId: 'nobody' })).toEqual({ found: [], reads: 1 })
     const { found, reads } = await select(filter({ urls: ['http://x.test/'] }))
     expect([found.length, reads]).toEqual([MANY + keyed.length + 2, 2])
     expect(await select(filter({ urls: ['http://y.test/'] }))).toEqual({ found: [], reads: 2 })
   })
 
-  it('ends each message once when cancels of the same ones meet, in whatever order they name them', async () => {
+  it('ends each message once when cancels of the same messages overlap, in any order', async () => {
     const seqs = await publish(Array.from({ length: 500 }, (_, index) => make(20_000 + index, { account_id: 'met' })))
     const orders = [seqs, seqs.toReversed(), seqs, seqs.toReversed()]
     const cancel = (order: readonly number[]) => store.run(messagesCancel.cancel, { seqs: order, at: T })

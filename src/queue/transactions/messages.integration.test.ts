@@ -78,7 +78,7 @@ describeOnEveryStore('message operations', (openStore) => {
     return [...seqs]
   }
 
-  it('looks at a part of what waits in one read, however few are meant', async () => {
+  it('scans a bounded number of pending messages in one read, however few match', async () => {
     const many = await insert(...Array.from({ length: 4_001 }, (_, index) => make({ next_at: T - 6_000 + index })))
     const [last] = await insert(make({ labels: '|rare|' }))
     const filter = { ...messagesFilter.ANY_MESSAGE, labels: ['rare'] }
@@ -92,7 +92,7 @@ describeOnEveryStore('message operations', (openStore) => {
     await store.run(messagesCancel.cancel, { seqs: many, at: T })
   })
 
-  it('looks at a part of the log in one read, however few of it pass', async () => {
+  it('scans a bounded number of log messages in one read, however few match', async () => {
     const messages = Array.from({ length: 2_001 }, () => make())
     const rare = [messages[1], messages[2_000]].map((message) => ({ ...message, labels: '|rare|' }) as NewMessage)
     const seqs = await insert(...messages.with(1, rare[0] as NewMessage).with(2_000, rare[1] as NewMessage))
@@ -113,7 +113,7 @@ describeOnEveryStore('message operations', (openStore) => {
     await store.run(messagesCancel.cancel, { seqs, at: T })
   })
 
-  it('numbers messages in the order in which they were given, few and many', async () => {
+  it('numbers messages in the order given, few and many', async () => {
     const few = await insert(make(), make())
     const many = await insert(...Array.from({ length: 20 }, () => make()))
     const all = [...few, ...many]
@@ -129,7 +129,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect(await settle(settling(seq, { kind: 'delivered', keep: true }, 1))).toEqual({ kind: 'gone' })
   })
 
-  it('stores what follows from an outcome with it, and not when the message is gone', async () => {
+  it('stores follow-ups together with an outcome, and not when the message is gone', async () => {
     const [seq = 0] = await insert(make())
     const follow = [make({ url: 'http://follow.test/' })]
     const args = { ...settling(seq, { kind: 'failed', dlqId: `${T}-${seq}` }), follow }
@@ -148,7 +148,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect(history.histories.map(({ message }) => message.url)).toEqual(['http://follow.test/', 'http://x.test/a'])
   })
 
-  it('keeps the newest of very many failed attempts, and the beginning of what was answered', async () => {
+  it('keeps the newest of many failed attempts, and the beginning of their responses', async () => {
     const [seq = 0] = await insert(make())
     const body = new Uint8Array(70_000).fill(7)
     for (let retried = 0; retried < 103; retried++) {
@@ -173,7 +173,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect((await read('none')).at(-1)).toMatchObject({ retried: 102, body: null })
   })
 
-  it('deletes a delivered message whose owner keeps no log here, with its attempts', async () => {
+  it('deletes a delivered message with its attempts when its row need not be kept', async () => {
     const message = make({ kind: 'other' })
     const [seq = 0] = await insert(message)
     await settle(settling(seq, { kind: 'retry', nextAt: T }))
@@ -189,7 +189,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect(await cancel()).toEqual([])
   })
 
-  it('cancels only what is pending, plain, old enough and of the account, soonest due first', async () => {
+  it('cancels only pending, plain, old enough messages of the account, earliest due first', async () => {
     const [first = 0] = await insert(make())
     await insert(make({ kind: 'workflow' }), make({ created_at: T + 1 }), make({ account_id: 'another' }))
     const [last = 0] = await insert(make())
@@ -219,7 +219,7 @@ describeOnEveryStore('message operations', (openStore) => {
     ])
   })
 
-  it('gives pending messages in the order of falling due, with small bodies only', async () => {
+  it('reads pending messages in due order, with small bodies only', async () => {
     const host = `h${ids}.test`
     const place = { nextAt: T + 1_000, seq: 0 }
     const large = make({ host, next_at: T + 1_002, body: new Uint8Array(50) })
@@ -246,7 +246,7 @@ describeOnEveryStore('message operations', (openStore) => {
     expect((await store.run(messagesTransactions.body, { seq: c ?? 0 }))?.body).toHaveLength(50)
   })
 
-  it('gives due messages of all, of an account and of a key, without what is loaded on its own', async () => {
+  it('reads due messages of all accounts, of one and of a key, without the excluded lanes', async () => {
     const due = { next_at: T + 2_000 }
     const at = { after: { nextAt: T + 1_999, seq: 0 }, until: { nextAt: T + 2_000, seq: Number.MAX_SAFE_INTEGER } }
     const [one, other, keyed, foreign] = await insert(
@@ -270,7 +270,7 @@ describeOnEveryStore('message operations', (openStore) => {
     await store.run(messagesCancel.cancel, { seqs: [one, other, keyed, foreign].map(Number), at: T })
   })
 
-  it('looks at a bounded number of messages in one read, and says how far it came', async () => {
+  it('scans a bounded number of messages in one read, and answers how far it came', async () => {
     const dull = Array.from({ length: 10_001 }, () => make({ next_at: T + 3_000 }))
     const seqs = await store.run(messagesTransactions.insert, dull)
     const [last = 0] = await insert(make({ next_at: T + 3_000, host: 'far.test' }))
@@ -290,7 +290,7 @@ describeOnEveryStore('message operations', (openStore) => {
         now,
       })
 
-    it('answers the first message until the window is over', async () => {
+    it('answers the first message until the key expires', async () => {
       const first = make()
       expect(await publish('k', T, first)).toMatchObject({ duplicateOf: [undefined], seqs: [expect.any(Number)] })
       expect(await publish('k', T + 99)).toEqual({ duplicateOf: [first.message_id], seqs: [], turns: [] })
@@ -305,7 +305,7 @@ describeOnEveryStore('message operations', (openStore) => {
     })
   })
 
-  it('writes deliveries at the same time each with its own answer, and none of an attempt that is past', async () => {
+  it('writes concurrent deliveries each with its own response, and none of an earlier attempt', async () => {
     const messages = [make(), make(), make()]
     const seqs = await insert(...messages)
     const bodies = [new Uint8Array([1, 2]), null, new Uint8Array([3])]
@@ -327,14 +327,14 @@ describeOnEveryStore('message operations', (openStore) => {
     expect(third).toMatchObject({ state: 'pending', finished_at: null, response_body: null })
   })
 
-  describe('publications at the same time', () => {
+  describe('concurrent publications', () => {
     const publish = (messages: readonly NewMessage[], key?: string) =>
       store.run(messagesPublish.publish, {
         entries: messages.map((message) => ({ message, dedup: key === undefined ? null : { key, expiresAt: T + 1 } })),
         now: T,
       })
 
-    it('are stored as they are, whatever columns each uses, and answered each for itself', async () => {
+    it('are stored with their own columns and answered separately', async () => {
       const group_key = ++ids
       const bodies = [new Uint8Array([1]), null, new Uint8Array([2, 3])]
       const plain = bodies.map((body) => make({ body, group_key }))
@@ -355,7 +355,7 @@ describeOnEveryStore('message operations', (openStore) => {
       expect(found.map((row) => row?.seq)).toEqual(published.flatMap(({ seqs }) => [...seqs]))
     })
 
-    it('count as one message under one key', async () => {
+    it('with the same key make one message', async () => {
       const messages = [make(), make(), make()] as const
       const keys = ['k', 'k', undefined]
       const published = await Promise.all(messages.map((message, index) => publish([message], keys[index])))
@@ -365,7 +365,7 @@ describeOnEveryStore('message operations', (openStore) => {
       expect(published[1 - winner]?.duplicateOf).toEqual([messages[winner]?.message_id])
     })
 
-    it('do not suffer from one among them that is refused', async () => {
+    it('are stored although one of them is refused', async () => {
       const messages = [make(), make(), make()] as const
       const keys = [undefined, 'a\0b', 'k']
       const [good, bad, last] = messages.map((message, index) => publish([message], keys[index]))
@@ -375,7 +375,7 @@ describeOnEveryStore('message operations', (openStore) => {
     })
   })
 
-  it('sweeps what ended long enough ago, in steps, and never what is pending', async () => {
+  it('sweeps messages that ended long enough ago, in steps, and never pending ones', async () => {
     const seqs = await insert(make(), make(), make(), make())
     await settle(settling(seqs[0] ?? 0, { kind: 'delivered', keep: true }))
     await settle(settling(seqs[2] ?? 0, { kind: 'failed', dlqId: `${T}-1` }))

@@ -21,7 +21,7 @@ const held = (message_id: string, queue: string): NewMessage => ({
 })
 
 describeOnEveryStore('queue operations', (openStore) => {
-  it('count what has not ended of a queue in parts', async () => {
+  it('count the messages of a queue that have not ended, in batches', async () => {
     const store = await openStore()
     const messages = ['a', 'b', 'a', 'a', 'a', 'b', 'a'].map((queue, index) => held(`msg_${index}`, queue))
     const entries = messages.map((message) => ({ message, dedup: null }))
