@@ -182,7 +182,7 @@ export type BatchReply = PublishReply | { readonly error: string }
 /** Who publishes. */
 export interface Publisher {
   readonly caller: Caller
-  /** Address of the peer. */
+  /** IP address of the peer. */
   readonly ip: string
 }
 

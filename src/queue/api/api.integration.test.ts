@@ -284,7 +284,7 @@ describeOnEveryStore('the queue API', (openStore) => {
   })
 
   it.each(['latestFirst', 'earliestFirst'])(
-    'repeats nothing, %s, of a message that goes on between two pages',
+    'repeats no entry, %s, of a message that is retried between two pages',
     async (order) => {
       scene.sink.answer = () => ({ status: 500 })
       const { messageId } = await scene.client.publish({ url: scene.sink.url, retries: 9, retryDelay: '400' })

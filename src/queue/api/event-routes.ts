@@ -23,17 +23,17 @@ export type EventView = Static<typeof Event>
 /** The state of an entry. */
 export type EventState = (typeof EVENT_STATES)[number]
 
-type Happening = Pick<EventView, 'time' | 'state'> & Partial<EventView>
+type LogEntry = Pick<EventView, 'time' | 'state'> & Partial<EventView>
 
 /** The response to an attempt, from either table. */
-interface Answer {
+interface AttemptResponse {
   readonly status: number
   readonly headers: string | null
   readonly body: Uint8Array | null
   readonly error: string | null
 }
 
-function answerMembers({ status, headers, body, error }: Answer, mostBytes: number): Partial<EventView> {
+function responseMembers({ status, headers, body, error }: AttemptResponse, mostBytes: number): Partial<EventView> {
   if (status === 0) return error === null ? {} : { error }
   const responseHeaders = mutable(storedHeaders(headers))
   return {
@@ -45,12 +45,12 @@ function answerMembers({ status, headers, body, error }: Answer, mostBytes: numb
 }
 
 /** Why an attempt failed. */
-function errorOf({ status, error }: Answer): string {
-  return error ?? `the destination answered with status ${status}`
+function errorOf({ status, error }: AttemptResponse): string {
+  return error ?? `the destination responded with status ${status}`
 }
 
-function failedAttempt(attempt: AttemptRow, mostBytes: number): Happening[] {
-  const shown = { ...answerMembers(attempt, mostBytes), error: errorOf(attempt), nextDeliveryTime: attempt.next_at }
+function failedAttempt(attempt: AttemptRow, mostBytes: number): LogEntry[] {
+  const shown = { ...responseMembers(attempt, mostBytes), error: errorOf(attempt), nextDeliveryTime: attempt.next_at }
   return [
     { time: attempt.started_at, state: 'ACTIVE' },
     { time: attempt.finished_at, state: 'ERROR', ...shown },
@@ -59,19 +59,19 @@ function failedAttempt(attempt: AttemptRow, mostBytes: number): Happening[] {
 }
 
 /** Entries for the end of a message; none while it is pending. */
-function end({ message }: MessageHistory, mostBytes: number): Happening[] {
+function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] {
   const time = message.finished_at ?? 0
   const { response_status: status, response_headers: headers, response_body: body, error } = message
-  const answer: Answer = { status: status ?? 0, headers, body, error }
-  const active: Happening = { time: message.started_at ?? time, state: 'ACTIVE' }
+  const answer: AttemptResponse = { status: status ?? 0, headers, body, error }
+  const active: LogEntry = { time: message.started_at ?? time, state: 'ACTIVE' }
   switch (message.state) {
     case 'held':
     case 'pending':
       return []
     case 'delivered':
-      return [active, { time, state: 'DELIVERED', ...answerMembers(answer, mostBytes) }]
+      return [active, { time, state: 'DELIVERED', ...responseMembers(answer, mostBytes) }]
     case 'failed': {
-      const shown = { ...answerMembers(answer, mostBytes), error: errorOf(answer) }
+      const shown = { ...responseMembers(answer, mostBytes), error: errorOf(answer) }
       return [active, { time, state: 'ERROR', ...shown }, { time, state: 'FAILED', ...shown }]
     }
     case 'canceled':
@@ -102,25 +102,25 @@ export function eventsOf(history: MessageHistory, mostBytes: number): EventView[
     ...(config.callback && { callbackHeaders: callbackHeaders(config.callback, config) }),
     ...(config.failureCallback && { failureCallbackHeaders: callbackHeaders(config.failureCallback, config) }),
   }
-  const happenings: Happening[] = [
+  const entries: LogEntry[] = [
     {
       time: message.created_at,
       state: 'CREATED',
       ...(message.state === 'pending' && { nextDeliveryTime: message.next_at }),
     },
     ...attempts.flatMap((attempt) => failedAttempt(attempt, mostBytes)),
-    ...end(history, mostBytes),
+    ...endEntries(history, mostBytes),
   ]
-  return happenings.map((happening) => ({ ...shared, ...happening }))
+  return entries.map((entry) => ({ ...shared, ...entry }))
 }
 
 const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
 /** Reads that find messages; after this many, a request answers what it has, with a cursor. */
-const MAX_READS = 20
+const MAX_MATCHING_READS = 20
 /** All reads of a request: of many messages few may match the filter. */
-const MAX_LOOKS = 500
+const MAX_READS = 500
 /** Entries repeat the body of their message. A page with this many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
@@ -177,7 +177,7 @@ class EventReader {
   readonly #count: number
   readonly #events: EventView[] = []
   #characters = 0
-  #reads = 0
+  #matchingReads = 0
   #place: Place | undefined
 
   constructor(deps: ApiDeps, wire: WireEvents) {
@@ -189,7 +189,7 @@ class EventReader {
   }
 
   async page(accountId: string, filter: MessageFilter): Promise<EventPage> {
-    for (let looks = 0; looks < MAX_LOOKS && this.#reads < MAX_READS; looks++) {
+    for (let reads = 0; reads < MAX_READS && this.#matchingReads < MAX_MATCHING_READS; reads++) {
       const more = await this.#readSome(accountId, filter)
       if (!more) return { events: this.#events }
       if (this.#isFull) break
@@ -209,10 +209,10 @@ class EventReader {
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
     const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
     const { histories, next } = await this.#deps.store.run(messagesRead.history, args)
-    if (histories.length > 0) this.#reads++
+    if (histories.length > 0) this.#matchingReads++
     for (const history of histories) {
       const { message_id: messageId } = history.message
-      const entries = this.#wanted(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
+      const entries = this.#matching(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)
       const isHalf = half?.messageId === messageId
       const first = isHalf ? (order === 'oldestFirst' ? half.entries : Math.max(0, entries.length - half.entries)) : 0
       let end = first
@@ -235,11 +235,13 @@ class EventReader {
   }
 
   /** The entries of one message that match, in the requested order. */
-  #wanted(entries: EventView[], filter: MessageFilter): EventView[] {
+  #matching(entries: EventView[], filter: MessageFilter): EventView[] {
     const from = filter.fromDate ?? 0
     const to = filter.toDate ?? Number.MAX_SAFE_INTEGER
-    const wanted = entries.filter(({ state, time }) => (this.#states?.has(state) ?? true) && time >= from && time <= to)
-    return this.#wire.order === 'earliestFirst' ? wanted : wanted.reverse()
+    const matching = entries.filter(
+      ({ state, time }) => (this.#states?.has(state) ?? true) && time >= from && time <= to,
+    )
+    return this.#wire.order === 'earliestFirst' ? matching : matching.reverse()
   }
 }
 

@@ -31,7 +31,7 @@ export function redactHeaders(headers: HeaderMap, redaction: Redaction | undefin
 const FORWARDED = /(?:^|-)forward-(.+)$/
 
 /** Settings of a callback, with the values of forwarded headers replaced if any redaction names them. */
-export function redactSettings(settings: HeaderMap, ...redactions: readonly (Redaction | undefined)[]): HeaderMap {
+function redactSettings(settings: HeaderMap, ...redactions: readonly (Redaction | undefined)[]): HeaderMap {
   return withHashes(settings, (setting) => {
     const name = FORWARDED.exec(setting.toLowerCase())?.[1]
     return name !== undefined && redactions.some((redaction) => isSecret(name, redaction))

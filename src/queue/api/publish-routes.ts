@@ -170,8 +170,8 @@ export function publishRoutes(deps: ApiDeps): Route[] {
 }
 
 async function publishMany(deps: ApiDeps, { caller, ip, body }: Pick<Call, 'caller' | 'ip' | 'body'>) {
-  const answers = await deps.publishing.publish({ caller, ip }, await readBatch(deps, body))
-  return answers.map((answer) => {
+  const replies = await deps.publishing.publish({ caller, ip }, await readBatch(deps, body))
+  return replies.map((answer) => {
     if (answer instanceof HomeportError) return { error: answer.message }
     return isGroup(answer) ? [...answer] : answer
   })

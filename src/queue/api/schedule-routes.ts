@@ -70,7 +70,7 @@ function messageMembers(row: ScheduleRow) {
 }
 
 /** The wire form of a schedule. */
-export function scheduleView(row: ScheduleWithStates): ScheduleView {
+function scheduleView(row: ScheduleWithStates): ScheduleView {
   const { schedule_id, cron, destination, created_at, caller_ip, paused } = row.schedule
   return {
     scheduleId: schedule_id,
@@ -97,7 +97,7 @@ const BATCH_ITEMS = 1_000
  * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule is shown as it is when
  * its batch is read.
  */
-export async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
+async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
   const batches = batchesOf(await store.run(schedules.list, { accountId }))
   const [first = [], ...others] = batches
   // Most failures of the store show in the first batch, when the reply can still have an error status.

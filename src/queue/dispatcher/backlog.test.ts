@@ -63,7 +63,7 @@ function isMeant(load: Load, row: PendingRow): boolean {
   }
 }
 
-/** What the store would answer to a load. */
+/** The store's page for a load. */
 function pageFor(load: Load, stored: readonly PendingRow[]): DuePage {
   const at = (candidate: PendingRow) => ({ nextAt: candidate.next_at, seq: candidate.seq })
   const rows = stored

@@ -58,7 +58,7 @@ async function sendAll(moves: readonly Move[], bodies: readonly string[]) {
 }
 
 it.each<Move>(['close', 'reset'])(
-  'sends once more on a new connection when a kept one ends with a %s',
+  'repeats a request on a new connection when a reused one ends with a %s',
   async (move) => {
     expect(await sendAll(['answer', move], ['a', 'b', 'c'])).toEqual({
       kinds: ['answered', 'answered', 'answered'],

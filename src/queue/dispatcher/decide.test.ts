@@ -36,7 +36,7 @@ describe('the decision after an outcome', () => {
     ['299', answered(299), { kind: 'delivered' }],
     ['a redirect', answered(302, { location: 'http://x' }), { kind: 'retry', at: NOW + 1_000 }],
     ['500', answered(500), { kind: 'retry', at: NOW + 1_000 }],
-    ['no answer', unanswered, { kind: 'retry', at: NOW + 1_000 }],
+    ['no response', unanswered, { kind: 'retry', at: NOW + 1_000 }],
     ['489 alone', answered(489), { kind: 'retry', at: NOW + 1_000 }],
     [
       '489 with its header',

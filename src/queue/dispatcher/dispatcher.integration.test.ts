@@ -140,7 +140,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await arrived(1)
     clock.advance(5_000)
     await state(messageId, 'failed')
-    expect(await message(messageId)).toMatchObject({ response_status: 0, error: 'no complete answer within 5000 ms' })
+    expect(await message(messageId)).toMatchObject({ response_status: 0, error: 'no complete response within 5000 ms' })
     await waitFor(() => sink.aborted === 1, { what: 'the connection to be closed' })
   })
 
@@ -232,7 +232,7 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     const rows = [...dead, sink].flatMap(({ url }) => backlogOf(`${url}/backlog`, 3_000))
     const seqs = await store.run(messages.insert, rows)
     const service = await start({ deliveryConcurrency: 4 })
-    await waitFor(() => dead.every((one) => one.received.length > 0), { what: 'the deliveries without an answer' })
+    await waitFor(() => dead.every((one) => one.received.length > 0), { what: 'the deliveries without a response' })
     const before = sink.received.length
     await publish(service, {}, '/mine')
     await waitFor(

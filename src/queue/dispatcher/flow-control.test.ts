@@ -125,7 +125,7 @@ describe('flow control', () => {
   it('does not count a message that had nothing to send', () => {
     const { backlog, offer, use } = start(2, { rate: 1 })
     const entry = backlog.take(0)
-    if (!entry) throw new Error('nothing was let go')
+    if (!entry) throw new Error('no message was admitted')
     backlog.unsent(entry)
     backlog.release(entry)
     expect(use(0)).toEqual({ open: 0, begun: 0, periodStart: 0 })

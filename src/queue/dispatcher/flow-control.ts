@@ -246,7 +246,7 @@ export class FlowControl {
     this.#key(flow).release(place)
   }
 
-  /** A message whose turn had come had nothing to send. */
+  /** A taken message had nothing to send. */
   refund(entry: Entry): void {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return

@@ -13,11 +13,11 @@ function kept(status: number, chunks: readonly Buffer[], shared = new SharedByte
 describe('the kept part of a response', () => {
   it.each([
     ['nothing', 200, [], 0, false],
-    ['an answer within the limit', 200, [bytes(60), bytes(40)], 100, false],
+    ['a response within the limit', 200, [bytes(60), bytes(40)], 100, false],
     ['the beginning of a larger one', 200, [bytes(60), bytes(50)], 100, true],
-    ['a failing answer within its own limit', 500, [bytes(60), bytes(440)], 500, false],
+    ['a failing response within its own limit', 500, [bytes(60), bytes(440)], 500, false],
     ['the beginning of a failing one that is larger', 500, [bytes(60), bytes(440), bytes(1), bytes(90)], 100, true],
-    ['a redirect like a failing answer', 302, [bytes(200)], 200, false],
+    ['a redirect like a failing response', 302, [bytes(200)], 200, false],
   ])('%s', (_what, status, chunks, length, truncated) => {
     const { finished } = kept(status, chunks)
     expect([finished.body.byteLength, finished.truncated]).toEqual([length, truncated])

@@ -43,14 +43,10 @@ export class Fifo<Item extends { readonly state: string }> {
 /** A binary heap: `peek` is the first item in a given order. */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
-  #items: T[] = []
+  readonly #items: T[] = []
 
   constructor(isBefore: (a: T, b: T) => boolean) {
     this.#isBefore = isBefore
-  }
-
-  get size(): number {
-    return this.#items.length
   }
 
   /** The first item; it stays in the heap. */
@@ -78,17 +74,6 @@ export class Heap<T> {
     const last = items.pop()
     if (items.length > 0 && last !== undefined) this.#sink(last)
     return first
-  }
-
-  /** All items, in no order. */
-  values(): readonly T[] {
-    return this.#items
-  }
-
-  /** Puts other items in the place of all. */
-  replace(items: readonly T[]): void {
-    this.#items = []
-    for (const item of items) this.push(item)
   }
 
   /** Moves `item` down from the top to its position. */

@@ -146,7 +146,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
       this.#reject = reject
     })
     this.#deadline = settings.clock.after(request.timeoutMs, () => {
-      this.#unanswered(`no complete answer within ${request.timeoutMs} ms`)
+      this.#unanswered(`no complete response within ${request.timeoutMs} ms`)
       this.#controller?.abort(new Error('timeout'))
     })
   }
@@ -176,7 +176,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     this.#outgoing?.connection?.beginRequest()
-    if (this.#ended) controller.abort(new Error('over before it began'))
+    if (this.#ended) controller.abort(new Error('ended before it began'))
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
@@ -192,7 +192,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     if (this.#kept.discardedBytes < MAX_DISCARDED_BYTES) return
     // The status is known. Reading on would let a destination that sends forever use up the whole timeout.
     this.onResponseEnd()
-    controller.abort(new Error('the answer is too long'))
+    controller.abort(new Error('the response is too long'))
   }
 
   onResponseEnd(): void {
@@ -241,7 +241,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'the connection was closed while the request was sent',
   ERR_SSL_WRONG_VERSION_NUMBER: 'the host speaks no TLS on this port, so the URL has to begin with http://',
   UND_ERR_CONNECT_TIMEOUT: 'no connection could be made in time',
-  UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
+  UND_ERR_SOCKET: 'the connection was closed before the response was complete',
 }
 
 /** For a host with several addresses, the error of the first one. */

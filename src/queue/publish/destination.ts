@@ -7,7 +7,7 @@ import type { PublishItem } from '../types.js'
 export interface Destination {
   /** As it was sent. */
   readonly url: string
-  /** Host with the port, if one is written. */
+  /** Host, with the port if the URL has one. */
   readonly host: string
   readonly path: string
 }

@@ -14,13 +14,13 @@ export const DEFAULT_RETRIES = 3
 /** What drafting needs besides the item. */
 export interface Drafting {
   readonly accountId: string
-  /** Address of the publisher; `null` for messages that the server makes itself. */
+  /** IP address of the publisher; `null` for messages of the server itself. */
   readonly callerIp: string | null
   readonly now: number
   readonly limits: SettingLimits
   /** For items that do not set retries; default 3. */
   readonly defaultRetries?: number
-  /** The schedule that publishes. */
+  /** The schedule that publishes the item. */
   readonly scheduleId?: string
 }
 

@@ -47,7 +47,7 @@ function refuseTooMuch(bytes: number): void {
 }
 
 /** The reply to an item, or the error with which a request of this single item fails. */
-export type ItemAnswer = BatchReply | GroupReply | HomeportError
+export type ItemReply = BatchReply | GroupReply | HomeportError
 
 /**
  * Publishes items: an intake gets the items that it claims, the others become plain messages. A message id is answered
@@ -70,7 +70,7 @@ export class Publishing {
    * @throws HomeportError the error of an intake, or `setting_limit` for too many messages. Then no plain message was
    * published either.
    */
-  publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+  publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
     refuseTooMany(items.length)
     const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
     return isPlain ? this.#publishPlain(publisher, items) : this.#publishByIntake(publisher, items)
@@ -80,17 +80,17 @@ export class Publishing {
     return this.#intakes.find((intake) => intake.claims(item))
   }
 
-  async #publishByIntake(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
-    const answers: ItemAnswer[] = new Array(items.length)
-    const shares = this.#indexesByIntake(items)
-    for (const [intake, indexes] of shares) {
-      const share = indexes.map((index) => items[index] as PublishItem)
-      const given = intake ? await intake.submit(publisher, share) : await this.#publishPlain(publisher, share)
+  async #publishByIntake(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
+    const replies: ItemReply[] = new Array(items.length)
+    const byIntake = this.#indexesByIntake(items)
+    for (const [intake, indexes] of byIntake) {
+      const claimed = indexes.map((index) => items[index] as PublishItem)
+      const answered = intake ? await intake.submit(publisher, claimed) : await this.#publishPlain(publisher, claimed)
       indexes.forEach((index, at) => {
-        answers[index] = given[at] as ItemAnswer
+        replies[index] = answered[at] as ItemReply
       })
     }
-    return answers
+    return replies
   }
 
   /** The error for an unreadable request. An intake that claims one of the readable items may replace it. */
@@ -104,15 +104,15 @@ export class Publishing {
 
   /** Item indexes by intake. Plain items, under `undefined`, come last. */
   #indexesByIntake(items: readonly PublishItem[]): readonly (readonly [Intake | undefined, readonly number[]])[] {
-    const shares = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
-    shares.set(undefined, [])
+    const byIntake = new Map<Intake | undefined, number[]>(this.#intakes.map((intake) => [intake, []]))
+    byIntake.set(undefined, [])
     items.forEach((item, index) => {
-      shares.get(this.#intakeOf(item))?.push(index)
+      byIntake.get(this.#intakeOf(item))?.push(index)
     })
-    return [...shares].filter(([, indexes]) => indexes.length > 0)
+    return [...byIntake].filter(([, indexes]) => indexes.length > 0)
   }
 
-  async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemAnswer[]> {
+  async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
     const { clock, limits, store } = this.#deps
     const now = clock.now()
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
@@ -122,7 +122,7 @@ export class Publishing {
       refuseTooMany(countMessages(items, groups))
       refuseTooMuch(contentBytes(items, groups))
     }
-    const answers: ItemAnswer[] = []
+    const replies: ItemReply[] = []
     let drafts: (ItemDraft | HomeportError)[] = []
     let entries = 0
     const slice = items.length > 1 ? new TimeSlice() : undefined
@@ -131,14 +131,14 @@ export class Publishing {
       drafts.push(draft)
       if (!(draft instanceof HomeportError)) entries += draft.entries.length
       if (entries >= BATCH_ENTRIES) {
-        for (const answer of await this.#commit(drafts, now)) answers.push(answer)
+        for (const reply of await this.#commit(drafts, now)) replies.push(reply)
         drafts = []
         entries = 0
       }
       if (slice?.isOver) await slice.rest()
     }
-    if (answers.length === 0) return this.#commit(drafts, now)
-    return answers.concat(await this.#commit(drafts, now))
+    if (replies.length === 0) return this.#commit(drafts, now)
+    return replies.concat(await this.#commit(drafts, now))
   }
 
   #draft(item: PublishItem, drafting: Drafting, groups: UrlGroups): ItemDraft {
@@ -151,8 +151,8 @@ export class Publishing {
     return draft
   }
 
-  /** Stores the messages of some items in one transaction and builds the answers for the items. */
-  async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemAnswer[]> {
+  /** Stores the messages of some items in one transaction and builds the replies for the items. */
+  async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemReply[]> {
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
     const published = await this.#store(entries, now)
     this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))

@@ -1,6 +1,6 @@
 /**
  * The arithmetic of `Upstash-Retry-Delay` (reference queue 2.3): numbers, `+ - * /`, parentheses, the variable
- * `retried` and a few functions. An expression is parsed into a closure, never handed to an interpreter of code; its
+ * `retried` and a few functions. An expression is parsed into a closure and never evaluated as code. Its
  * length and depth are bounded, so that neither parsing nor running it can take long.
  *
  *   sum     = product { ("+" | "-") product }

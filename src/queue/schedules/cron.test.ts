@@ -45,14 +45,14 @@ describe('a cron expression', () => {
 
   it.each([
     [
-      'is made up for when the clocks skip it',
+      'fires later when the clocks skip it',
       '30 2 * * *',
       '03-28',
       '03-31',
       ['03-28T01:30', '03-29T01:00', '03-30T00:30'],
     ],
     [
-      'happens once when the clocks repeat it',
+      'fires once when the clocks repeat it',
       '30 2 * * *',
       '10-24',
       '10-27',

@@ -7,7 +7,7 @@ import { createQueue, type QueueDeps } from '../queue.js'
 import type { Queue } from '../types.js'
 
 /**
- * A queue for tests: a real store, the real engine and the real HTTP listener in this process, with one account.
+ * A queue for tests: a real store, the real dispatcher and a real HTTP listener in this process, with one account.
  *
  *   const service = await startQueue({ store, clock })
  *   await fetch(`${service.url}/v2/publish/${sink.url}`, { method: 'POST', headers: service.auth })

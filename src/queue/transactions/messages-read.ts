@@ -19,7 +19,7 @@ export interface MessageHistory {
 /** @throws HomeportError `store_damaged` when a checksum does not match. */
 export function wholeMessage(row: MessageRow): MessageRow {
   intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`)
-  intact(row.response_body, row.response_crc, 'messages', () => `the answer to ${row.message_id}`)
+  intact(row.response_body, row.response_crc, 'messages', () => `the response to ${row.message_id}`)
   return row
 }
 
@@ -33,12 +33,12 @@ export function* listedMessages(rows: readonly MessageRow[]): Transaction<Messag
 function* listedMessage(row: MessageRow): Transaction<MessageRow> {
   const { body, body_crc, response_body, response_crc, message_id } = row
   const hasBody = isIntact(body, body_crc)
-  const hasAnswer = isIntact(response_body, response_crc)
-  if (hasBody && hasAnswer) return row
+  const hasResponse = isIntact(response_body, response_crc)
+  if (hasBody && hasResponse) return row
   if (!hasBody) yield* tellChanged('messages', `the body of ${message_id}`)
-  if (!hasAnswer) yield* tellChanged('messages', `the answer to ${message_id}`)
+  if (!hasResponse) yield* tellChanged('messages', `the response to ${message_id}`)
   const error = `${row.error ?? ''} (content left out: it is damaged in the store of the server)`.trimStart()
-  return { ...row, body: hasBody ? body : null, response_body: hasAnswer ? response_body : null, error }
+  return { ...row, body: hasBody ? body : null, response_body: hasResponse ? response_body : null, error }
 }
 
 const byId = query<{ accountId: string; kind: string; messageId: string }, MessageRow>(({ db, p }) =>
