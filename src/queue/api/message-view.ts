@@ -5,8 +5,8 @@ import type { MessageRow } from '../transactions/messages.js'
 import type { CallbackConfig, DeadLetterView, HeaderMap, MessageConfig, MessageView, Redaction } from '../types.js'
 
 /**
- * The JSON columns of messages. This program validates them before it writes them, so these two functions read them
- * without validation. No other code may.
+ * The JSON columns of messages. This program validates them before it writes them, so the two functions below read them
+ * without validation.
  */
 
 /** Reads a column of settings. NULL means none. */

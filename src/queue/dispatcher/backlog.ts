@@ -1,12 +1,12 @@
 import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
+import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
 import { Ended, EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
-import { Heap } from './ordering.js'
 import { type InFlightLimits, RoundRobin } from './round-robin.js'
 
 /** How many messages are held. */

@@ -6,7 +6,7 @@ import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 
 /** One request at once by default, so that admitted messages wait for their turn. */
-const turns = (most: number) => ({ most, maxPerAccount: most, maxPerHost: most, slowAfterMs: 1e9, maxSlow: 0 })
+const inFlightLimits = (most: number) => ({ most, maxPerAccount: most, maxPerHost: most, slowAfterMs: 1e9, maxSlow: 0 })
 const LIMITS = { windowMs: 1e9, loadLimit: 100, maxPerHost: 100, flowLoadLimit: 100, maxPerFlowKey: 100, capacity: 500 }
 
 const row = (seq: number): PendingRow => ({
@@ -25,7 +25,7 @@ const key = (more: Partial<FlowKeyRow>): FlowKeyRow => ({
 function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
   const flow = new FlowControl()
   flow.set(key(limits))
-  const backlog = new Backlog({ ...LIMITS, inFlight: { ...turns(atOnce), maxSlowBytes: 0 } }, flow)
+  const backlog = new Backlog({ ...LIMITS, inFlight: { ...inFlightLimits(atOnce), maxSlowBytes: 0 } }, flow)
   const load = backlog.nextLoad(0)
   if (load) backlog.loaded(load, { rows: [], upTo: load.until }, 0)
   let seq = 0

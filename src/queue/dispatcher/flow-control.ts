@@ -1,8 +1,8 @@
 import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
+import { Fifo } from './collections.js'
 import type { Entry, FlowPlace } from './entry.js'
-import { Fifo } from './ordering.js'
 
 /** Limits of a flow-control key. */
 export interface FlowLimits {

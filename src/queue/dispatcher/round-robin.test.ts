@@ -14,14 +14,14 @@ const LIMITS: InFlightLimits = {
 
 let seqs = 0
 
-interface Going {
+interface DueMessage {
   readonly account?: string
   readonly host?: string
   readonly queue?: string
   readonly bytes?: number
 }
 
-function going({ account = 'a', host = 'h', queue, bytes = 0 }: Going): Entry {
+function due({ account = 'a', host = 'h', queue, bytes = 0 }: DueMessage): Entry {
   const seq = ++seqs
   const sent = { message_id: `msg_${seq}`, url: `http://${host}/`, method: 'POST', headers: '{}', config: '{}' }
   const none = { group_key: null, flow_key: null, caller_ip: null, topic: null, endpoint: null, slot_seq: null }
@@ -30,81 +30,81 @@ function going({ account = 'a', host = 'h', queue, bytes = 0 }: Going): Entry {
   return toEntry({ ...sent, ...none, ...counts, ...whose }, 'offer')
 }
 
-function takeAll(turns: RoundRobin, now = 0): Entry[] {
+function takeAll(robin: RoundRobin, now = 0): Entry[] {
   const taken: Entry[] = []
-  for (let entry = turns.take(now); entry; entry = turns.take(now)) taken.push(entry)
+  for (let entry = robin.take(now); entry; entry = robin.take(now)) taken.push(entry)
   return taken
 }
 
-const pushMany = (turns: RoundRobin, count: number, where: Going): void => {
-  for (let n = 0; n < count; n++) turns.push(going(where))
+const pushMany = (robin: RoundRobin, count: number, where: DueMessage): void => {
+  for (let n = 0; n < count; n++) robin.push(due(where))
 }
 const accounts = (entries: readonly Entry[]) => entries.map((entry) => entry.message.accountId).join('')
 
 describe('the round robin', () => {
   it('alternates between accounts, whatever the number of their messages and hosts', () => {
-    const turns = new RoundRobin(LIMITS)
-    for (let host = 0; host < 100; host++) pushMany(turns, 100, { account: 'a', host: `h${host}` })
-    pushMany(turns, 3, { account: 'b', host: 'h1' })
-    expect(accounts(takeAll(turns))).toBe('abababaa')
+    const robin = new RoundRobin(LIMITS)
+    for (let host = 0; host < 100; host++) pushMany(robin, 100, { account: 'a', host: `h${host}` })
+    pushMany(robin, 3, { account: 'b', host: 'h1' })
+    expect(accounts(takeAll(robin))).toBe('abababaa')
   })
 
   it('leaves free places although one account could fill them all', () => {
-    const turns = new RoundRobin(LIMITS)
-    for (let host = 0; host < 10; host++) pushMany(turns, 10, { account: 'a', host: `h${host}` })
-    expect(takeAll(turns)).toHaveLength(LIMITS.maxPerAccount)
-    pushMany(turns, 5, { account: 'b' })
-    expect(accounts(takeAll(turns))).toBe('bb')
+    const robin = new RoundRobin(LIMITS)
+    for (let host = 0; host < 10; host++) pushMany(robin, 10, { account: 'a', host: `h${host}` })
+    expect(takeAll(robin)).toHaveLength(LIMITS.maxPerAccount)
+    pushMany(robin, 5, { account: 'b' })
+    expect(accounts(takeAll(robin))).toBe('bb')
   })
 
   it('alternates between the queues and hosts of an account', () => {
-    const turns = new RoundRobin({ ...LIMITS, maxPerHost: 8 })
-    pushMany(turns, 1_000, { queue: 'long' })
-    turns.push(going({ queue: 'short' }))
-    turns.push(going({}))
-    const taken = takeAll(turns)
+    const robin = new RoundRobin({ ...LIMITS, maxPerHost: 8 })
+    pushMany(robin, 1_000, { queue: 'long' })
+    robin.push(due({ queue: 'short' }))
+    robin.push(due({}))
+    const taken = takeAll(robin)
     expect(taken.slice(0, 3).map((entry) => entry.message.queue)).toEqual(['long', 'short', undefined])
     expect(taken).toHaveLength(LIMITS.maxPerAccount)
   })
 
   it('shares a full host between accounts', () => {
-    const turns = new RoundRobin(LIMITS)
-    pushMany(turns, 100, { account: 'a' })
-    const first = takeAll(turns)
+    const robin = new RoundRobin(LIMITS)
+    pushMany(robin, 100, { account: 'a' })
+    const first = takeAll(robin)
     expect(accounts(first)).toBe('aaaa')
-    pushMany(turns, 2, { account: 'b' })
-    expect(takeAll(turns)).toEqual([])
-    for (const entry of first) turns.done(entry)
-    expect(accounts(takeAll(turns))).toBe('abab')
+    pushMany(robin, 2, { account: 'b' })
+    expect(takeAll(robin)).toEqual([])
+    for (const entry of first) robin.done(entry)
+    expect(accounts(takeAll(robin))).toBe('abab')
   })
 
   it('frees the places of requests that stay open, and knows when', () => {
-    const turns = new RoundRobin(LIMITS)
-    for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host })
-    expect(takeAll(turns)).toHaveLength(8)
-    pushMany(turns, 3, { account: 'b' })
-    expect(takeAll(turns, 99)).toEqual([])
-    expect(turns.wakeAt()).toBe(100)
-    expect(accounts(takeAll(turns, 100))).toBe('bbb')
-    expect(turns.quick).toBe(3)
+    const robin = new RoundRobin(LIMITS)
+    for (const host of ['dead1', 'dead2']) pushMany(robin, 10, { account: host, host })
+    expect(takeAll(robin)).toHaveLength(8)
+    pushMany(robin, 3, { account: 'b' })
+    expect(takeAll(robin, 99)).toEqual([])
+    expect(robin.wakeAt()).toBe(100)
+    expect(accounts(takeAll(robin, 100))).toBe('bbb')
+    expect(robin.quick).toBe(3)
   })
 
   it('keeps counting open requests with large bodies', () => {
-    const turns = new RoundRobin(LIMITS)
-    for (const host of ['dead1', 'dead2']) pushMany(turns, 10, { account: host, host, bytes: 300 })
-    takeAll(turns)
-    pushMany(turns, 8, { account: 'b', host: 'c' })
-    expect(takeAll(turns, 100)).toHaveLength(3)
+    const robin = new RoundRobin(LIMITS)
+    for (const host of ['dead1', 'dead2']) pushMany(robin, 10, { account: host, host, bytes: 300 })
+    takeAll(robin)
+    pushMany(robin, 8, { account: 'b', host: 'c' })
+    expect(takeAll(robin, 100)).toHaveLength(3)
   })
 
   it('sends no more to hosts with slow requests when there are very many of these', () => {
-    const turns = new RoundRobin(LIMITS)
-    for (let host = 0; host < 20; host++) pushMany(turns, 10, { host: `dead${host}` })
+    const robin = new RoundRobin(LIMITS)
+    for (let host = 0; host < 20; host++) pushMany(robin, 10, { host: `dead${host}` })
     let inFlight = 0
-    for (let now = 0; now <= 5_000; now += 100) inFlight += takeAll(turns, now).length
+    for (let now = 0; now <= 5_000; now += 100) inFlight += takeAll(robin, now).length
     expect(inFlight).toBeLessThanOrEqual(LIMITS.maxSlow + LIMITS.maxPerAccount)
-    pushMany(turns, 2, { account: 'b', host: 'alive' })
-    expect(accounts(takeAll(turns, 5_100))).toBe('bb')
+    pushMany(robin, 2, { account: 'b', host: 'alive' })
+    expect(accounts(takeAll(robin, 5_100))).toBe('bb')
   })
 
   it('never exceeds a limit and sends everything, in any order of ends and drops', () => {
@@ -119,35 +119,35 @@ describe('the round robin', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
         const limits = { ...LIMITS, maxSlow: 4 }
-        const turns = new RoundRobin(limits)
-        const flying: Entry[] = []
+        const robin = new RoundRobin(limits)
+        const inFlight: Entry[] = []
         const waiting = new Set<Entry>()
         let now = 0
         const take = () => {
-          for (const entry of takeAll(turns, now)) {
+          for (const entry of takeAll(robin, now)) {
             expect(waiting.delete(entry)).toBe(true)
-            flying.push(entry)
+            inFlight.push(entry)
           }
-          expect(turns.quick).toBeLessThanOrEqual(limits.most)
-          expect(flying.length).toBeLessThanOrEqual(limits.most + limits.maxSlow)
+          expect(robin.quick).toBeLessThanOrEqual(limits.most)
+          expect(inFlight.length).toBeLessThanOrEqual(limits.most + limits.maxSlow)
           for (const host of ['x', 'y', 'z']) {
-            expect(flying.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.maxPerHost)
+            expect(inFlight.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.maxPerHost)
           }
         }
         const end = (index: number) => {
-          const [ended] = flying.splice(index % flying.length, 1)
-          if (ended) turns.done(ended)
+          const [ended] = inFlight.splice(index % inFlight.length, 1)
+          if (ended) robin.done(ended)
         }
         for (const { account, host, queue, drops, ends, passes } of steps) {
-          const entry = going({ account, host, ...(queue && { queue }) })
-          turns.push(entry)
+          const entry = due({ account, host, ...(queue && { queue }) })
+          robin.push(entry)
           if (drops) entry.state = 'dropped'
           else waiting.add(entry)
           now += passes
           take()
-          if (flying.length > 0 && ends > 3) end(ends)
+          if (inFlight.length > 0 && ends > 3) end(ends)
         }
-        while (flying.length > 0) {
+        while (inFlight.length > 0) {
           end(0)
           take()
         }

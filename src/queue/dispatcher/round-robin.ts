@@ -1,6 +1,6 @@
 import { TurnoverMap } from '../../base/index.js'
+import { Fifo } from './collections.js'
 import type { Entry } from './entry.js'
-import { Fifo } from './ordering.js'
 
 /** Limits of requests in flight. */
 export interface InFlightLimits {
