@@ -151,7 +151,7 @@ export class PlainKind implements MessageKind {
     const result = await store.run(messagesSettle.settle, args)
     if (result.kind === 'gone') return NOTHING_FOLLOWS
     const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
-    return decision.kind === 'retry' ? { again: nextAttempt(message, decision.at), offers } : { offers }
+    return decision.kind === 'retry' ? { retry: nextAttempt(message, decision.at), offers } : { offers }
   }
 
   /** The callback reports every attempt, the failure callback only the final failure (reference queue 3.6). */

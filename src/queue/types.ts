@@ -135,7 +135,7 @@ export type Decision =
 /** The effects of a committed outcome on memory. */
 export interface Settled {
   /** The message with its next attempt. Absent when it has ended or is gone. */
-  readonly again?: PendingMessage
+  readonly retry?: PendingMessage
   /** New messages of the same commit. */
   readonly offers: readonly PendingRow[]
   /** Groups whose messages the same commit ended. */
@@ -228,7 +228,7 @@ export type LargeCancel = (
 /** Which messages to forget. */
 export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
   /** These messages, or others of their group, are offered again. Without it, an offer after the drop is ignored. */
-  readonly comesBack?: true
+  readonly mayBeOfferedAgain?: true
 }
 
 /** The queue as other modules see it. */

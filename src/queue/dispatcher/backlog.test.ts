@@ -107,10 +107,14 @@ describe('the backlog', () => {
 
   it.each([
     ['was delivered', (backlog: Backlog, entry: Entry) => backlog.release(entry)],
-    ['was dropped', (backlog: Backlog, entry: Entry) => void backlog.drop({ seqs: [entry.seq], comesBack: true })],
+    [
+      'was dropped',
+      (backlog: Backlog, entry: Entry) => void backlog.drop({ seqs: [entry.seq], mayBeOfferedAgain: true }),
+    ],
     [
       'waits for its next attempt',
-      (backlog: Backlog, entry: Entry) => backlog.again(entry, { ...entry.message, retried: 1, nextAt: 60_000 }, 0),
+      (backlog: Backlog, entry: Entry) =>
+        backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 60_000 }, 0),
     ],
   ])('does not send a loaded message again when its offer comes after it %s', (_what, end) => {
     const backlog = new Backlog(FREE, new FlowControl())
@@ -296,7 +300,7 @@ describe('the backlog', () => {
               retried.add(entry.seq)
               const nextAt = now + choose(3_000)
               stored[at] = { ...(stored[at] as PendingRow), next_at: nextAt, retried: 1 }
-              backlog.again(entry, { ...entry.message, nextAt, retried: 1 }, now)
+              backlog.reschedule(entry, { ...entry.message, nextAt, retried: 1 }, now)
             } else {
               stored.splice(at, 1)
               given.push(entry.seq)
@@ -320,8 +324,8 @@ describe('the backlog', () => {
     backlog.drop({ groupKeys: [7] })
     backlog.offer([row(1, 0), row(2, 0, 'a', { group_key: 7 })], 0)
     expect(backlog.size).toBe(0)
-    backlog.drop({ seqs: [3], comesBack: true })
-    backlog.drop({ groupKeys: [8], comesBack: true })
+    backlog.drop({ seqs: [3], mayBeOfferedAgain: true })
+    backlog.drop({ groupKeys: [8], mayBeOfferedAgain: true })
     backlog.offer([row(3, 0), row(4, 0, 'a', { group_key: 8 })], 0)
     expect(backlog.size).toBe(2)
   })

@@ -91,7 +91,7 @@ export class Backlog {
     for (const entry of this.#flow.advance(now)) this.#ready.push(entry)
   }
 
-  /** Takes the next message to send. The caller then calls `answered` or `unsent`, and after that `release` or `again`. */
+  /** Takes the next message to send. The caller then calls `answered` or `unsent`, and after that `release` or `reschedule`. */
   take(now: number): Entry | undefined {
     for (;;) {
       const entry = this.#ready.take(now)
@@ -121,7 +121,7 @@ export class Backlog {
   }
 
   /** Puts a taken message back, with its next attempt, which is committed. */
-  again(entry: Entry, message: PendingMessage, now: number): void {
+  reschedule(entry: Entry, message: PendingMessage, now: number): void {
     this.release(entry)
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
     this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)

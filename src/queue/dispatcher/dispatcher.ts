@@ -265,7 +265,7 @@ export class Dispatcher implements Service {
       }
       if (entry.state === 'sending') {
         const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
-        this.#backlog.again(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
+        this.#backlog.reschedule(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
       }
     }
     this.#settling--
@@ -369,9 +369,9 @@ export class Dispatcher implements Service {
 
   #applySettled(entry: Entry, settled: Settled): void {
     const now = this.#deps.clock.now()
-    if (settled.again && entry.state !== 'dropped') this.#backlog.again(entry, settled.again, now)
+    if (settled.retry && entry.state !== 'dropped') this.#backlog.reschedule(entry, settled.retry, now)
     else this.#backlog.release(entry)
-    if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups, comesBack: true })
+    if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups, mayBeOfferedAgain: true })
     if (settled.offers.length > 0) this.offer(settled.offers)
   }
 }

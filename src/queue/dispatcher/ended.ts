@@ -73,7 +73,7 @@ export class Ended {
 
   /** A committed transaction has ended these messages. */
   drop(which: DropSelector): void {
-    if (which.comesBack !== true) this.#drops.push(which)
+    if (which.mayBeOfferedAgain !== true) this.#drops.push(which)
     this.#duringLoad?.add(which)
   }
 

@@ -184,7 +184,7 @@ async function notify(
   data: Uint8Array,
 ): Promise<NotifyResult> {
   const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
-  deps.queue.drop({ seqs: result.drop, comesBack: true })
+  deps.queue.drop({ seqs: result.drop, mayBeOfferedAgain: true })
   deps.queue.offer(result.offers)
   if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })
   return result

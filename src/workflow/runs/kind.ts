@@ -164,7 +164,7 @@ export class RunMessages implements MessageKind {
     const settled = await this.#deps.store.run(messagesSettle.settle, args)
     return settled.kind === 'gone'
       ? NOTHING
-      : { ...NOTHING, again: { ...message, retried: message.retried + 1, nextAt: at } }
+      : { ...NOTHING, retry: { ...message, retried: message.retried + 1, nextAt: at } }
   }
 
   async #settleRun(

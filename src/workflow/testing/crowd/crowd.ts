@@ -202,7 +202,7 @@ export class Crowd {
     const { offers, dropGroups = [] } = await this.#engine.settle(flight, this.#outcome(status))
     const runId = flight.outbound.headers['Upstash-Workflow-Runid']?.[0] ?? ''
     if (dropGroups.length > 0) this.#known.moveTo(runId, 'RUN_FAILED')
-    this.#drop({ groupKeys: dropGroups, comesBack: true })
+    this.#drop({ groupKeys: dropGroups, mayBeOfferedAgain: true })
     this.#offer(offers)
   }
 

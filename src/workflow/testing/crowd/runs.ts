@@ -104,7 +104,7 @@ export class CrowdRuns {
       if (this.#released.has(name)) throw new Error(`a wait of ${waiting} was ended by two events`)
       this.#released.add(name)
     }
-    drop({ seqs: notified.drop, comesBack: true })
+    drop({ seqs: notified.drop, mayBeOfferedAgain: true })
     offer(notified.offers)
   }
 

@@ -60,8 +60,8 @@ export class PlainTraffic {
   }
 
   /** An attempt of a message is settled; one of a message that was cancelled meanwhile changes nothing. */
-  settled(message: PendingMessage, { again, offers }: Settled): void {
-    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
+  settled(message: PendingMessage, { retry, offers }: Settled): void {
+    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, retry === undefined, offers)
   }
 
   /** Publishes to a queue. */

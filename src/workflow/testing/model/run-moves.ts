@@ -142,7 +142,7 @@ export class RunMoves {
     const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(named && { runId: named }) }
     const notified = await store.run(runsNotify.notify, args)
     for (const { wait } of notified.released) known.released.add(wait.message_id)
-    drop({ seqs: notified.drop, comesBack: true })
+    drop({ seqs: notified.drop, mayBeOfferedAgain: true })
     offer(notified.offers)
   }
 

@@ -251,10 +251,10 @@ export class World {
     this.#statuses.delete(flight)
     const settled = await this.#engine.settle(flight, this.#outcome(status))
     this.#plain.settled(flight.message, settled)
-    const { again, offers, dropGroups = [] } = settled
-    if (again && flight.message.kind !== 'http') this.#known.failedOnce(again)
-    if (!again && status !== 200) this.#noteLateFailure(flight)
-    this.#drop({ groupKeys: dropGroups, comesBack: true })
+    const { retry, offers, dropGroups = [] } = settled
+    if (retry && flight.message.kind !== 'http') this.#known.failedOnce(retry)
+    if (!retry && status !== 200) this.#noteLateFailure(flight)
+    this.#drop({ groupKeys: dropGroups, mayBeOfferedAgain: true })
     this.#engine.offer(offers)
     await this.#moves.noteEnds(dropGroups)
   }
