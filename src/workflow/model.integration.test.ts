@@ -5,7 +5,7 @@ import { Backlog } from '../queue/dispatcher/backlog.js'
 import type { Load } from '../queue/dispatcher/coverage.js'
 import type { Entry } from '../queue/dispatcher/entry.js'
 import { FlowControl } from '../queue/dispatcher/flow-control.js'
-import { type EngineDeps, REAL_PARTS } from '../queue/testing/simulated-engine.js'
+import { type DispatcherParts, REAL_PARTS } from '../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../queue/transactions/messages.js'
 import * as messages from '../queue/transactions/messages.js'
 import type { DuePage } from '../queue/transactions/messages-due.js'
@@ -23,7 +23,7 @@ import * as runsSettle from './transactions/runs-settle.js'
 import * as runsTrim from './transactions/runs-trim.js'
 
 /** Plays one world from its seed to its end. */
-async function play(store: Store, seed: number, moves: number, parts: EngineDeps = REAL_PARTS): Promise<void> {
+async function play(store: Store, seed: number, moves: number, parts: DispatcherParts = REAL_PARTS): Promise<void> {
   const world = new World(store, seed, parts)
   try {
     await world.play(moves)
@@ -216,7 +216,7 @@ class HauntedFlowControl extends FlowControl {
 }
 
 /** Bugs of the engine, which stand in for one of its parts. */
-const ENGINE_BUGS: Readonly<Record<string, EngineDeps>> = {
+const ENGINE_BUGS: Readonly<Record<string, DispatcherParts>> = {
   'a load brings back messages that were dropped while it was under way': {
     ...REAL_PARTS,
     backlog: (limits, flow) => new ForgetfulBacklog(limits, flow),
@@ -312,7 +312,7 @@ describe('the model', () => {
   })
   afterAll(() => store.close())
 
-  async function expectNotice(what: string, bug: Bug, parts: EngineDeps): Promise<void> {
+  async function expectNotice(what: string, bug: Bug, parts: DispatcherParts): Promise<void> {
     kept.length = 0
     late.length = 0
     const violations: string[] = []

@@ -2,7 +2,7 @@ import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, Publisher } from '../../../queue/index.js'
 import { ROOMY } from '../../../queue/testing/harness.js'
-import { type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import { type Flight, REAL_PARTS, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { Flights } from '../../runs/flights.js'
@@ -34,7 +34,7 @@ export class Crowd {
   readonly #accountId: string
   readonly #known = new Knowledge()
   #lists = new RecentLists()
-  #engine: SimulatedEngine
+  #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
   readonly #messages: CrowdMessages
   readonly #runs: CrowdRuns
@@ -54,7 +54,7 @@ export class Crowd {
       ...{ store: this.#store, random: this.#random, accountId: this.#accountId, known: this.#known },
       ...{ endpoint: () => this.#endpoint, now: () => this.#clock.now() },
       offer: (rows: readonly PendingRow[]): void => this.#offer(rows),
-      drop: (which: Parameters<SimulatedEngine['drop']>[0]): void => this.#drop(which),
+      drop: (which: Parameters<SimulatedDispatcher['drop']>[0]): void => this.#drop(which),
       forget: (runSeq: number) => this.#lists.forget(runSeq),
     }
     this.#messages = new CrowdMessages(shared)
@@ -73,7 +73,7 @@ export class Crowd {
     if (!this.#isDead) this.#engine.offer(rows)
   }
 
-  #drop(which: Parameters<SimulatedEngine['drop']>[0]): void {
+  #drop(which: Parameters<SimulatedDispatcher['drop']>[0]): void {
     if (!this.#isDead) this.#engine.drop(which)
   }
 
@@ -121,7 +121,7 @@ export class Crowd {
     this.#isDead = false
   }
 
-  #newEngine(): SimulatedEngine {
+  #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const flights = new Flights(LIMITS.timeoutMs)
@@ -130,7 +130,12 @@ export class Crowd {
     const kinds = [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
-    return new SimulatedEngine({ ...ofAccount, takesLoadIn: () => this.#random.chance(0.6), taken, parts: REAL_PARTS })
+    return new SimulatedDispatcher({
+      ...ofAccount,
+      takesLoadNow: () => this.#random.chance(0.6),
+      taken,
+      parts: REAL_PARTS,
+    })
   }
 
   #newEndpoint(publisher: Publisher): EndpointDeps {

@@ -1,5 +1,5 @@
 import type { PendingMessage } from '../../../queue/index.js'
-import type { SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import type { SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { FlowKeyChange } from '../../../queue/transactions/flow-keys.js'
 import * as flowKeys from '../../../queue/transactions/flow-keys.js'
 import type { Store } from '../../../store/index.js'
@@ -28,7 +28,7 @@ export interface FlowWatchDeps {
   readonly accountId: string
   readonly random: Random
   readonly now: () => number
-  readonly engine: () => SimulatedEngine
+  readonly engine: () => SimulatedDispatcher
 }
 
 /**

@@ -2,7 +2,12 @@ import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
 import { JumpingClock, ROOMY } from '../../../queue/testing/harness.js'
-import { type EngineDeps, type Flight, REAL_PARTS, SimulatedEngine } from '../../../queue/testing/simulated-engine.js'
+import {
+  type DispatcherParts,
+  type Flight,
+  REAL_PARTS,
+  SimulatedDispatcher,
+} from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { Flights } from '../../runs/flights.js'
@@ -38,7 +43,7 @@ type Weather = 'rough' | 'calm'
 export class World {
   readonly #store: Store
   readonly #random: Random
-  readonly #parts: EngineDeps
+  readonly #parts: DispatcherParts
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
   readonly #accountId: string
@@ -50,12 +55,12 @@ export class World {
   /** What earlier worlds have left in the store. */
   #before: Census | undefined
   #lists = new RecentLists()
-  #engine: SimulatedEngine
+  #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
   /** Requests of earlier lives, and aborted ones, that may reach their destinations late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number, parts: EngineDeps = REAL_PARTS) {
+  constructor(realStore: Store, seed: number, parts: DispatcherParts = REAL_PARTS) {
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
@@ -126,17 +131,17 @@ export class World {
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, witness: this.#witness() }
   }
 
-  #newEngine(): SimulatedEngine {
+  #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const flights = new Flights(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
     const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
-    return new SimulatedEngine({
+    return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
       kinds: [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })],
-      takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
+      takesLoadNow: () => this.#weather === 'calm' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
     })
@@ -265,7 +270,7 @@ export class World {
     if (url === PROGRAM_URL && this.#known.stateOf(runId) === 'RUN_SUCCESS') this.#known.countFailure(message)
   }
 
-  #drop(which: Parameters<SimulatedEngine['drop']>[0]): void {
+  #drop(which: Parameters<SimulatedDispatcher['drop']>[0]): void {
     this.#late.push(...this.#engine.drop(which))
   }
 

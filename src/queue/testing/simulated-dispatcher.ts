@@ -40,40 +40,40 @@ export interface Flight {
 }
 
 /** What a simulated dispatcher is made of: the real parts, or replacements. */
-export interface EngineDeps {
+export interface DispatcherParts {
   readonly flow: () => FlowControl
   readonly backlog: (limits: BacklogLimits, flow: FlowControl) => Backlog
 }
 
 /** The real parts of the dispatcher. */
-export const REAL_PARTS: EngineDeps = {
+export const REAL_PARTS: DispatcherParts = {
   flow: () => new FlowControl(),
   backlog: (limits, flow) => new Backlog(limits, flow),
 }
 
 /** What the simulated dispatcher is built from. */
-export interface SimulatedEngineDeps {
+export interface SimulatedDispatcherDeps {
   readonly store: Store
   readonly accountId: string
   readonly clock: Clock
   /** In addition to plain messages. */
   readonly kinds: readonly MessageKind[]
   /** Whether the page of a finished load is handed over now or later. */
-  readonly takesLoadIn: () => boolean
+  readonly takesLoadNow: () => boolean
   /** Called at the turn of a message, whether or not it still has something to send. */
   readonly taken: (message: PendingMessage) => void
-  readonly parts: EngineDeps
+  readonly parts: DispatcherParts
 }
 
 /** The dispatcher between two starts. */
-export class SimulatedEngine {
+export class SimulatedDispatcher {
   readonly flow: FlowControl
-  readonly #deps: SimulatedEngineDeps
+  readonly #deps: SimulatedDispatcherDeps
   readonly #backlog: Backlog
   readonly #flights = new Set<Flight>()
   #loading: { readonly load: Load; readonly page: DuePage } | undefined
 
-  constructor(deps: SimulatedEngineDeps) {
+  constructor(deps: SimulatedDispatcherDeps) {
     this.#deps = { ...deps, kinds: [new PlainKind(deps), ...deps.kinds] }
     this.flow = deps.parts.flow()
     this.#backlog = deps.parts.backlog(LIMITS, this.flow)
@@ -110,7 +110,7 @@ export class SimulatedEngine {
   /** Advances to the present and runs the next load. */
   async pump(): Promise<void> {
     const now = this.#deps.clock.now()
-    if (this.#loading && this.#deps.takesLoadIn()) {
+    if (this.#loading && this.#deps.takesLoadNow()) {
       this.#backlog.loaded(this.#loading.load, this.#loading.page, now)
       this.#loading = undefined
     }
