@@ -12,13 +12,13 @@ describeOnEveryStore('a server restarted with a lower limit for timeouts', (open
     const store = await openStore()
     const clock = new ManualClock(T)
     const sink = await startSink()
-    const life = { service: await startQueue({ store, clock, deliveryTimeoutMs: 600_000 }) }
+    const server = { current: await startQueue({ store, clock, deliveryTimeoutMs: 600_000 }) }
     onTestFinished(async () => {
-      await life.service.stop()
+      await server.current.stop()
       await sink.close()
     })
     const send = (target: string, headers: Record<string, string>) =>
-      fetch(life.service.url + target, { method: 'POST', headers: { ...life.service.auth, ...headers } })
+      fetch(server.current.url + target, { method: 'POST', headers: { ...server.current.auth, ...headers } })
     const long = {
       'Upstash-Callback': `${sink.url}/callback`,
       'Upstash-Callback-Timeout': '5m',
@@ -26,10 +26,10 @@ describeOnEveryStore('a server restarted with a lower limit for timeouts', (open
     }
     await send(`/v2/publish/${sink.url}/source`, { 'Upstash-Delay': '20s', ...long })
     await send(`/v2/schedules/${sink.url}/fire`, { 'Upstash-Cron': '* * * * *', 'Upstash-Timeout': '5m' })
-    await life.service.stop()
+    await server.current.stop()
 
-    life.service = await startQueue({ store, clock, deliveryTimeoutMs: 1_000 })
-    const listed = await fetch(`${life.service.url}/v2/schedules`, { headers: life.service.auth })
+    server.current = await startQueue({ store, clock, deliveryTimeoutMs: 1_000 })
+    const listed = await fetch(`${server.current.url}/v2/schedules`, { headers: server.current.auth })
     expect(await listed.json()).toMatchObject([{ cron: '* * * * *', timeout: 300_000 }])
     expect((await send(`/v2/publish/${sink.url}/new`, long)).status).toBe(412)
     const gets = (what: string) =>

@@ -14,12 +14,12 @@ const LIMITS: BacklogLimits = {
   flowLoadLimit: 4,
   maxPerFlowKey: 8,
   capacity: 40,
-  inFlight: { most: 100, maxPerAccount: 100, maxPerHost: 3, slowAfterMs: 2_000, maxSlow: 0, maxSlowBytes: 0 },
+  inFlight: { maxTotal: 100, maxPerAccount: 100, maxPerHost: 3, slowAfterMs: 2_000, maxSlow: 0, maxSlowBytes: 0 },
 }
 /** Without limits on requests in flight. */
 const FREE: BacklogLimits = {
   ...LIMITS,
-  inFlight: { ...LIMITS.inFlight, most: 1_000, maxPerAccount: 1_000, maxPerHost: 1_000 },
+  inFlight: { ...LIMITS.inFlight, maxTotal: 1_000, maxPerAccount: 1_000, maxPerHost: 1_000 },
 }
 
 function row(seq: number, nextAt: number, host = 'a', more: Partial<PendingRow> = {}): PendingRow {

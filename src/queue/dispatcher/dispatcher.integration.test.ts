@@ -75,8 +75,8 @@ describeOnEveryStore('the dispatcher', (openStore) => {
   const arrived = (count: number) => waitFor(() => sink.received.length >= count, { what: `${count} deliveries` })
   const message = (messageId: string) =>
     store.run(messagesRead.message, { accountId: `acc_${accounts}`, kind: 'http', messageId })
-  const state = (messageId: string, wanted: string) =>
-    waitFor(async () => (await message(messageId))?.state === wanted, { what: `the message to be ${wanted}` })
+  const state = (messageId: string, expected: string) =>
+    waitFor(async () => (await message(messageId))?.state === expected, { what: `the message to be ${expected}` })
 
   it('delivers a delayed message at its time and not before', async () => {
     const service = await start()

@@ -41,7 +41,7 @@ function backlogLimits(concurrency: number): BacklogLimits {
 /** Limits of requests in flight; see `RoundRobin`. */
 function inFlightLimits(concurrency: number): InFlightLimits {
   return {
-    most: concurrency,
+    maxTotal: concurrency,
     maxPerAccount: Math.ceil((concurrency * 3) / 4),
     // Half of all, so that one unresponsive host leaves the other half to the rest.
     maxPerHost: Math.ceil(concurrency / 2),

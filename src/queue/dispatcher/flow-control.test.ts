@@ -6,7 +6,13 @@ import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 
 /** One request at once by default, so that admitted messages wait for their turn. */
-const inFlightLimits = (most: number) => ({ most, maxPerAccount: most, maxPerHost: most, slowAfterMs: 1e9, maxSlow: 0 })
+const inFlightLimits = (max: number) => ({
+  maxTotal: max,
+  maxPerAccount: max,
+  maxPerHost: max,
+  slowAfterMs: 1e9,
+  maxSlow: 0,
+})
 const LIMITS = { windowMs: 1e9, loadLimit: 100, maxPerHost: 100, flowLoadLimit: 100, maxPerFlowKey: 100, capacity: 500 }
 
 const row = (seq: number): PendingRow => ({

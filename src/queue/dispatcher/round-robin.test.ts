@@ -4,7 +4,7 @@ import { type Entry, toEntry } from './entry.js'
 import { type InFlightLimits, RoundRobin } from './round-robin.js'
 
 const LIMITS: InFlightLimits = {
-  most: 8,
+  maxTotal: 8,
   maxPerAccount: 6,
   maxPerHost: 4,
   slowAfterMs: 100,
@@ -128,8 +128,8 @@ describe('the round robin', () => {
             expect(waiting.delete(entry)).toBe(true)
             inFlight.push(entry)
           }
-          expect(robin.quick).toBeLessThanOrEqual(limits.most)
-          expect(inFlight.length).toBeLessThanOrEqual(limits.most + limits.maxSlow)
+          expect(robin.quick).toBeLessThanOrEqual(limits.maxTotal)
+          expect(inFlight.length).toBeLessThanOrEqual(limits.maxTotal + limits.maxSlow)
           for (const host of ['x', 'y', 'z']) {
             expect(inFlight.filter((entry) => entry.host === host).length).toBeLessThanOrEqual(limits.maxPerHost)
           }

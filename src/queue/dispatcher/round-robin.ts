@@ -5,8 +5,8 @@ import type { Entry } from './entry.js'
 /** Limits of requests in flight. */
 export interface InFlightLimits {
   /** In all, without slow ones. */
-  readonly most: number
-  /** Of one account, without slow ones. Less than `most`, so that one account cannot take every place. */
+  readonly maxTotal: number
+  /** Of one account, without slow ones. Less than `maxTotal`, so that one account cannot take every place. */
   readonly maxPerAccount: number
   /** To one host, including slow ones. */
   readonly maxPerHost: number
@@ -99,7 +99,7 @@ export class RoundRobin {
   /** Takes the next message to send. The caller calls `done` when its request is over. */
   take(now: number): Entry | undefined {
     this.#markSlow(now)
-    while (this.#quick < this.#limits.most) {
+    while (this.#quick < this.#limits.maxTotal) {
       const account = this.#rotation.shift()
       if (!account) return undefined
       account.isRotating = false

@@ -25,7 +25,7 @@ const LIMITS: BacklogLimits = {
   flowLoadLimit: 2,
   maxPerFlowKey: 4,
   capacity: 24,
-  inFlight: { most: 8, maxPerAccount: 7, maxPerHost: 5, slowAfterMs: 2_000, maxSlow: 10, maxSlowBytes: 2 ** 20 },
+  inFlight: { maxTotal: 8, maxPerAccount: 7, maxPerHost: 5, slowAfterMs: 2_000, maxSlow: 10, maxSlowBytes: 2 ** 20 },
 }
 
 /**

@@ -124,8 +124,8 @@ const MAX_LISTS = 2
 
 /** The shape of a filter. Over very many messages, a query that tests nothing else is faster. */
 export function shapeOf(filter: MessageFilter): FilterShape {
-  const said = (Object.keys(LISTS) as ListName[]).filter((name) => filter[name].length > 0)
-  return said.length > MAX_LISTS ? 'any' : said
+  const nonEmpty = (Object.keys(LISTS) as ListName[]).filter((name) => filter[name].length > 0)
+  return nonEmpty.length > MAX_LISTS ? 'any' : nonEmpty
 }
 
 type TimeColumn = 'created_at' | 'finished_at'
