@@ -22,7 +22,6 @@ import { Scheduler } from './schedules/scheduler.js'
 import * as flowKeys from './transactions/flow-keys.js'
 import type { PendingRow } from './transactions/messages.js'
 import * as messagesRetention from './transactions/messages-retention.js'
-import * as messagesTrim from './transactions/messages-retention.js'
 import type {
   DeadLetterSource,
   DropSelector,
@@ -129,8 +128,8 @@ class StoredQueue implements Queue {
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
     const budget = new ByteBudget({
       keepBytes: retentionBytes,
-      measure: (step) => store.run(messagesTrim.measure, step),
-      trim: (step) => store.run(messagesTrim.trim, step),
+      measure: (step) => store.run(messagesRetention.measure, step),
+      trim: (step) => store.run(messagesRetention.trim, step),
     })
     return new Retention({
       name: 'messages',

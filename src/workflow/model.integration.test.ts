@@ -5,7 +5,7 @@ import { Backlog } from '../queue/dispatcher/backlog.js'
 import type { Load } from '../queue/dispatcher/coverage.js'
 import type { Entry } from '../queue/dispatcher/entry.js'
 import { FlowControl } from '../queue/dispatcher/flow-control.js'
-import { type DispatcherParts, REAL_PARTS } from '../queue/testing/simulated-dispatcher.js'
+import { type DispatcherFactories, REAL_FACTORIES } from '../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../queue/transactions/messages.js'
 import * as messages from '../queue/transactions/messages.js'
 import type { DuePage } from '../queue/transactions/messages-due.js'
@@ -23,7 +23,12 @@ import * as runsSettle from './transactions/runs-settle.js'
 import * as runsTrim from './transactions/runs-trim.js'
 
 /** Plays one world from its seed to its end. */
-async function play(store: Store, seed: number, moves: number, parts: DispatcherParts = REAL_PARTS): Promise<void> {
+async function play(
+  store: Store,
+  seed: number,
+  moves: number,
+  parts: DispatcherFactories = REAL_FACTORIES,
+): Promise<void> {
   const world = new World(store, seed, parts)
   try {
     await world.play(moves)
@@ -216,12 +221,12 @@ class HauntedFlowControl extends FlowControl {
 }
 
 /** Bugs of the engine, which stand in for one of its parts. */
-const ENGINE_BUGS: Readonly<Record<string, DispatcherParts>> = {
+const ENGINE_BUGS: Readonly<Record<string, DispatcherFactories>> = {
   'a load brings back messages that were dropped while it was under way': {
-    ...REAL_PARTS,
+    ...REAL_FACTORIES,
     backlog: (limits, flow) => new ForgetfulBacklog(limits, flow),
   },
-  'a period of the rate counts a call that nobody makes': { ...REAL_PARTS, flow: () => new HauntedFlowControl() },
+  'a period of the rate counts a call that nobody makes': { ...REAL_FACTORIES, flow: () => new HauntedFlowControl() },
 }
 
 /** By which broken promise each bug shows. */
@@ -312,7 +317,7 @@ describe('the model', () => {
   })
   afterAll(() => store.close())
 
-  async function expectNotice(what: string, bug: Bug, parts: DispatcherParts): Promise<void> {
+  async function expectNotice(what: string, bug: Bug, parts: DispatcherFactories): Promise<void> {
     kept.length = 0
     late.length = 0
     const violations: string[] = []
@@ -327,7 +332,7 @@ describe('the model', () => {
 
   // Some worlds are played until a bug shows, on a machine that may be busy.
   for (const [what, bug] of Object.entries(BUGS)) {
-    it(`notices when ${what}`, () => expectNotice(what, bug, REAL_PARTS), 120_000)
+    it(`notices when ${what}`, () => expectNotice(what, bug, REAL_FACTORIES), 120_000)
   }
   for (const [what, parts] of Object.entries(ENGINE_BUGS)) {
     it(`notices when ${what}`, () => expectNotice(what, noteAccount, parts), 120_000)

@@ -8,7 +8,7 @@ export type Load = LoadRange &
     | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
   )
 
-/** The range of a load and its most rows. */
+/** The range of a load and its row limit. */
 export interface LoadRange {
   readonly after: Place
   readonly until: Place

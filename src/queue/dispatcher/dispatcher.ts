@@ -18,7 +18,7 @@ import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
 
 /** Retry delay after a failure of the store or of a kind. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
-/** Most slow requests, and most outcomes that wait for their commit. */
+/** Maximum of slow requests, and of outcomes that wait for their commit. */
 const MAX_LINGERING = 5_000
 /** Slow requests, and pending outcomes, for each request that may be in flight. */
 const LINGERING_PER_REQUEST = 10

@@ -12,7 +12,7 @@ export interface InFlightLimits {
   readonly maxPerHost: number
   /** A request that is open for longer than this is slow. It no longer counts, so that others can start. */
   readonly slowAfterMs: number
-  /** Most slow requests, and most bytes of their bodies. Requests beyond that keep counting. */
+  /** Maximum of slow requests, and of the bytes of their bodies. Requests beyond that keep counting. */
   readonly maxSlow: number
   readonly maxSlowBytes: number
 }

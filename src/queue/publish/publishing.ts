@@ -22,7 +22,7 @@ export interface PublishingDeps {
   readonly offer: (rows: readonly PendingRow[]) => void
 }
 
-/** Most messages of one publish request. */
+/** Maximum of messages that one publish request may make. */
 const MAX_MESSAGES = 10_000
 
 /**

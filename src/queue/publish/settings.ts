@@ -8,7 +8,7 @@ import { parseRetryDelay } from './retry-delay.js'
 /** HTTP methods of deliveries. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** Most retries that a message may ask for. */
+/** Maximum of retries that a message may ask for. */
 const MAX_RETRIES = 1_000
 /** Longest delay of a first attempt. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000

@@ -39,14 +39,14 @@ export interface Flight {
   state: 'open' | 'answered' | 'over'
 }
 
-/** What a simulated dispatcher is made of: the real parts, or replacements. */
-export interface DispatcherParts {
+/** Builds the components of a simulated dispatcher: the real ones, or replacements. */
+export interface DispatcherFactories {
   readonly flow: () => FlowControl
   readonly backlog: (limits: BacklogLimits, flow: FlowControl) => Backlog
 }
 
-/** The real parts of the dispatcher. */
-export const REAL_PARTS: DispatcherParts = {
+/** Builds the real components of the dispatcher. */
+export const REAL_FACTORIES: DispatcherFactories = {
   flow: () => new FlowControl(),
   backlog: (limits, flow) => new Backlog(limits, flow),
 }
@@ -62,7 +62,7 @@ export interface SimulatedDispatcherDeps {
   readonly takesLoadNow: () => boolean
   /** Called at the turn of a message, whether or not it still has something to send. */
   readonly taken: (message: PendingMessage) => void
-  readonly parts: DispatcherParts
+  readonly parts: DispatcherFactories
 }
 
 /** The dispatcher between two starts. */

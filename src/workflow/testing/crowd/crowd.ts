@@ -2,7 +2,7 @@ import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, Publisher } from '../../../queue/index.js'
 import { ROOMY } from '../../../queue/testing/harness.js'
-import { type Flight, REAL_PARTS, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
+import { type Flight, REAL_FACTORIES, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { Flights } from '../../runs/flights.js'
@@ -134,7 +134,7 @@ export class Crowd {
       ...ofAccount,
       takesLoadNow: () => this.#random.chance(0.6),
       taken,
-      parts: REAL_PARTS,
+      parts: REAL_FACTORIES,
     })
   }
 

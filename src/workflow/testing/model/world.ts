@@ -3,9 +3,9 @@ import { ManualClock } from '../../../base/testing/manual-clock.js'
 import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
 import { JumpingClock, ROOMY } from '../../../queue/testing/harness.js'
 import {
-  type DispatcherParts,
+  type DispatcherFactories,
   type Flight,
-  REAL_PARTS,
+  REAL_FACTORIES,
   SimulatedDispatcher,
 } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
@@ -43,7 +43,7 @@ type Weather = 'rough' | 'calm'
 export class World {
   readonly #store: Store
   readonly #random: Random
-  readonly #parts: DispatcherParts
+  readonly #parts: DispatcherFactories
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
   readonly #accountId: string
@@ -60,7 +60,7 @@ export class World {
   /** Requests of earlier lives, and aborted ones, that may reach their destinations late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number, parts: DispatcherParts = REAL_PARTS) {
+  constructor(realStore: Store, seed: number, parts: DispatcherFactories = REAL_FACTORIES) {
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
