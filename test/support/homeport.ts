@@ -31,6 +31,8 @@ export interface StartOptions extends Partial<Place> {
   readonly deadlineMs?: number
   /** Secrets that the caller knows already; default: those in the data directory. */
   readonly credentials?: Credentials
+  /** The file that is run; default: `MAIN_JS`. */
+  readonly program?: string
 }
 
 /** What `<dataDir>/credentials.json` holds. */
@@ -145,10 +147,14 @@ async function assertNothingLeft(dataDir: string): Promise<void> {
  */
 export async function startHomeport(options: StartOptions = {}): Promise<RunningHomeport> {
   const place = await newPlace(options)
-  const child = spawn(process.execPath, [MAIN_JS, 'start', ...placeFlags(place), ...(options.args ?? [])], {
-    env: childEnv(options.env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawn(
+    process.execPath,
+    [options.program ?? MAIN_JS, 'start', ...placeFlags(place), ...(options.args ?? [])],
+    {
+      env: childEnv(options.env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
   const logs = collectOutput(child)
   const ended = new Promise<Exit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
   const kill = (signal: NodeJS.Signals): Promise<Exit> => {
