@@ -5,7 +5,7 @@ FROM node:22-trixie-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends python3 make g++ ca-certificates
 WORKDIR /src
 COPY . .
-RUN node scripts/setup.mjs && npm pack --pack-destination /tmp
+RUN node scripts/setup.mjs --run && npm pack --pack-destination /tmp
 RUN npm install --global --prefix /opt/homeport --omit=dev /tmp/homeport-*.tgz
 
 FROM node:22-trixie-slim

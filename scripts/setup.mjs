@@ -1,5 +1,9 @@
-/** `node scripts/setup.mjs [--no-build]`: installs packages and engine and builds, each only when needed. */
+/**
+ * `node scripts/setup.mjs [--run] [--no-build]`: installs packages and engine and builds, each only when needed. With
+ * `--run` it leaves out the packages that only tests and checks need.
+ */
 import { script } from './lib/main.mjs'
 import { setUp } from './lib/setup.mjs'
 
-await script(() => setUp({ build: !process.argv.includes('--no-build') }))
+const has = (flag) => process.argv.includes(flag)
+await script(() => setUp({ packages: has('--run') ? 'run' : 'all', build: !has('--no-build') }))

