@@ -76,7 +76,7 @@ function linkCommand() {
  */
 async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.
-  const { build } = await import('esbuild')
+  const { build, stop } = await import('esbuild')
   const options = {
     entryPoints: ENTRIES.map((path) => inProject(path)),
     entryNames: '[name]',
@@ -96,9 +96,14 @@ async function bundleServer(outdir) {
     // Packages in the older module format ask for Node's own modules by this name.
     banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
   }
-  await build(options).catch(() => {
+  try {
+    await build(options)
+  } catch {
     throw new SetupError('the sources do not compile; the compiler says above where.')
-  })
+  } finally {
+    // `npm start` becomes the server in this process, and the compiler would stay beside it as a child.
+    await stop()
+  }
 }
 
 /** The pages of the console, which the management listener serves. */
