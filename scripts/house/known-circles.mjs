@@ -4,16 +4,6 @@
  */
 export const KNOWN_CIRCLES = [
   [
-    'src/workflow/logs/because.ts',
-    'src/workflow/logs/log-runs.ts',
-    'src/workflow/logs/log-steps.ts',
-    'src/workflow/logs/run-material.ts',
-    'src/workflow/logs/step-fields.ts',
-    'src/workflow/logs/subjects.ts',
-    'src/workflow/protocol/sent-steps.ts',
-    'src/workflow/runs/columns.ts',
-  ],
-  [
     'src/fleet/control.ts',
     'src/fleet/engine-config.ts',
     'src/fleet/snapshot/check.ts',

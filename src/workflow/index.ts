@@ -39,6 +39,6 @@
  */
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/dead-letter-filter.js'
 export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'
-export type { Starting, TriggerGate } from './runs/gate.js'
+export type { Starting, TriggerGate } from './runs/intake.js'
 export { judge, mayDeliver, type Role, type Verdict } from './runs/run-state.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

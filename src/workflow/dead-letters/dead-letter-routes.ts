@@ -13,18 +13,30 @@ import {
   resumeDeadRuns,
   retryRunCallback,
 } from '../../contract/workflow/dead-letters.js'
-import { type Route, route } from '../../http/index.js'
-import type { Queue, SettingLimits } from '../../queue/index.js'
+import { type Caller, type Route, route } from '../../http/index.js'
+import {
+  bodyMembers,
+  type DeadLetterSource,
+  type DeadLetterView,
+  type Queue,
+  redactHeaders,
+  type SettingLimits,
+  storedConfig,
+  storedHeaders,
+} from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
-import type { TriggerGate } from '../runs/gate.js'
+import { failureOf, labelsOf } from '../logs/log-runs.js'
+import { type FailureRecord, metaOfElement } from '../runs/columns.js'
+import type { TriggerGate } from '../runs/intake.js'
 import type { CallbackChange } from '../transactions/runs-callbacks.js'
 import * as runsCallbacks from '../transactions/runs-callbacks.js'
 import type { DeadRunSelector } from '../transactions/runs-dead.js'
 import * as runsDead from '../transactions/runs-dead.js'
+import type { DeadLetterRow } from '../transactions/runs-dead-list.js'
 import * as runsDeadList from '../transactions/runs-dead-list.js'
 import * as runsRevive from '../transactions/runs-revive.js'
-import { cursorOf, onlyLetter, selectorOf } from './dead-letter-filter.js'
-import { deadLetterOf, RunDeadLetters } from './dead-letters.js'
+import type { RunRow } from '../transactions/runs-rows.js'
+import { cursorOf, type DeadQuery, onlyLetter, selectorOf } from './dead-letter-filter.js'
 import { overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
 
 /** What dead letters of runs work with. */
@@ -145,5 +157,80 @@ function changedOf(result: CallbackChange, dlqId: string, needed: string) {
       const { run_id: runId, failure_state } = result.run
       throw new HomeportError('callback_refused', { runId, state: failure_state ?? 'no failure function', needed })
     }
+  }
+}
+
+/** A page of failed runs. */
+export interface DeadLetterPage {
+  readonly messages: RunDeadLetter[]
+  readonly cursor?: string
+}
+
+/** Failed runs, as the dead letters that SDKs list with `source=workflow` (reference workflow 4.13). */
+export class RunDeadLetters implements DeadLetterSource {
+  readonly name = 'workflow'
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  async list({ accountId }: Caller, query: DeadQuery): Promise<DeadLetterPage> {
+    const selector = selectorOf(accountId, query)
+    if (!selector) return { messages: [] }
+    const page = await this.#store.run(runsDeadList.listDead, selector)
+    return { messages: page.runs.map(deadLetterOf), ...cursorOf(page) }
+  }
+}
+
+/** A dead letter with the members that only runs have. */
+export interface RunDeadLetter extends DeadLetterView {
+  readonly workflowRunId: string
+  readonly workflowUrl: string
+  readonly workflowCreatedAt: number
+  readonly failureCallback?: string
+  readonly failureCallbackInfo?: object
+}
+
+/** Shows a failed run. */
+export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
+  const failure = failureOf(run)
+  const { status = 0, headers = {}, body = '', messageId = '', maxRetries = 0, callback } = failure ?? {}
+  const labels = labelsOf(run)
+  const { delivery } = metaOfElement(run.meta)
+  const config = storedConfig(delivery?.config)
+  const header = redactHeaders(storedHeaders(delivery?.headers), config.redact)
+  return {
+    messageId,
+    url: run.url,
+    method: 'POST',
+    header: Object.fromEntries(Object.entries(header).map(([name, values]) => [name, [...values]])),
+    // SDKs count on a text here, also of a run without a payload.
+    ...(run.payload?.byteLength ? bodyMembers(run.payload, config) : { body: '' }),
+    maxRetries,
+    notBefore: run.created_at,
+    createdAt: run.created_at,
+    callerIP: run.caller_ip,
+    dlqId: run.dlq_id ?? '',
+    responseStatus: status,
+    responseHeader: Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]])),
+    responseBody: Buffer.from(body, 'base64').toString(),
+    ...(labels[0] !== undefined && { label: labels[0], labels }),
+    ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    workflowRunId: run.run_id,
+    workflowUrl: run.url,
+    workflowCreatedAt: run.created_at,
+    ...(callback && { failureCallback: callback.url, failureCallbackInfo: callbackInfo(run, callback) }),
+  }
+}
+
+function callbackInfo(run: RunRow, callback: NonNullable<FailureRecord['callback']>): object {
+  return {
+    state: run.failure_state,
+    ...(callback.status !== undefined && {
+      responseStatus: callback.status,
+      responseBody: Buffer.from(callback.body ?? '', 'base64').toString(),
+      responseHeaders: callback.headers,
+    }),
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { Flights } from '../runs/flights.js'
+import { Flights } from '../runs/run-messages.js'
 import type { SeenRun } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 import { becauseOf, type Standing } from './because.js'

@@ -1,11 +1,11 @@
 import { unreachable } from '../../base/index.js'
 import { type FlowHold, storedHeaders } from '../../queue/index.js'
+import { thrownIn } from '../protocol/error-text.js'
 import { linkOf } from '../protocol/sent-steps.js'
-import { thrownIn } from '../protocol/thrown.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep } from '../transactions/runs-logs.js'
 import type { UpcomingCancel } from '../transactions/runs-upcoming.js'
 import type { WaitRow } from '../transactions/runs-wait.js'
-import { type Subject, stepOfWait } from './subjects.js'
+import { type Subject, stepOfWait } from './run-log-data.js'
 
 /** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
 interface OfStep {

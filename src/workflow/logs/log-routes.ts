@@ -2,17 +2,23 @@ import type { Static } from 'typebox'
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
-import { listRunEvents, listRunMessageLogs, listRuns, RUN_STATES, type RunLog } from '../../contract/workflow/runs.js'
+import {
+  listRunEvents,
+  listRunMessageLogs,
+  listRuns,
+  RUN_STATES,
+  type RunEvent,
+  type RunLog,
+} from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
 import { checkUnit, type Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
-import type { Flights } from '../runs/flights.js'
+import type { Flights } from '../runs/run-messages.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import type { RunLogFilter, RunMade } from '../transactions/runs-matching.js'
-import { flatEvents } from './flat-events.js'
+import type { RunRow } from '../transactions/runs-rows.js'
 import { runLogs } from './log-runs.js'
-import { cursorAfter, placeOf } from './run-cursor.js'
 
 /** What reading run logs takes. */
 export interface LogDeps {
@@ -73,7 +79,7 @@ function filterOf(query: LogQuery): RunLogFilter {
     ...list('paths', query.path),
     ...list('callerIps', query.callerIp),
     ...list('flowKeys', query.flowControlKey),
-    ...(query.state && { states: commaSeparated(query.state).map(stateOf) }),
+    ...(query.state && { states: commaSeparated(query.state).map(runStateOf) }),
     ...(messageId !== undefined && { messageId }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
@@ -108,10 +114,80 @@ function madeAt(text: string): RunMade {
   })
 }
 
-function stateOf(text: string): RunState {
+function runStateOf(text: string): RunState {
   const state = RUN_STATES.find((known) => known === text)
   if (state) return state
   throw new HomeportError('invalid_request', {
     problem: `state must be one of ${RUN_STATES.join(', ')}; found ${JSON.stringify(text.slice(0, 80))}.`,
   })
+}
+
+/**
+ * The place in the list of runs after which a page begins, as a `runs.seq`.
+ * @throws HomeportError `invalid_request` for what `cursorAfter` never made.
+ */
+function placeOf(cursor: string | undefined): number {
+  if (cursor === undefined || cursor === '') return Number.MAX_SAFE_INTEGER
+  const seq = /^\d{1,15}-(\d{1,15})$/.exec(cursor)?.[1]
+  if (seq !== undefined) return Number(seq)
+  throw new HomeportError('invalid_request', {
+    problem: `cursor is ${JSON.stringify(cursor.slice(0, 80))}; send the cursor of the page before, or none for the first page.`,
+  })
+}
+
+/** The cursor of the next page; no member at all after the last one, by which clients know the end. */
+function cursorAfter({ runs, more }: { runs: readonly RunRow[]; more: boolean }): { cursor?: string } {
+  const last = runs.at(-1)
+  return last && more ? { cursor: `${last.created_at}-${last.seq}` } : {}
+}
+
+type Log = Static<typeof RunLog>
+type Step = Log['steps'][number]['steps'][number]
+
+/** Something that has happened to a run. */
+type FlatEvent = Static<typeof RunEvent>
+
+/** What has happened to runs, run by run in the given order, the newest of each first (reference workflow 4.14). */
+function flatEvents(runs: readonly Log[]): FlatEvent[] {
+  return runs.flatMap((run) => eventsOf(run).sort((a, b) => b.time - a.time))
+}
+
+function eventsOf(run: Log): FlatEvent[] {
+  const { workflowRunId, workflowUrl, workflowRunCreatedAt: workflowCreatedAt, workflowRunCompletedAt } = run
+  const name = { workflowRunId, workflowUrl, workflowCreatedAt }
+  const began: FlatEvent = { ...name, time: workflowCreatedAt, state: 'RUN_STARTED' }
+  const steps = run.steps.flatMap(({ type, steps }) => steps.flatMap((step) => stepEvents(step, type, run)))
+  const ended: FlatEvent[] =
+    workflowRunCompletedAt === undefined ? [] : [{ ...name, time: workflowRunCompletedAt, state: run.workflowState }]
+  // The end last: sorting is stable, and many of these happen in one millisecond.
+  return [began, ...steps.map((event) => ({ ...name, ...event })), ...ended].reverse()
+}
+
+type StepEvent = Omit<FlatEvent, 'workflowRunId' | 'workflowUrl' | 'workflowCreatedAt'>
+
+function stepEvents(step: Step, group: string, run: Log): StepEvent[] {
+  const { errors = [], messageId, nextDeliveryTime, ...stepInfo } = step
+  const of = messageId === undefined ? {} : { messageId }
+  const failures = errors.map(
+    ({ time, status, error }): StepEvent => ({
+      ...of,
+      time,
+      state: 'STEP_RETRY',
+      responseStatus: status,
+      ...(error !== undefined && { error }),
+      ...(nextDeliveryTime !== undefined && { nextDeliveryTime }),
+    }),
+  )
+  const time = step.createdAt ?? run.workflowRunCompletedAt ?? run.workflowRunCreatedAt
+  // What is being delivered has no time of its own: its failed attempts tell what happened.
+  const own: StepEvent[] =
+    group === 'next' && errors.length > 0 ? [] : [{ ...of, time, state: eventState(step), stepInfo }]
+  return [...own, ...failures]
+}
+
+/** Waits and invocations that go on have names of their own. */
+function eventState(step: Step): FlatEvent['state'] {
+  if (step.state === 'STEP_PROGRESS' && step.waitEventId !== undefined) return 'WAITER_ADDED'
+  if (step.state === 'STEP_PROGRESS' && step.invokedWorkflowRunId !== undefined) return 'INVOKED'
+  return step.state ?? 'STEP_PROGRESS'
 }

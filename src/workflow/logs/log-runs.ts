@@ -1,14 +1,12 @@
-import type { HeaderMap } from '../../queue/index.js'
 import type { FailureState } from '../../store/schema/runs.js'
-import { errorText, thrownIn } from '../protocol/thrown.js'
-import { storedFailure, storedLink } from '../runs/columns.js'
+import { errorText, thrownIn } from '../protocol/error-text.js'
+import { type AnswerRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 import { becauseOf, type Standing } from './because.js'
-import { type AttemptError, attemptError, trim } from './log-attempts.js'
 import { type FailedStep, stepGroups } from './log-steps.js'
-import { materialOf, type RunMaterial } from './run-material.js'
-import { abandonedBranches, subjectOf } from './subjects.js'
+import { abandonedBranches, materialOf, type RunMaterial, subjectOf } from './run-log-data.js'
+import { type AttemptError, attemptError, trim } from './step-fields.js'
 
 /** How logs are to be shown. */
 export interface LogView {
@@ -19,26 +17,6 @@ export interface LogView {
   readonly inFlightSince: Standing['inFlightSince']
   /** What leaves no room under a flow-control key of the account. */
   readonly holdOf: Standing['holdOf']
-}
-
-/** The record of a failure, as this room wrote it into `runs.failure`. */
-export interface FailureRecord extends AnswerRecord {
-  readonly messageId: string
-  readonly reason: string
-  readonly stepName?: string
-  readonly callback?: Partial<AnswerRecord> & { readonly messageId: string; readonly url: string }
-}
-
-interface AnswerRecord {
-  readonly status: number
-  readonly headers: HeaderMap
-  /** Base64. */
-  readonly body: string
-  readonly error?: string
-  readonly retried: number
-  readonly maxRetries: number
-  readonly time: number
-  readonly attempts?: readonly AnswerRecord[]
 }
 
 /** The logs of a page of runs (reference workflow 4.14). */

@@ -1,26 +1,23 @@
 import { redacted, storedConfig } from '../../queue/index.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { asObject } from '../protocol/invoke.js'
-import { callHeader, isPlan, linkOf, parseText, type Sent, stepIdOfCall } from '../protocol/sent-steps.js'
+import { asObject, callHeader, isPlan, linkOf, parseText, type Sent, stepIdOfCall } from '../protocol/sent-steps.js'
 import { storedWait } from '../runs/columns.js'
 import type { PendingStep } from '../transactions/runs-logs.js'
 import type { ElementRow } from '../transactions/runs-rows.js'
+import { firstBy, type RunMaterial } from './run-log-data.js'
 import {
   type AttemptError,
   attemptError,
-  type ErrorsByStep,
-  errorsByStep,
-  type StepOfDelivery,
-  trim,
-} from './log-attempts.js'
-import { firstBy, type RunMaterial } from './run-material.js'
-import {
   callFields,
   callRequest,
   deliveryFields,
+  type ErrorsByStep,
+  errorsByStep,
   invokedFields,
   invokeFields,
+  type StepOfDelivery,
   sleepFields,
+  trim,
   waitFields,
   waitTimes,
 } from './step-fields.js'

@@ -1,8 +1,7 @@
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import type { SeenRun } from '../testing/harness.js'
-import { pendingOf } from '../testing/harness.js'
+import { pendingOf, type SeenRun } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 import * as runsRetention from '../transactions/runs-retention.js'
 

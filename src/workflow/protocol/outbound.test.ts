@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PendingMessage } from '../../queue/index.js'
+import { useWorkflows } from '../testing/suite.js'
 import type { Delivery } from '../transactions/runs-read.js'
 import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
@@ -78,5 +79,29 @@ describe('the request of a delivery', () => {
     const large = ofStep([{ message_id: 'msg_a', body: new Uint8Array(INLINE_LIMIT_BYTES + 1) }])
     expect(outboundOf(message({ role: 'step', lazy: true }), large).body).toBeUndefined()
     expect(outboundOf(message({ role: 'step' }), large).body?.byteLength).toBeGreaterThan(INLINE_LIMIT_BYTES)
+  })
+})
+
+describe('a list that is too large to be sent', () => {
+  const suite = useWorkflows({ inlineLimitBytes: 25_000 })
+
+  it('is fetched by the SDK, and the run ends as if it had been sent', async () => {
+    const large = 'x'.repeat(10_000)
+    const app = await suite.host({
+      '/large': {
+        route: async (context) => {
+          const one = await context.run('one', () => large)
+          const two = await context.run('two', () => large)
+          const three = await context.run('three', () => large)
+          return context.run('sum', () => one.length + two.length + three.length)
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/large` })
+    const run = await suite.service.ended(workflowRunId)
+    expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '30000' })
+    const sizes = app.delivered.map(({ body }) => body.length)
+    expect(sizes.slice(0, 3).every((size) => size > 0)).toBe(true)
+    expect(sizes.slice(3)).toEqual([0, 0])
   })
 })

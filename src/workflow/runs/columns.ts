@@ -2,11 +2,31 @@
  * The JSON columns of runs. This room checked what is in them before it wrote them, so they are not checked again:
  * these functions are the only places that take them on trust.
  */
-import type { CallbackConfig } from '../../queue/index.js'
-import type { FailureRecord } from '../logs/log-runs.js'
+import type { CallbackConfig, HeaderMap } from '../../queue/index.js'
 import type { RunMeta } from '../protocol/settings.js'
 import type { ParentLink } from '../transactions/runs-rows.js'
 import type { WaitRecord } from '../transactions/runs-wait.js'
+
+/** The record of a failure, stored in `runs.failure`. */
+export interface FailureRecord extends AnswerRecord {
+  readonly messageId: string
+  readonly reason: string
+  readonly stepName?: string
+  readonly callback?: Partial<AnswerRecord> & { readonly messageId: string; readonly url: string }
+}
+
+/** A failed attempt, as it is stored. */
+export interface AnswerRecord {
+  readonly status: number
+  readonly headers: HeaderMap
+  /** Base64. */
+  readonly body: string
+  readonly error?: string
+  readonly retried: number
+  readonly maxRetries: number
+  readonly time: number
+  readonly attempts?: readonly AnswerRecord[]
+}
 
 type Json = string | null | undefined
 

@@ -12,8 +12,8 @@ import {
   storedConfig,
   storedHeaders,
 } from '../../queue/index.js'
-import { failureBody, lastAnswer, recordOf, resultBody } from '../logs/reports.js'
 import { listBody, listElement } from '../protocol/outbound.js'
+import { failureBody, lastAnswer, recordOf, resultBody } from '../protocol/reports.js'
 import { markedConfig, type RunMeta, sourceOf } from '../protocol/settings.js'
 import type { Delivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement } from '../transactions/runs-rows.js'

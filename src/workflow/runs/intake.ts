@@ -17,7 +17,6 @@ import {
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import { ownBytes } from '../protocol/bytes.js'
-import { parseInvocation } from '../protocol/invoke.js'
 import {
   announces,
   asksForContact,
@@ -26,15 +25,14 @@ import {
   type ItemKind,
   PROTOCOL_HEADER,
 } from '../protocol/protocol.js'
+import { parseInvocation, webhookOf } from '../protocol/sent-steps.js'
 import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from '../protocol/settings.js'
 import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
 import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submit.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
 import { metaOfTrigger } from './columns.js'
-import type { Starting, TriggerGate } from './gate.js'
 import type { RecentLists } from './recent-lists.js'
-import { webhookOf } from './webhooks.js'
 
 /** How deep runs may invoke runs that invoke runs. */
 const DEEPEST_INVOCATION = 100
@@ -355,4 +353,17 @@ function toReply({ messageId, outcome }: Accepted): BatchReply {
         deduplicated: true,
       }
   }
+}
+
+/** A run that is about to be made. */
+export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels' | 'flow_key' | 'caller_ip'>
+
+/** Decides, for a room above, whether runs may start. */
+export interface TriggerGate {
+  /**
+   * Does `work`, which makes these runs, unless one of them may not start. What is let pass is under way until `work`
+   * has settled.
+   * @throws HomeportError why not; then nothing was made.
+   */
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made>
 }

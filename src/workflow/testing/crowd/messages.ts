@@ -11,7 +11,7 @@ import * as queuesTransactions from '../../../queue/transactions/queues.js'
 import * as schedules from '../../../queue/transactions/schedules.js'
 import { mostCopies, readQueues } from '../model/census.js'
 import { someFlow } from '../model/flow-watch.js'
-import { json } from '../model/items.js'
+import { json } from '../model/program.js'
 import type { CrowdDeps } from './deps.js'
 
 const QUEUES = ['first', 'second'] as const

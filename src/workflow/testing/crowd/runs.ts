@@ -9,10 +9,9 @@ import * as runsRetention from '../../transactions/runs-retention.js'
 import * as runsRevive from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import { runsOf } from '../model/census.js'
-import { checkRun } from '../model/checks.js'
 import { someFlow } from '../model/flow-watch.js'
-import { triggerItem } from '../model/items.js'
-import { randomProgram } from '../model/program.js'
+import { checkRun } from '../model/knowledge.js'
+import { randomProgram, triggerItem } from '../model/program.js'
 import type { CrowdDeps } from './deps.js'
 
 /** What a crowd does to runs, each of it perhaps by two at once, and what must have come of it. */

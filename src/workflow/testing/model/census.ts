@@ -8,8 +8,8 @@ import { query } from '../../../store/query.js'
 import type { Tables } from '../../../store/schema/index.js'
 import type { MessageState } from '../../../store/schema/messages.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
+import * as runsTrim from '../../transactions/runs-retention.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
-import * as runsTrim from '../../transactions/runs-trim.js'
 
 /** What there is in the tables of runs and messages, and what retention leaves of it. */
 

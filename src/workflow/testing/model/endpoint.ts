@@ -10,6 +10,9 @@ import * as runsWait from '../../transactions/runs-wait.js'
 import {
   callItem,
   invokeItem,
+  type ListedStep,
+  type Move,
+  moveOf,
   type Payload,
   PROGRAM_URL,
   planItem,
@@ -18,8 +21,7 @@ import {
   stepItem,
   triggerItem,
   WAIT_MS,
-} from './items.js'
-import { type ListedStep, type Move, moveOf } from './program.js'
+} from './program.js'
 import type { Random } from './random.js'
 
 /** What the simulated endpoint works with. */

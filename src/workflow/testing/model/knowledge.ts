@@ -1,8 +1,9 @@
 import type { PendingMessage } from '../../../queue/index.js'
 import type { RunState } from '../../../store/schema/runs.js'
+import type { PastAttempt } from '../../transactions/runs-logs.js'
 import type { Revival } from '../../transactions/runs-revive.js'
-import type { RunRow } from '../../transactions/runs-rows.js'
-import type { KnownRun } from './checks.js'
+import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
+import { firstResults, type ListedStep } from './program.js'
 
 /** What a program waits for. */
 export interface KnownWait {
@@ -115,4 +116,136 @@ export class Knowledge {
       this.retries.delete(messageId)
     }
   }
+}
+
+/** What must be true of a run that has ended, by what the model knows of it. */
+
+/** What the model knows of a run without asking the store. */
+export interface KnownRun {
+  state: RunState
+  /** Messages whose elements the server has acknowledged, and those that stand for waits. */
+  readonly accepted: Set<string>
+  readonly waits: Set<string>
+  readonly deliveries: { readonly messageId: string; readonly list: readonly string[] }[]
+  results: string | undefined
+  /** The payload that its failure function was called with. */
+  reported: string | undefined
+}
+
+/** Throws when the list of a run, what was delivered of it or what it came to is not as promised. */
+export function checkRun(run: RunRow, known: KnownRun, elements: readonly ElementRow[]): void {
+  const { run_id: runId } = run
+  checkList(runId, known, elements)
+  checkOnce(runId, elements)
+  for (const delivery of known.deliveries) checkPrefix(runId, delivery, elements)
+  checkResults(runId, known, elements)
+  checkFailure(run, known, elements)
+}
+
+/** Every acknowledged element is there once, and nothing is there that nobody sent. */
+function checkList(runId: string, known: KnownRun, elements: readonly ElementRow[]): void {
+  const counts = new Map<string, number>()
+  for (const { message_id } of elements) counts.set(message_id, (counts.get(message_id) ?? 0) + 1)
+  for (const messageId of known.accepted) {
+    if (counts.get(messageId) !== 1)
+      throw new Error(`${runId} has the acknowledged ${messageId} ${counts.get(messageId) ?? 0} times`)
+  }
+  for (const [messageId, times] of counts) if (times > 1) throw new Error(`${runId} has ${messageId} ${times} times`)
+  for (const element of elements) {
+    const isOurs = known.accepted.has(element.message_id) || known.waits.has(element.message_id)
+    if (!isOurs && !isMadeByServer(element)) throw new Error(`${runId} has ${element.message_id}, which nobody sent`)
+  }
+}
+
+/** What the server does for a step is done once, however often it was asked for: events must not be spent on repetitions. */
+function checkOnce(runId: string, elements: readonly ElementRow[]): void {
+  const seen = new Set<string>()
+  for (const element of elements) {
+    const what = workOf(element)
+    if (what === undefined) continue
+    if (seen.has(what)) throw new Error(`${runId} has done ${what} twice`)
+    seen.add(what)
+  }
+}
+
+function workOf({ kind, position, meta, body }: ElementRow): string | undefined {
+  // Written by the intake from what the simulated endpoint asks for.
+  if (kind === 'toCallback') return `the call of step ${callOf(meta)['upstash-forward-upstash-workflow-stepid']}`
+  if (kind !== 'step' || position === 0) return undefined
+  const { stepId, stepType, targetStep } = stepOf(body)
+  const isOurs = (stepType === 'Wait' || stepType === 'Invoke') && targetStep === undefined
+  return isOurs ? `the ${stepType} of step ${stepId}` : undefined
+}
+
+function callOf(meta: string | null): Readonly<Record<string, string>> {
+  return (JSON.parse(meta ?? '{}') as { callback: { headers: Record<string, string> } }).callback.headers
+}
+
+function isMadeByServer({ kind, position, body }: ElementRow): boolean {
+  if (kind !== 'step') return true
+  return position === 0 || stepOf(body).stepType === 'Invoke'
+}
+
+/** A delivery carries the list up to its own element, as it is forever (reference workflow 4.5). */
+function checkPrefix(
+  runId: string,
+  { messageId, list }: KnownRun['deliveries'][number],
+  elements: readonly ElementRow[],
+) {
+  const steps = elements.filter(({ kind }) => kind === 'step').map(({ message_id }) => message_id)
+  const same = list.every((id, index) => id === steps[index])
+  if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
+}
+
+/** How often deliveries have failed without failing their run, by message. */
+export type Failures = ReadonlyMap<string, number>
+
+/**
+ * What had failed before a delivery came through, was ended with its run or failed after that stays in the log. That of
+ * the delivery which failed the run stands in the record of the failure, and so does that of the failure function.
+ */
+export function checkAttempts(
+  { run_id: runId, failure }: RunRow,
+  failures: Failures,
+  elements: readonly ElementRow[],
+  past: readonly PastAttempt[],
+): void {
+  const { messageId: fatal } = JSON.parse(failure ?? '{}') as { messageId?: string }
+  const reports = new Set(elements.filter(({ kind }) => kind === 'failureCall').map(({ message_id }) => message_id))
+  for (const [messageId, times] of failures) {
+    if (messageId === fatal || reports.has(messageId)) continue
+    const kept = past.filter(({ message_id }) => message_id === messageId).length
+    if (kept !== times) throw new Error(`${runId} remembers ${kept} of ${times} failures of ${messageId}`)
+  }
+}
+
+/** What the program returned is made of the first result of each step. */
+function checkResults(runId: string, { state, results }: KnownRun, elements: readonly ElementRow[]): void {
+  if (state !== 'RUN_SUCCESS') return
+  const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(({ body }) => stepOf(body))
+  const first = firstResults(steps)
+  const expected = [...first.keys()]
+    .filter((id) => id > 0)
+    .sort((a, b) => a - b)
+    .map((id) => first.get(id) ?? null)
+  if (results !== JSON.stringify(expected))
+    throw new Error(`${runId} returned ${results} instead of ${JSON.stringify(expected)}`)
+}
+
+/** The failure function of a failed run was called with its payload unless that was given up or never got through. */
+function checkFailure(
+  { run_id, failure_state: state }: RunRow,
+  known: KnownRun,
+  elements: readonly ElementRow[],
+): void {
+  if (state === 'CALLBACK_INPROGRESS') throw new Error(`the failure function of ${run_id} is called forever`)
+  if (state === 'CALLBACK_SUCCESS' && known.reported === undefined) throw new Error(`${run_id} was reported to nobody`)
+  const payload = new TextDecoder().decode(elements.find(({ position }) => position === 0)?.body)
+  if (known.reported !== undefined && known.reported !== payload)
+    throw new Error(`${run_id} was reported as another one`)
+}
+
+function stepOf(body: Uint8Array): ListedStep {
+  // Written by the simulated endpoint, or by the server from what that has sent.
+  return JSON.parse(new TextDecoder().decode(body)) as ListedStep
 }

@@ -10,10 +10,8 @@ import * as queues from '../../../queue/transactions/queues.js'
 import * as schedules from '../../../queue/transactions/schedules.js'
 import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
-import { json, type Payload, PROGRAM_URL } from './items.js'
-import { randomProgram } from './program.js'
+import { json, type Payload, PROGRAM_URL, randomProgram } from './program.js'
 import type { Random } from './random.js'
-import { TurnWatch } from './turn-watch.js'
 
 /** Each queue has this parallelism at first. */
 const QUEUES = ['first', 'second'] as const
@@ -188,5 +186,54 @@ export class PlainTraffic {
     const published = await this.#deps.store.run(messagesPublish.publish, { entries, now: this.#deps.now() })
     const messages = entries.map(({ message }) => message)
     this.#deps.offer(offersOf(messages, published))
+  }
+}
+
+/** A turn that has begun: its queue, and which of its message and the callbacks of that have not ended, by number. */
+interface Turn {
+  readonly queue: string
+  readonly parts: Set<number>
+}
+
+/**
+ * What is known of the turns of queues without asking the store: a turn begins when its message is sent, and lasts until
+ * that and every callback of it have ended, whether they are under way or wait (reference queue 3.8).
+ */
+export class TurnWatch {
+  readonly #turns = new Map<number, Turn>()
+
+  /** A message is about to be sent. @param most how many turns a queue may have. */
+  sent({ messageId, seq, queue, turn }: PendingMessage, most: (queue: string) => number): void {
+    if (turn === undefined) return
+    if (queue === undefined && !this.#turns.get(turn)?.parts.has(seq))
+      throw new Error(`${messageId} is a callback of a turn that was over without it`)
+    if (queue === undefined) return
+    if (!this.#turns.has(turn)) this.#turns.set(turn, { queue, parts: new Set([seq]) })
+    const turns = [...this.#turns.values()].filter((other) => other.queue === queue).length
+    if (turns > most(queue))
+      throw new Error(`${turns} messages of ${queue} are under way, which has ${most(queue)} turns`)
+  }
+
+  /** An attempt is settled. @param isOver whether it was the last. @param offers what follows from it. */
+  settled(
+    { messageId, seq, queue, turn, config }: PendingMessage,
+    isOver: boolean,
+    offers: readonly PendingRow[],
+  ): void {
+    const parts = turn === undefined ? undefined : this.#turns.get(turn)?.parts
+    if (!parts) return
+    const callbacks = offers.filter(({ slot_seq }) => slot_seq === turn)
+    if (queue !== undefined && config.callback && callbacks.length === 0)
+      throw new Error(`the callback of ${messageId} does not belong to its turn`)
+    for (const callback of callbacks) parts.add(callback.seq)
+    if (isOver) this.ended(seq)
+  }
+
+  /** A message or a callback has ended. */
+  ended(seq: number): void {
+    for (const [turn, { parts }] of this.#turns) {
+      parts.delete(seq)
+      if (parts.size === 0) this.#turns.delete(turn)
+    }
   }
 }

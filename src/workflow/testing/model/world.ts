@@ -10,20 +10,18 @@ import {
 } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
-import { Flights } from '../../runs/flights.js'
 import { RunIntake } from '../../runs/intake.js'
-import { RunMessages } from '../../runs/kind.js'
 import { RecentLists } from '../../runs/recent-lists.js'
-import { RefusedReturns } from '../../runs/refused-returns.js'
+import { Flights, RunMessages } from '../../runs/run-messages.js'
+import { RefusedReturns } from '../../runs/run-routes.js'
 import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
-import { PROGRAM_URL } from './items.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
+import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
 import { type Random, seeded } from './random.js'
 import { RunMoves } from './run-moves.js'
-import { publisherOf, withoutPatience } from './stage.js'
 
 const LIMITS = { timeoutMs: 900_000 }
 const MOST_ROUNDS = 5_000

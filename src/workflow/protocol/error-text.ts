@@ -1,5 +1,5 @@
 import { tryParseJson } from '../../base/index.js'
-import { asObject, parseJson } from './invoke.js'
+import { asObject, parseJson } from './sent-steps.js'
 
 /** Characters of what an answer says that is no error of an SDK: it may be a whole page. */
 const LONGEST_SAID = 200

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { stepBytesOf } from './call-size.js'
+import { stepBytesOf } from './reports.js'
 
 /** The step as SDKs send it. */
 const sent = (body: Uint8Array, headers: Record<string, string[]>) => {

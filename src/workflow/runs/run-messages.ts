@@ -13,9 +13,9 @@ import {
 import type { MessageEnd, SettleArgs } from '../../queue/transactions/messages-settle.js'
 import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
-import { lastAnswer, recordOf } from '../logs/reports.js'
 import { firstBytes } from '../protocol/bytes.js'
 import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
+import { lastAnswer, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import type { Contents, Delivery } from '../transactions/runs-read.js'
@@ -24,10 +24,9 @@ import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
 import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
 import { metaOfTrigger } from './columns.js'
-import type { Flights } from './flights.js'
 import { type Following, failingOf, resultElement } from './follow-ups.js'
 import type { RecentLists } from './recent-lists.js'
-import type { RefusedReturns } from './refused-returns.js'
+import type { RefusedReturns } from './run-routes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
 /** What the deliveries of runs work with. */
@@ -238,4 +237,43 @@ function settling(message: PendingMessage, outcome: AttemptOutcome, end: Message
 function runSeqOf(message: PendingMessage): number {
   if (message.groupKey === undefined) throw new Error(`message ${message.messageId} names no run`)
   return message.groupKey
+}
+
+/**
+ * Which deliveries of runs are under way right now, and since when. Kept in memory, because an attempt writes nothing
+ * when it begins. A delivery that was dropped half way is forgotten when no attempt could still be under way.
+ */
+export class Flights {
+  readonly #since = new Map<number, number>()
+  readonly #longestMs: number
+
+  /** @param longestMs no attempt takes longer. */
+  constructor(longestMs: number) {
+    this.#longestMs = longestMs
+  }
+
+  /** An attempt of the message with this number begins. */
+  begin(seq: number, now: number): void {
+    this.#forget(now - this.#longestMs)
+    // Deleted first, so that the oldest stays at the front.
+    this.#since.delete(seq)
+    this.#since.set(seq, now)
+  }
+
+  /** The attempt is over. */
+  end(seq: number): void {
+    this.#since.delete(seq)
+  }
+
+  /** Since when the message is being delivered, Unix milliseconds; `undefined` when it is not. */
+  since(seq: number): number | undefined {
+    return this.#since.get(seq)
+  }
+
+  #forget(before: number): void {
+    for (const [seq, since] of this.#since) {
+      if (since >= before) return
+      this.#since.delete(seq)
+    }
+  }
 }

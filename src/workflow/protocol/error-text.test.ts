@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { errorText } from './thrown.js'
+import { errorText } from './error-text.js'
 
 it('a failed attempt says why there was no answer, what was thrown, what was answered, or at least the status', () => {
   const said = (body: string, error?: string) => errorText({ status: 500, error, body: Buffer.from(body) })

@@ -1,7 +1,7 @@
 import { it } from 'vitest'
-import { describeOnEveryStore } from '../store/testing/index.js'
-import { Crowd } from './testing/crowd/crowd.js'
-import { CENSUS_MODULE } from './testing/model/census.js'
+import { describeOnEveryStore } from '../../../store/testing/index.js'
+import { CENSUS_MODULE } from '../model/census.js'
+import { Crowd } from './crowd.js'
 
 describeOnEveryStore(
   'a crowd over the same runs, messages and actions',

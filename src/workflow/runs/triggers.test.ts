@@ -1,9 +1,9 @@
 import { Client as QueueClient } from '@upstash/qstash'
 import { serve as olderServe } from '@upstash/qstash/workflow'
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import type { App } from './testing/harness.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import type { App } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
 
 describe('triggering runs without the workflow client', () => {
   const suite = useWorkflows()

@@ -1,9 +1,9 @@
 import { WorkflowRetryAfterError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { ManualClock } from '../base/testing/manual-clock.js'
-import { pendingOf } from './testing/harness.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { pendingOf } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
 
 const HOUR_MS = 3_600_000
 

@@ -1,8 +1,8 @@
 import { createWorkflow, serveMany } from '@upstash/workflow/cloudflare'
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { pendingOf } from './testing/harness.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { pendingOf } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
 
 describe('waiting for events', () => {
   const suite = useWorkflows()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { type App, pendingOf } from './testing/harness.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { type App, pendingOf } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
 
 describe('a cancelled run', () => {
   const suite = useWorkflows()

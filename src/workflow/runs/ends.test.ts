@@ -2,9 +2,9 @@ import { Client as QueueClient } from '@upstash/qstash'
 import { serve as olderServe } from '@upstash/qstash/workflow'
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { type AppRoutes, pendingOf } from './testing/harness.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { type AppRoutes, pendingOf } from '../testing/harness.js'
+import { useWorkflows } from '../testing/suite.js'
 
 const failing = async (): Promise<never> => {
   throw new Error('no good')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { useWorkflows } from './testing/suite.js'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { useWorkflows } from '../testing/suite.js'
 
 describe('the step protocol with the real SDK', () => {
   const suite = useWorkflows()

@@ -1,0 +1,174 @@
+import type { RunState } from '../../store/schema/runs.js'
+import {
+  asObject,
+  callHeader,
+  isPlan,
+  linkOf,
+  parseJson,
+  type Sent,
+  sentSteps,
+  stepIdOfCall,
+  toSent,
+} from '../protocol/sent-steps.js'
+import { metaOfElement, storedWait } from '../runs/columns.js'
+import type { InvokedRun, PastAttempt, PendingAttempt, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
+import type { DeliveryColumns, ElementRow, RunRow } from '../transactions/runs-rows.js'
+import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
+
+/**
+ * Everything of one run that its log is shown from. Runs may have thousands of steps, so whatever is looked up for each
+ * of them stands in a map.
+ */
+export interface RunMaterial {
+  readonly state: RunState
+  readonly elements: readonly ElementRow[]
+  /** The steps among them. */
+  readonly sent: readonly Sent[]
+  readonly pending: readonly PendingStep[]
+  readonly attempts: readonly PendingAttempt[]
+  readonly pastAttempts: readonly PastAttempt[]
+  readonly waits: readonly WaitRow[]
+  /** Runs that this one has invoked. */
+  readonly invoked: readonly InvokedRun[]
+  /** How its elements are delivered that do not say otherwise. */
+  readonly delivery: DeliveryColumns | undefined
+  /** By message id. */
+  readonly elementOf: ReadonlyMap<string, ElementRow>
+  readonly pendingOf: ReadonlyMap<string, PendingStep>
+  /** By the number of the message. */
+  readonly attemptsOf: ReadonlyMap<number, readonly PendingAttempt[]>
+  /** The elements that asked for calls, by the number of their step. */
+  readonly callOf: ReadonlyMap<number, ElementRow>
+  /** By the message that tells of the end of the invoked run. */
+  readonly invokedBy: ReadonlyMap<string, InvokedRun>
+  /** Bodies and results are cut to this many characters. */
+  readonly trimTo: number
+  readonly now: number
+}
+
+/** Takes what belongs to a run out of a page of logs. */
+export function materialOf(
+  run: RunRow,
+  page: RunLogPage,
+  { trimTo, now }: Pick<RunMaterial, 'trimTo' | 'now'>,
+): RunMaterial {
+  const ofRun = ({ run_seq }: { readonly run_seq: number }): boolean => run_seq === run.seq
+  const elements = page.elements.filter(ofRun)
+  const pending = page.pending.filter(({ group_key }) => group_key === run.seq)
+  const seqs = new Set(pending.map(({ seq }) => seq))
+  const attempts = page.attempts.filter(({ message_seq }) => seqs.has(message_seq))
+  const invoked = page.invoked.filter(({ parent_seq }) => parent_seq === run.seq)
+  const calls = elements.filter(({ kind }) => kind === 'toCallback')
+  return {
+    state: run.state,
+    elements,
+    sent: sentSteps(elements),
+    pending,
+    attempts,
+    pastAttempts: page.pastAttempts.filter(ofRun),
+    waits: page.waits.filter(ofRun),
+    invoked,
+    delivery: metaOfElement(elements.find(({ position }) => position === 0)?.meta).delivery,
+    elementOf: firstBy(elements, ({ message_id }) => message_id),
+    pendingOf: firstBy(pending, ({ message_id }) => message_id),
+    attemptsOf: grouped(attempts, ({ message_seq }) => message_seq),
+    callOf: firstBy(calls, stepIdOfCall),
+    invokedBy: firstBy(invoked, (child) => linkOf(child).messageId),
+    trimTo,
+    now,
+  }
+}
+
+/** The first item of each key. */
+export function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item> {
+  return new Map(items.toReversed().map((item) => [keyOf(item), item]))
+}
+
+function grouped<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group) group.push(item)
+    else groups.set(keyOf(item), [item])
+  }
+  return groups
+}
+
+/** What a delivery is about, as far as the list of its run tells. */
+export interface Subject {
+  /** The step that it is for; unknown where only the program knows what comes next. */
+  readonly stepId?: number
+  readonly stepName?: string
+  /** Its time is the end of a sleep. */
+  readonly sleeps: boolean
+}
+
+const UNKNOWN: Subject = { sleeps: false }
+
+/** What a message of a run delivers. */
+export function subjectOf({ elementOf }: Pick<RunMaterial, 'elementOf'>, messageId: string): Subject {
+  const element = elementOf.get(messageId)
+  if (!element || element.position === 0) return UNKNOWN
+  switch (element.kind) {
+    case 'toCallback':
+      return subjectOfCall(element)
+    case 'fromCallback':
+      return subjectOfResult(elementOf, element)
+    case 'step':
+      return subjectOfStep(element)
+    case 'failureCall':
+      return UNKNOWN
+  }
+}
+
+function subjectOfCall(call: ElementRow): Subject {
+  const stepName = callHeader(call, 'stepname')
+  return { stepId: stepIdOfCall(call), ...(stepName !== undefined && { stepName }), sleeps: false }
+}
+
+/** The report of a call names the message that made it. */
+function subjectOfResult(elementOf: RunMaterial['elementOf'], { body }: ElementRow): Subject {
+  const made = asObject(parseJson(body))?.sourceMessageId
+  const call = typeof made === 'string' ? elementOf.get(made) : undefined
+  return call?.kind === 'toCallback' ? subjectOfCall(call) : UNKNOWN
+}
+
+/** A plan makes the program do its branch, and a sleep ends itself; what follows any other step is not known. */
+function subjectOfStep(element: ElementRow): Subject {
+  const { step } = toSent(element)
+  const sleeps = step.sleepFor !== undefined || step.sleepUntil !== undefined
+  if (!isPlan(step) && !sleeps) return UNKNOWN
+  const stepName = typeof step.stepName === 'string' ? step.stepName : undefined
+  return {
+    stepId: Number(isPlan(step) ? step.targetStep : step.stepId),
+    ...(stepName !== undefined && { stepName }),
+    sleeps,
+  }
+}
+
+/** The step that a wait completes. */
+export function stepOfWait({ wait }: Pick<WaitRow, 'wait'>): WaitRecord['step'] {
+  return storedWait(wait).step
+}
+
+/** The names of parallel branches that were planned, have no result, and to which nothing is to come. */
+export function abandonedBranches(run: RunMaterial): string[] {
+  const { sent } = run
+  const settled = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => Number(step.stepId)))
+  const open = sent.filter(({ step }) => isPlan(step) && !settled.has(Number(step.targetStep)))
+  if (open.length === 0) return []
+  const toCome = stepsToCome(run)
+  return open
+    .filter(({ step }) => !toCome.has(Number(step.targetStep)))
+    .map(({ step }) => String(step.stepName ?? step.targetStep))
+}
+
+function stepsToCome(run: RunMaterial): Set<number> {
+  const { pending, waits, invoked } = run
+  const delivered = pending.map(({ message_id }) => subjectOf(run, message_id).stepId)
+  const awaited = waits.map((wait) => Number(stepOfWait(wait).stepId))
+  const running = invoked
+    .filter(({ state }) => state === 'RUN_STARTED')
+    .map((child) => Number(linkOf(child).step.stepId))
+  return new Set([...delivered.filter((id) => id !== undefined), ...awaited, ...running])
+}
