@@ -210,12 +210,12 @@ describe('why a run waits', () => {
         if (last.includes('"targetStep"') && last.includes('"lost"')) {
           return Response.json({}, { headers: { 'Upstash-Workflow-Sdk-Version': '1' } })
         }
-        return fetch(`${app.url}/branches`, { method: 'POST', headers: request.headers, body })
+        return fetch(`${app.url}/branches`, { method: 'POST', headers: withoutLength(request), body })
       },
       '/idle': (request) =>
         fetch(`${app.url}/idle`, {
           method: 'POST',
-          headers: request.headers,
+          headers: withoutLength(request),
           body: request.body,
           duplex: 'half',
         } as RequestInit),
@@ -241,3 +241,10 @@ describe('why a run waits', () => {
     await fetch(`${url}/v2/workflows/runs/${workflowRunId}`, { method: 'DELETE', headers: auth })
   })
 })
+
+/** `fetch` computes the length itself; undici refuses a second one. */
+function withoutLength({ headers }: Request): Headers {
+  const forwarded = new Headers(headers)
+  forwarded.delete('content-length')
+  return forwarded
+}
