@@ -8,7 +8,7 @@ import { logRoutes } from './logs/log-routes.js'
 import { eventRoutes } from './runs/event-routes.js'
 import { RunIntake, type TriggerGate } from './runs/intake.js'
 import { RecentLists } from './runs/recent-lists.js'
-import { Flights, RunMessages } from './runs/run-messages.js'
+import { InFlightDeliveries, RunMessages } from './runs/run-messages.js'
 import { RefusedReturns, runRoutes } from './runs/run-routes.js'
 import { triggerRoutes } from './runs/trigger-routes.js'
 import * as runsRetention from './transactions/runs-retention.js'
@@ -50,14 +50,14 @@ export interface Workflow extends Service {
 export function createWorkflow(deps: WorkflowDeps): Workflow {
   const { store, queue, clock } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
-  const flights = new Flights(deps.deliveryTimeoutMs)
+  const inFlight = new InFlightDeliveries(deps.deliveryTimeoutMs)
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const ofAnswers = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
-  queue.addKind(new RunMessages({ store, clock, flights, lists, refusedReturns, ...ofAnswers }))
+  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, ...ofAnswers }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {
@@ -68,7 +68,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     routes: () => [
       ...triggerRoutes({ intake, clock }),
       ...runRoutes({ store, queue, clock, lists, refusedReturns }),
-      ...logRoutes({ store, queue, clock, flights }),
+      ...logRoutes({ store, queue, clock, inFlight }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),
     ],

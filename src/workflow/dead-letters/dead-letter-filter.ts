@@ -5,7 +5,7 @@ import { checkUnit } from '../../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../transactions/runs-dead.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 
-const LARGEST_PAGE = 100
+const MAX_PAGE = 100
 const CURSOR = /^(\d{1,15})-(\d{1,15})$/
 
 /** What a request says of the dead letters it means; the listener has checked the types of what it declares. */
@@ -23,7 +23,7 @@ export function selectorOf(
   const filter = filterOf(query, mostIds)
   if (filter === undefined) return undefined
   const after = placeOf(query.cursor)
-  const limit = typeof query.count === 'number' ? Math.min(query.count, LARGEST_PAGE) : LARGEST_PAGE
+  const limit = typeof query.count === 'number' ? Math.min(query.count, MAX_PAGE) : MAX_PAGE
   return {
     accountId,
     filter,

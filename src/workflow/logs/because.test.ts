@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { Flights } from '../runs/run-messages.js'
+import { InFlightDeliveries } from '../runs/run-messages.js'
 import type { SeenRun } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
-import { becauseOf, type Standing } from './because.js'
+import { becauseOf, type WaitingRun } from './because.js'
 
 const NOW = 1_700_000_000_000
-const STILL: Standing = {
+const STILL: WaitingRun = {
   now: NOW,
   createdAt: NOW - 9_000,
   lastElementAt: NOW - 5_000,
@@ -37,7 +37,7 @@ const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', b
 
 describe('why a run waits', () => {
   it('says it in words for every way of waiting', () => {
-    const say = (more: Partial<Standing>) =>
+    const say = (more: Partial<WaitingRun>) =>
       becauseOf({ ...STILL, ...more }).map(({ kind, text }) => `${kind}: ${text}`)
     expect(say({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
       'retry: retry 2 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503',
@@ -85,14 +85,14 @@ describe('why a run waits', () => {
   })
 
   it('forgets deliveries that cannot be under way any more', () => {
-    const flights = new Flights(1_000)
-    flights.begin(1, NOW)
-    flights.begin(2, NOW + 500)
-    flights.begin(1, NOW + 900)
-    flights.begin(3, NOW + 1_600)
-    expect([1, 2, 3].map((seq) => flights.since(seq))).toEqual([NOW + 900, undefined, NOW + 1_600])
-    flights.end(3)
-    expect(flights.since(3)).toBeUndefined()
+    const inFlight = new InFlightDeliveries(1_000)
+    inFlight.begin(1, NOW)
+    inFlight.begin(2, NOW + 500)
+    inFlight.begin(1, NOW + 900)
+    inFlight.begin(3, NOW + 1_600)
+    expect([1, 2, 3].map((seq) => inFlight.since(seq))).toEqual([NOW + 900, undefined, NOW + 1_600])
+    inFlight.end(3)
+    expect(inFlight.since(3)).toBeUndefined()
   })
 
   const suite = useWorkflows()

@@ -1,6 +1,6 @@
 import { unreachable } from '../../base/index.js'
 import { type FlowHold, storedHeaders } from '../../queue/index.js'
-import { thrownIn } from '../protocol/error-text.js'
+import { thrownMessage } from '../protocol/error-text.js'
 import { linkOf } from '../protocol/sent-steps.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep } from '../transactions/runs-logs.js'
 import type { UpcomingCancel } from '../transactions/runs-upcoming.js'
@@ -8,12 +8,12 @@ import type { WaitRow } from '../transactions/runs-wait.js'
 import { type Subject, stepOfWait } from './run-log-data.js'
 
 /** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
-interface OfStep {
+interface StepName {
   readonly stepName?: string
 }
 
 /** Why a run that has not ended stands where it does. Times are Unix milliseconds. */
-export type Because = OfStep & Cause
+export type Because = StepName & Cause
 
 type Cause =
   /** It goes on until the turn of the run comes; `since` is when the action was paused, else when it was started. */
@@ -74,7 +74,7 @@ type Cause =
 export type Reason = Because & { readonly text: string }
 
 /** What the reasons of one run are found in. */
-export interface Standing {
+export interface WaitingRun {
   readonly now: number
   readonly createdAt: number
   /** When the last element joined the list. */
@@ -96,18 +96,18 @@ export interface Standing {
 }
 
 /** Why a run waits; several reasons for one whose branches run side by side. Never empty. */
-export function becauseOf(run: Standing): Reason[] {
+export function becauseOf(run: WaitingRun): Reason[] {
   const deadlines = new Set(run.waits.map((wait) => wait.message_id))
   const reasons: Because[] = [
     ...run.waits.map(eventReason),
     ...run.invoked.map(invokedReason),
-    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => ofStep(run, one)),
-    ...abandonment(run),
+    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => reasonWithStep(run, one)),
+    ...discardedBranchReason(run),
   ]
-  const all = reasons.length > 0 ? reasons : [silence(run)]
+  const all = reasons.length > 0 ? reasons : [noStepReason(run)]
   return [...run.upcomingCancels.map(cancelReason), ...all].map((reason) => ({
     ...reason,
-    text: inWords(reason, run.now),
+    text: describeReason(reason, run.now),
   }))
 }
 
@@ -127,42 +127,42 @@ function cancelReason(cancel: UpcomingCancel): Because {
 function eventReason(wait: WaitRow): Because {
   const { event_id: eventId, created_at: since, deadline: until } = wait
   const { stepType, stepName } = stepOfWait(wait)
-  return { kind: stepType === 'WaitForWebhook' ? 'webhook' : 'event', eventId, since, until, ...named(stepName) }
+  return { kind: stepType === 'WaitForWebhook' ? 'webhook' : 'event', eventId, since, until, ...stepNamed(stepName) }
 }
 
 function invokedReason(child: InvokedRun): Because {
   const { run_id: workflowRunId, url: workflowUrl, created_at: since } = child
-  return { kind: 'invoked-run', workflowRunId, workflowUrl, since, ...named(linkOf(child).step.stepName) }
+  return { kind: 'invoked-run', workflowRunId, workflowUrl, since, ...stepNamed(linkOf(child).step.stepName) }
 }
 
 /** SDKs send what they like. */
-const named = (stepName: unknown): OfStep => (typeof stepName === 'string' ? { stepName } : {})
+const stepNamed = (stepName: unknown): StepName => (typeof stepName === 'string' ? { stepName } : {})
 
-const lastMove = ({ lastElementAt, createdAt }: Standing): number => lastElementAt ?? createdAt
+const lastProgressAt = ({ lastElementAt, createdAt }: WaitingRun): number => lastElementAt ?? createdAt
 
-function abandonment(run: Standing): Because[] {
+function discardedBranchReason(run: WaitingRun): Because[] {
   const { abandonedBranches: branches } = run
-  return branches.length > 0 ? [{ kind: 'discarded-branch', branches, since: lastMove(run) }] : []
+  return branches.length > 0 ? [{ kind: 'discarded-branch', branches, since: lastProgressAt(run) }] : []
 }
 
-const silence = (run: Standing): Because => ({ kind: 'no-step', since: lastMove(run) })
+const noStepReason = (run: WaitingRun): Because => ({ kind: 'no-step', since: lastProgressAt(run) })
 
 /** What the program said it failed in is known also where the list does not tell. */
-function ofStep(run: Standing, message: PendingStep): Because {
+function reasonWithStep(run: WaitingRun, message: PendingStep): Because {
   const cause = pendingReason(run, message)
   const { stepName } = run.subjectOf(message.message_id)
   const failedIn = stepName === undefined && cause.kind === 'retry' ? failedStep(lastAttempt(run, message)) : stepName
-  return { ...cause, ...named(failedIn) }
+  return { ...cause, ...stepNamed(failedIn) }
 }
 
-const lastAttempt = (run: Standing, { seq }: PendingStep): PendingAttempt | undefined =>
+const lastAttempt = (run: WaitingRun, { seq }: PendingStep): PendingAttempt | undefined =>
   run.attempts.filter(({ message_seq }) => message_seq === seq).at(-1)
 
 function failedStep(attempt: PendingAttempt | undefined): string | undefined {
   return storedHeaders(attempt?.headers)['Upstash-Error-Step-Name']?.[0]
 }
 
-function pendingReason(run: Standing, message: PendingStep): Cause {
+function pendingReason(run: WaitingRun, message: PendingStep): Cause {
   const { message_id: messageId, url, next_at: at } = message
   const since = run.inFlightSince(message.seq)
   if (since !== undefined) return { kind: 'in-flight', url, messageId, since }
@@ -172,7 +172,7 @@ function pendingReason(run: Standing, message: PendingStep): Cause {
   return hold ? heldReason(run, message, hold) : { kind: 'queued', url, messageId, since: at }
 }
 
-function heldReason(run: Standing, { seq, message_id, flow_key, next_at }: PendingStep, hold: FlowHold): Cause {
+function heldReason(run: WaitingRun, { seq, message_id, flow_key, next_at }: PendingStep, hold: FlowHold): Cause {
   const place = run.flowPlaces.find(({ message_seq }) => message_seq === seq)?.place
   const { by, ...limit } = hold
   return {
@@ -186,7 +186,7 @@ function heldReason(run: Standing, { seq, message_id, flow_key, next_at }: Pendi
   }
 }
 
-function retryReason(run: Standing, message: PendingStep): Cause {
+function retryReason(run: WaitingRun, message: PendingStep): Cause {
   const last = lastAttempt(run, message)
   return {
     kind: 'retry',
@@ -201,26 +201,26 @@ function retryReason(run: Standing, message: PendingStep): Cause {
 }
 
 /** Characters of what an answer says of itself. */
-const LONGEST_ERROR = 200
+const MAX_ERROR_LENGTH = 200
 
 function errorOf({ error, body }: PendingAttempt): { error?: string } {
-  const said = error ?? thrownIn(body)
+  const said = error ?? thrownMessage(body)
   if (said === undefined) return {}
-  return { error: said.length > LONGEST_ERROR ? `${said.slice(0, LONGEST_ERROR)}…` : said }
+  return { error: said.length > MAX_ERROR_LENGTH ? `${said.slice(0, MAX_ERROR_LENGTH)}…` : said }
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
 const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))} s`
 
-function inWords(because: Because, now: number): string {
-  const words = causeInWords(because, now)
+function describeReason(because: Because, now: number): string {
+  const words = describeCause(because, now)
   return because.stepName === undefined ? words : `step "${because.stepName}": ${words}`
 }
 
-function causeInWords(because: Cause, now: number): string {
+function describeCause(because: Cause, now: number): string {
   switch (because.kind) {
     case 'bulk-cancel':
-      return cancelInWords(because)
+      return describeCancel(because)
     case 'webhook':
       return `waiting for a call of its webhook since ${time(because.since)}; gives up at ${time(because.until)}`
     case 'event':
@@ -232,15 +232,15 @@ function causeInWords(because: Cause, now: number): string {
     case 'sleeping':
       return `sleeping until ${time(because.until)}`
     case 'retry':
-      return `retry ${because.retry} of ${because.of} at ${time(because.at)}, after ${failureInWords(because)}`
+      return `retry ${because.retry} of ${because.of} at ${time(because.at)}, after ${describeFailure(because)}`
     case 'in-flight':
       return `${because.url} has had the request for ${seconds(now - because.since)}`
     case 'flow-control':
-      return flowInWords(because, now)
+      return describeFlowControl(because, now)
     case 'queued':
       return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}`
     case 'discarded-branch':
-      return `the program has answered the delivery of ${branchesInWords(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered of ${because.branches.length === 1 ? 'it' : 'them'}`
+      return `the program has answered the delivery of ${describeBranches(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered of ${because.branches.length === 1 ? 'it' : 'them'}`
     case 'no-step':
       return `the program has answered every delivery, the last one after ${time(because.since)}, without sending a further step; nothing more will be delivered`
     default:
@@ -248,7 +248,7 @@ function causeInWords(because: Cause, now: number): string {
   }
 }
 
-function cancelInWords(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {
+function describeCancel(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {
   const { actionId, paused, since, place, ratePerSecond, reason } = cancel
   const why = reason === undefined ? '' : ` ("${reason}")`
   const what = `is going to be cancelled by the bulk action ${actionId}${why}, number ${place} of those that are left`
@@ -257,13 +257,13 @@ function cancelInWords(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string 
   return `${what}; the action cancels at most ${ratePerSecond} a second, so that takes ${seconds((place * 1_000) / ratePerSecond)}`
 }
 
-function flowInWords(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
+function describeFlowControl(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
   const place = held.place === undefined ? '' : `, place ${held.place} in its line`
-  const limit = limitInWords(held)
+  const limit = describeLimit(held)
   return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}`
 }
 
-function limitInWords({
+function describeLimit({
   paused,
   parallelism,
   rate,
@@ -276,12 +276,12 @@ function limitInWords({
   return `; it lets ${rate} begin in ${seconds(periodMs)}, the next at ${time(until)}`
 }
 
-function branchesInWords(branches: readonly string[]): string {
+function describeBranches(branches: readonly string[]): string {
   const names = branches.map((name) => `"${name}"`).join(', ')
   return branches.length === 1 ? `the parallel branch ${names}` : `the parallel branches ${names}`
 }
 
-function failureInWords({ status, error }: { readonly status: number; readonly error?: string }): string {
+function describeFailure({ status, error }: { readonly status: number; readonly error?: string }): string {
   if (status === 0) return error ?? 'no answer'
   return error === undefined ? `HTTP ${status}` : `HTTP ${status}: ${error}`
 }

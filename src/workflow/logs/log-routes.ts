@@ -14,7 +14,7 @@ import { type Route, route } from '../../http/index.js'
 import { checkUnit, type Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
-import type { Flights } from '../runs/run-messages.js'
+import type { InFlightDeliveries } from '../runs/run-messages.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import type { RunLogFilter, RunMade } from '../transactions/runs-matching.js'
 import type { RunRow } from '../transactions/runs-rows.js'
@@ -25,7 +25,7 @@ export interface LogDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'flowHold'>
   readonly clock: Clock
-  readonly flights: Flights
+  readonly inFlight: InFlightDeliveries
 }
 
 const DEFAULT_COUNT = 10
@@ -47,7 +47,7 @@ export function logRoutes(deps: LogDeps): Route[] {
   ]
 }
 
-async function page({ store, queue, clock, flights }: LogDeps, accountId: string, query: LogQuery) {
+async function page({ store, queue, clock, inFlight }: LogDeps, accountId: string, query: LogQuery) {
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
   const now = clock.now()
@@ -55,7 +55,7 @@ async function page({ store, queue, clock, flights }: LogDeps, accountId: string
   const view = {
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
     now,
-    inFlightSince: (seq: number) => flights.since(seq),
+    inFlightSince: (seq: number) => inFlight.since(seq),
     holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey),
   }
   const runs = runLogs(found, view)

@@ -1,11 +1,11 @@
 import type { FailureState } from '../../store/schema/runs.js'
-import { errorText, thrownIn } from '../protocol/error-text.js'
+import { errorText, thrownMessage } from '../protocol/error-text.js'
 import { type AnswerRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
 import type { RunRow } from '../transactions/runs-rows.js'
-import { becauseOf, type Standing } from './because.js'
+import { becauseOf, type WaitingRun } from './because.js'
 import { type FailedStep, stepGroups } from './log-steps.js'
-import { abandonedBranches, materialOf, type RunMaterial, subjectOf } from './run-log-data.js'
+import { abandonedBranches, type RunLogData, runLogDataOf, subjectOf } from './run-log-data.js'
 import { type AttemptError, attemptError, trim } from './step-fields.js'
 
 /** How logs are to be shown. */
@@ -14,16 +14,16 @@ export interface LogView {
   readonly trimTo: number
   readonly now: number
   /** Since when a message, by its number, is being delivered. */
-  readonly inFlightSince: Standing['inFlightSince']
+  readonly inFlightSince: WaitingRun['inFlightSince']
   /** What leaves no room under a flow-control key of the account. */
-  readonly holdOf: Standing['holdOf']
+  readonly holdOf: WaitingRun['holdOf']
 }
 
 /** The logs of a page of runs (reference workflow 4.14). */
 export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown>[] {
   return page.runs.map((run) => {
-    const material = materialOf(run, page, view)
-    const because = run.state === 'RUN_STARTED' && { because: becauseOf(standingOf(run, material, page, view)) }
+    const material = runLogDataOf(run, page, view)
+    const because = run.state === 'RUN_STARTED' && { because: becauseOf(waitingRunOf(run, material, page, view)) }
     return { ...runLog(run, material), ...canceledBy(run, page), ...because }
   })
 }
@@ -35,12 +35,12 @@ function canceledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
   return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
 }
 
-function standingOf(
+function waitingRunOf(
   run: RunRow,
-  material: RunMaterial,
+  material: RunLogData,
   page: RunLogPage,
   { inFlightSince, holdOf }: LogView,
-): Standing {
+): WaitingRun {
   const { elements, invoked } = material
   return {
     ...material,
@@ -56,7 +56,7 @@ function standingOf(
   }
 }
 
-function runLog(run: RunRow, material: RunMaterial): Record<string, unknown> {
+function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
   const labels = labelsOf(run)
   const failure = failureOf(run)
   return {
@@ -91,7 +91,7 @@ function invokerOf(parent: string): object {
   return { workflowRunId: link.runId, workflowUrl: link.url, workflowRunCreatedAt: link.createdAt }
 }
 
-function failedStep(failure: FailureRecord, material: RunMaterial): FailedStep {
+function failedStep(failure: FailureRecord, material: RunLogData): FailedStep {
   const { messageId, stepName, maxRetries: retries, attempts = [] } = failure
   const errors = errorViews([...attempts, failure], material.trimTo)
   return {
@@ -111,7 +111,7 @@ function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
   return { error: errorText({ ...answer, body }), status, headers, body: trim(body.toString(), trimTo), time }
 }
 
-function failureFunction(failure: FailureRecord, run: RunRow, material: RunMaterial): object {
+function failureFunction(failure: FailureRecord, run: RunRow, material: RunLogData): object {
   const { trimTo } = material
   const state: FailureState | null = run.failure_state
   const { callback } = failure
@@ -136,7 +136,7 @@ function failureFunction(failure: FailureRecord, run: RunRow, material: RunMater
 }
 
 /** What is known of a failure function while it is being called. */
-function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunMaterial): object {
+function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunLogData): object {
   const message = messageId === undefined ? undefined : pendingOf.get(messageId)
   if (!message) return {}
   const errors = (attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, trimTo))
@@ -145,7 +145,7 @@ function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimT
 
 /** What the failing answer says: what the program has thrown, else the whole body. */
 function messageOf({ body }: FailureRecord): string {
-  return thrownIn(Buffer.from(body, 'base64')) ?? fromBase64(body)
+  return thrownMessage(Buffer.from(body, 'base64')) ?? fromBase64(body)
 }
 
 function fromBase64(text: string): string {

@@ -1,10 +1,10 @@
 import { redacted, storedConfig } from '../../queue/index.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { asObject, callHeader, isPlan, linkOf, parseText, type Sent, stepIdOfCall } from '../protocol/sent-steps.js'
+import { asObject, callHeader, isPlan, linkOf, parseText, type SentStep, stepIdOfCall } from '../protocol/sent-steps.js'
 import { storedWait } from '../runs/columns.js'
 import type { PendingStep } from '../transactions/runs-logs.js'
 import type { ElementRow } from '../transactions/runs-rows.js'
-import { firstBy, type RunMaterial } from './run-log-data.js'
+import { firstBy, type RunLogData } from './run-log-data.js'
 import {
   type AttemptError,
   attemptError,
@@ -13,8 +13,8 @@ import {
   deliveryFields,
   type ErrorsByStep,
   errorsByStep,
-  invokedFields,
-  invokeFields,
+  invocationFields,
+  invokedRunFields,
   type StepOfDelivery,
   sleepFields,
   trim,
@@ -45,11 +45,11 @@ export interface FailedStep {
 }
 
 /** The steps of a run in groups: what has been, then what is going on or what the run has failed with. */
-export function stepGroups(run: RunMaterial, failed?: FailedStep): readonly GroupView[] {
+export function stepGroups(run: RunLogData, failed?: FailedStep): readonly GroupView[] {
   const { sent } = run
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
   const open = openSteps(run, failed)
-  const standing: BranchStanding = {
+  const standing: BranchContext = {
     failed,
     results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
     open: firstBy(open, ({ stepId }) => stepId),
@@ -93,10 +93,10 @@ function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep)
 }
 
 /** Tells by its message for which step a delivery was. */
-function stepsOfDeliveries(run: RunMaterial): (messageId: string) => StepOfDelivery {
+function stepsOfDeliveries(run: RunLogData): (messageId: string) => StepOfDelivery {
   const sentOf = new Map(run.sent.map((one) => [one.element, one]))
-  const nextOf = new Map<ElementRow, Sent | undefined>()
-  let next: Sent | undefined
+  const nextOf = new Map<ElementRow, SentStep | undefined>()
+  let next: SentStep | undefined
   for (const element of run.elements.toReversed()) {
     nextOf.set(element, next)
     next = sentOf.get(element) ?? next
@@ -113,7 +113,7 @@ function stepsOfDeliveries(run: RunMaterial): (messageId: string) => StepOfDeliv
  * The step that the program was to do on a delivery: the one that was planned by what was delivered, or the next one.
  * Of a delivery that a cancellation has ended nobody has said which step it was for.
  */
-function stepOfDelivery({ state }: RunMaterial, own: Sent | undefined, next: Sent | undefined): StepOfDelivery {
+function stepOfDelivery({ state }: RunLogData, own: SentStep | undefined, next: SentStep | undefined): StepOfDelivery {
   if (own && isPlan(own.step)) return Number(own.step.targetStep)
   if (state === 'RUN_CANCELED' && !next) return 'unknown'
   const { step } = next ?? own ?? {}
@@ -121,26 +121,26 @@ function stepOfDelivery({ state }: RunMaterial, own: Sent | undefined, next: Sen
 }
 
 /** How parallel branches stand that were planned, by the numbers of their steps. */
-interface BranchStanding {
+interface BranchContext {
   readonly failed: FailedStep | undefined
-  readonly results: ReadonlyMap<number, Sent>
+  readonly results: ReadonlyMap<number, SentStep>
   readonly open: ReadonlyMap<unknown, StepView>
 }
 
 function groupView(
-  run: RunMaterial,
-  one: Sent,
-  group: readonly Sent[] | undefined,
-  standing: BranchStanding,
+  run: RunLogData,
+  one: SentStep,
+  group: readonly SentStep[] | undefined,
+  standing: BranchContext,
 ): GroupView {
   if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
   return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, standing)) }
 }
 
 /** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
-function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
+function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> {
   const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
-  const groups = new Map<number, Sent[]>()
+  const groups = new Map<number, SentStep[]>()
   for (let at = 0; at < sorted.length; ) {
     const group = sorted.slice(at, at + Math.max(1, Number(sorted[at]?.step.concurrent) || 1))
     for (const { step } of group) groups.set(Number(step.targetStep), group)
@@ -149,7 +149,7 @@ function planGroups(plans: readonly Sent[]): Map<number, Sent[]> {
   return groups
 }
 
-function branchView(run: RunMaterial, plan: Sent, { results, open, failed }: BranchStanding): StepView {
+function branchView(run: RunLogData, plan: SentStep, { results, open, failed }: BranchContext): StepView {
   const result = results.get(Number(plan.step.targetStep))
   if (result) return stepView(run, result)
   const { targetStep, ...step } = plan.step
@@ -161,7 +161,7 @@ function branchView(run: RunMaterial, plan: Sent, { results, open, failed }: Bra
   )
 }
 
-function initGroup(run: RunMaterial): GroupView {
+function initGroup(run: RunLogData): GroupView {
   const { elements, delivery, trimTo } = run
   const init = elements.find(({ position }) => position === 0)
   const body = init?.body ?? new Uint8Array()
@@ -180,7 +180,7 @@ function initGroup(run: RunMaterial): GroupView {
   return { type: 'sequential', steps: [step] }
 }
 
-function stepView(run: RunMaterial, { element, step }: Sent): StepView {
+function stepView(run: RunLogData, { element, step }: SentStep): StepView {
   const { out, targetStep: _, callUrl: _u, callMethod: _m, callBody: _b, callHeaders: _h, ...rest } = step
   return {
     ...rest,
@@ -193,22 +193,22 @@ function stepView(run: RunMaterial, { element, step }: Sent): StepView {
     ...sleepFields(step),
     ...waitFields(element, step),
     ...callFields(run, step),
-    ...invokeFields(run, element.message_id),
+    ...invocationFields(run, element.message_id),
   }
 }
 
 /** A sleep is in the list from its start; until its end its message is pending. */
-function isAsleep({ pendingOf, now }: RunMaterial, element: ElementRow): boolean {
+function isAsleep({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
   const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
 }
 
 /** Steps that have begun without an element of their own in the list: calls under way, and waits. */
-function openSteps(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
+function openSteps(run: RunLogData, failed: FailedStep | undefined): StepView[] {
   return [...openCalls(run, failed), ...openWaits(run), ...openInvocations(run)]
 }
 
-function openCalls(run: RunMaterial, failed: FailedStep | undefined): StepView[] {
+function openCalls(run: RunLogData, failed: FailedStep | undefined): StepView[] {
   const done = new Set(run.sent.map(({ step }) => step.stepId))
   return run.elements
     .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
@@ -226,7 +226,7 @@ function openCalls(run: RunMaterial, failed: FailedStep | undefined): StepView[]
     }))
 }
 
-function openWaits(run: RunMaterial): StepView[] {
+function openWaits(run: RunLogData): StepView[] {
   return run.waits.map((wait) => {
     const { step } = storedWait(wait.wait)
     return {
@@ -243,7 +243,7 @@ function openWaits(run: RunMaterial): StepView[] {
 }
 
 /** An invoked run stands for the step that its end completes, also when that comes too late for this run. */
-function openInvocations(run: RunMaterial): StepView[] {
+function openInvocations(run: RunLogData): StepView[] {
   return run.invoked
     .filter(({ state }) => state === 'RUN_STARTED' || run.state !== 'RUN_STARTED')
     .map((child) => {
@@ -255,7 +255,7 @@ function openInvocations(run: RunMaterial): StepView[] {
         messageId,
         createdAt: child.created_at,
         state: invocationState(run.state, child.state),
-        ...invokedFields(run, child),
+        ...invokedRunFields(run, child),
       }
     })
 }
@@ -274,7 +274,7 @@ interface OpenStep {
 
 /** When a run fails, what has not failed itself is cancelled. */
 function openState(
-  { state, pendingOf }: RunMaterial,
+  { state, pendingOf }: RunLogData,
   failed: FailedStep | undefined,
   { messageId, stepId }: OpenStep,
 ): StepState {
@@ -285,7 +285,7 @@ function openState(
 }
 
 /** What is being delivered now, or tried again. */
-function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined): StepView[] {
+function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined): StepView[] {
   const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))
   if (run.state === 'RUN_CANCELED') {
@@ -299,7 +299,7 @@ function nextSteps(run: RunMaterial, errors: readonly AttemptError[] | undefined
     .map((message) => pendingView(run, message))
 }
 
-function pendingView(run: RunMaterial, message: PendingStep): StepView {
+function pendingView(run: RunLogData, message: PendingStep): StepView {
   const errors = (run.attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, run.trimTo))
   const name = errors.at(-1)?.headers['Upstash-Error-Step-Name']?.[0]
   const { retryDelay } = asObject(parseText(message.config)) ?? {}

@@ -5,7 +5,7 @@ import {
   isPlan,
   linkOf,
   parseJson,
-  type Sent,
+  type SentStep,
   sentSteps,
   stepIdOfCall,
   toSent,
@@ -19,11 +19,11 @@ import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
  * Everything of one run that its log is shown from. Runs may have thousands of steps, so whatever is looked up for each
  * of them stands in a map.
  */
-export interface RunMaterial {
+export interface RunLogData {
   readonly state: RunState
   readonly elements: readonly ElementRow[]
   /** The steps among them. */
-  readonly sent: readonly Sent[]
+  readonly sent: readonly SentStep[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
   readonly pastAttempts: readonly PastAttempt[]
@@ -47,11 +47,11 @@ export interface RunMaterial {
 }
 
 /** Takes what belongs to a run out of a page of logs. */
-export function materialOf(
+export function runLogDataOf(
   run: RunRow,
   page: RunLogPage,
-  { trimTo, now }: Pick<RunMaterial, 'trimTo' | 'now'>,
-): RunMaterial {
+  { trimTo, now }: Pick<RunLogData, 'trimTo' | 'now'>,
+): RunLogData {
   const ofRun = ({ run_seq }: { readonly run_seq: number }): boolean => run_seq === run.seq
   const elements = page.elements.filter(ofRun)
   const pending = page.pending.filter(({ group_key }) => group_key === run.seq)
@@ -106,7 +106,7 @@ export interface Subject {
 const UNKNOWN: Subject = { sleeps: false }
 
 /** What a message of a run delivers. */
-export function subjectOf({ elementOf }: Pick<RunMaterial, 'elementOf'>, messageId: string): Subject {
+export function subjectOf({ elementOf }: Pick<RunLogData, 'elementOf'>, messageId: string): Subject {
   const element = elementOf.get(messageId)
   if (!element || element.position === 0) return UNKNOWN
   switch (element.kind) {
@@ -127,7 +127,7 @@ function subjectOfCall(call: ElementRow): Subject {
 }
 
 /** The report of a call names the message that made it. */
-function subjectOfResult(elementOf: RunMaterial['elementOf'], { body }: ElementRow): Subject {
+function subjectOfResult(elementOf: RunLogData['elementOf'], { body }: ElementRow): Subject {
   const made = asObject(parseJson(body))?.sourceMessageId
   const call = typeof made === 'string' ? elementOf.get(made) : undefined
   return call?.kind === 'toCallback' ? subjectOfCall(call) : UNKNOWN
@@ -152,7 +152,7 @@ export function stepOfWait({ wait }: Pick<WaitRow, 'wait'>): WaitRecord['step'] 
 }
 
 /** The names of parallel branches that were planned, have no result, and to which nothing is to come. */
-export function abandonedBranches(run: RunMaterial): string[] {
+export function abandonedBranches(run: RunLogData): string[] {
   const { sent } = run
   const settled = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => Number(step.stepId)))
   const open = sent.filter(({ step }) => isPlan(step) && !settled.has(Number(step.targetStep)))
@@ -163,7 +163,7 @@ export function abandonedBranches(run: RunMaterial): string[] {
     .map(({ step }) => String(step.stepName ?? step.targetStep))
 }
 
-function stepsToCome(run: RunMaterial): Set<number> {
+function stepsToCome(run: RunLogData): Set<number> {
   const { pending, waits, invoked } = run
   const delivered = pending.map(({ message_id }) => subjectOf(run, message_id).stepId)
   const awaited = waits.map((wait) => Number(stepOfWait(wait).stepId))

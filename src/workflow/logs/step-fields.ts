@@ -1,10 +1,10 @@
 import { type HeaderMap, redactHeaders, storedConfig, storedHeaders } from '../../queue/index.js'
 import { errorText } from '../protocol/error-text.js'
-import { asObject, parseText, type Sent } from '../protocol/sent-steps.js'
+import { asObject, parseText, type SentStep } from '../protocol/sent-steps.js'
 import { metaOfElement } from '../runs/columns.js'
 import type { InvokedRun, PastAttempt, PendingAttempt } from '../transactions/runs-logs.js'
 import type { ElementRow } from '../transactions/runs-rows.js'
-import type { RunMaterial } from './run-log-data.js'
+import type { RunLogData } from './run-log-data.js'
 
 /** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
 
@@ -16,7 +16,7 @@ interface DeliveryFields {
 
 /** How the list with a step is delivered: as the trigger said, unless the step has settings of its own. */
 export function deliveryFields(
-  { delivery }: Pick<RunMaterial, 'delivery'>,
+  { delivery }: Pick<RunLogData, 'delivery'>,
   { meta }: Pick<ElementRow, 'meta'>,
 ): DeliveryFields {
   const own = metaOfElement(meta).delivery ?? delivery
@@ -30,7 +30,7 @@ export function deliveryFields(
 }
 
 /** What is known of a wait that is over. */
-export function waitFields({ meta }: ElementRow, { waitEventId, waitTimeout }: Sent['step']): object {
+export function waitFields({ meta }: ElementRow, { waitEventId, waitTimeout }: SentStep['step']): object {
   if (typeof waitEventId !== 'string') return {}
   const { since, until } = asObject(asObject(parseText(meta))?.wait) ?? {}
   const times = typeof since === 'number' && typeof until === 'number' ? waitTimes(since, until) : {}
@@ -43,12 +43,12 @@ export function waitTimes(since: number, until: number): object {
 }
 
 /** Until when a run sleeps, Unix milliseconds: an SDK says it in seconds. */
-export function sleepFields({ sleepUntil }: Sent['step']): object {
+export function sleepFields({ sleepUntil }: SentStep['step']): object {
   return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
 }
 
 /** The request of a call and its answer. */
-export function callFields(run: RunMaterial, step: Sent['step']): object {
+export function callFields(run: RunLogData, step: SentStep['step']): object {
   if (step.stepType !== 'Call') return {}
   const request = run.callOf.get(Number(step.stepId))
   const result = asObject(parseText(String(step.out)))
@@ -63,7 +63,7 @@ export function callFields(run: RunMaterial, step: Sent['step']): object {
 }
 
 /** The request of a call, by the element that asked for it. */
-export function callRequest(run: RunMaterial, element: ElementRow): object {
+export function callRequest(run: RunLogData, element: ElementRow): object {
   const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
   return {
     callUrl: delivery.url,
@@ -74,13 +74,16 @@ export function callRequest(run: RunMaterial, element: ElementRow): object {
 }
 
 /** The run that a step has invoked, by the message that told of its end. */
-export function invokeFields(run: RunMaterial, messageId: string): object {
+export function invocationFields(run: RunLogData, messageId: string): object {
   const child = run.invokedBy.get(messageId)
-  return child ? invokedFields(run, child) : {}
+  return child ? invokedRunFields(run, child) : {}
 }
 
 /** A run that a step has invoked. */
-export function invokedFields({ trimTo }: RunMaterial, { run_id, url, created_at, payload, meta }: InvokedRun): object {
+export function invokedRunFields(
+  { trimTo }: RunLogData,
+  { run_id, url, created_at, payload, meta }: InvokedRun,
+): object {
   const { delivery } = metaOfElement(meta)
   const { redact } = storedConfig(delivery?.config)
   return {

@@ -2,10 +2,10 @@ import { tryParseJson } from '../../base/index.js'
 import { asObject, parseJson } from './sent-steps.js'
 
 /** Characters of what an answer says that is no error of an SDK: it may be a whole page. */
-const LONGEST_SAID = 200
+const MAX_TEXT_LENGTH = 200
 
 /** A page of this length has had its title: frameworks answer with one when something else than the program fails. */
-const LONGEST_HEAD = 4_096
+const MAX_HEAD_BYTES = 4_096
 const PAGE = /^\s*<(?:!doctype\s+html|html)\b[\s\S]*?<title>([^<]+)<\/title>/i
 
 /** What came of a failed attempt. */
@@ -20,10 +20,10 @@ interface FailedAnswer {
 export function errorText({ status, error, body }: FailedAnswer): string {
   const said =
     error ??
-    thrownIn(body) ??
-    thrownAtStart(body) ??
-    titleOf(body) ??
-    decoder.decode(body?.subarray(0, LONGEST_SAID)).trim()
+    thrownMessage(body) ??
+    truncatedMessage(body) ??
+    pageTitle(body) ??
+    decoder.decode(body?.subarray(0, MAX_TEXT_LENGTH)).trim()
   return said === '' ? `HTTP ${status}` : said
 }
 
@@ -32,17 +32,17 @@ const decoder = new TextDecoder()
 const THROWN = /^\s*\{"error":"[^"\\]*","message":"((?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200})/
 
 /** The beginning of what a program has thrown, in an answer of an SDK of which only the beginning was kept. */
-function thrownAtStart(body: Uint8Array | null): string | undefined {
-  const [, quoted] = THROWN.exec(decoder.decode(body?.subarray(0, LONGEST_HEAD))) ?? []
+function truncatedMessage(body: Uint8Array | null): string | undefined {
+  const [, quoted] = THROWN.exec(decoder.decode(body?.subarray(0, MAX_HEAD_BYTES))) ?? []
   const text = quoted === undefined ? undefined : tryParseJson(`"${quoted}"`)
-  return typeof text === 'string' ? text.slice(0, LONGEST_SAID) : undefined
+  return typeof text === 'string' ? text.slice(0, MAX_TEXT_LENGTH) : undefined
 }
 
 /** What stands above a page in HTML, which is no text for people before it is drawn. */
-function titleOf(body: Uint8Array | null): string | undefined {
-  const title = PAGE.exec(decoder.decode(body?.subarray(0, LONGEST_HEAD)))?.[1]
+function pageTitle(body: Uint8Array | null): string | undefined {
+  const title = PAGE.exec(decoder.decode(body?.subarray(0, MAX_HEAD_BYTES)))?.[1]
     ?.trim()
-    .slice(0, LONGEST_SAID)
+    .slice(0, MAX_TEXT_LENGTH)
   return title && `a page in HTML: ${title}`
 }
 
@@ -50,7 +50,7 @@ function titleOf(body: Uint8Array | null): string | undefined {
  * What a program has thrown, by its failing answer: SDKs answer with a JSON object that has it as `message`. When this
  * server has refused a request of the SDK, that is the JSON of the refusal, of which only the text is for people.
  */
-export function thrownIn(body: Uint8Array | null): string | undefined {
+export function thrownMessage(body: Uint8Array | null): string | undefined {
   const message = asObject(parseJson(body ?? undefined))?.message
   if (typeof message !== 'string' || message === '') return undefined
   const refusal = asObject(tryParseJson(message))?.error

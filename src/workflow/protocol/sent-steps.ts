@@ -7,24 +7,24 @@ import type { ElementRow, ParentLink } from '../transactions/runs-rows.js'
 /** What the list of a run says, as far as it can be understood: steps are opaque, and nothing of them is certain. */
 
 /** A step as its SDK sent it; nothing of it is certain. */
-export interface Sent {
+export interface SentStep {
   readonly element: ElementRow
   readonly step: Readonly<Record<string, unknown>>
 }
 
 /** The steps of a list without its first element; of those that came twice, the first. */
-export function sentSteps(elements: readonly ElementRow[]): Sent[] {
+export function sentSteps(elements: readonly ElementRow[]): SentStep[] {
   return distinct(elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
 }
 
 /** Reads a step. */
-export function toSent(element: ElementRow): Sent {
+export function toSent(element: ElementRow): SentStep {
   return { element, step: asObject(parseJson(element.body)) ?? {} }
 }
 
 /** SDKs may send a step twice; the first one counts, for them as well. */
-function distinct(sent: readonly Sent[]): Sent[] {
-  const first = new Map<string, Sent>()
+function distinct(sent: readonly SentStep[]): SentStep[] {
+  const first = new Map<string, SentStep>()
   for (const one of sent) {
     const key = `${String(one.step.stepId)}:${String(one.step.targetStep ?? '')}`
     if (!first.has(key)) first.set(key, one)
@@ -33,7 +33,7 @@ function distinct(sent: readonly Sent[]): Sent[] {
 }
 
 /** Whether a step announces a parallel branch. */
-export function isPlan(step: Sent['step']): boolean {
+export function isPlan(step: SentStep['step']): boolean {
   return step.stepId === 0 && typeof step.targetStep === 'number'
 }
 
@@ -99,7 +99,7 @@ export function parseJson(bytes: Uint8Array | undefined): unknown {
 }
 
 /** The step that has made a webhook says little besides the address. */
-const LONGEST_STEP = 16_384
+const MAX_STEP_BYTES = 16_384
 const MARK = '"CreateWebhook"'
 
 /**
@@ -108,7 +108,7 @@ const MARK = '"CreateWebhook"'
  * @param body the step as it was sent.
  */
 export function webhookOf(body: Uint8Array | undefined): string | undefined {
-  if (!body || body.byteLength > LONGEST_STEP) return undefined
+  if (!body || body.byteLength > MAX_STEP_BYTES) return undefined
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (!text.includes(MARK)) return undefined
   const step = tryParseJson(text.toString())

@@ -101,7 +101,7 @@ function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, str
   return { 'Content-Type': [item['content-type'] ?? 'application/json'], ...Object.fromEntries(kept) }
 }
 
-const LONGEST_RUN_ID = 512
+const MAX_RUN_ID_LENGTH = 512
 
 /**
  * The run that an item belongs to.
@@ -109,8 +109,8 @@ const LONGEST_RUN_ID = 512
  */
 export function runIdOf(item: PublishItem): string {
   const id = item.headers['upstash-workflow-runid'] ?? ''
-  if (id !== '' && id.length <= LONGEST_RUN_ID && !/[\s/\x00-\x1f\x7f]/.test(id)) return id
+  if (id !== '' && id.length <= MAX_RUN_ID_LENGTH && !/[\s/\x00-\x1f\x7f]/.test(id)) return id
   throw new HomeportError('invalid_request', {
-    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${LONGEST_RUN_ID} characters without spaces, slashes and control characters, such as "wfr_order-17".`,
+    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${MAX_RUN_ID_LENGTH} characters without spaces, slashes and control characters, such as "wfr_order-17".`,
   })
 }

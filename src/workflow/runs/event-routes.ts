@@ -27,7 +27,7 @@ export interface EventDeps {
 }
 
 const DEFAULT_WAIT = '7d'
-const LONGEST_WAIT_MS = 366 * 86_400_000
+const MAX_WAIT_MS = 366 * 86_400_000
 
 /** Waits, notifications and webhooks (reference workflow 4.9). */
 export function eventRoutes(deps: EventDeps): Route[] {
@@ -39,7 +39,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
     route(notifyEvent, async ({ params, body, caller }) => {
       const result = await notify(
         deps,
-        { accountId: caller.accountId, by: 'token', ...(await meant(deps, caller.accountId, params.event)) },
+        { accountId: caller.accountId, by: 'token', ...(await targetOf(deps, caller.accountId, params.event)) },
         body,
       )
       return result.released.map(toNotified)
@@ -100,7 +100,7 @@ async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof
     case 'known':
       return { messageId: result.messageId }
     case 'waiting':
-    case 'noticed':
+    case 'notified':
       deps.queue.offer(result.offers)
       return { messageId }
   }
@@ -118,7 +118,7 @@ function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: numb
 
 function timeoutMs(text = DEFAULT_WAIT): number {
   const ms = parseDuration(/^\d{1,12}$/.test(text) ? `${text}s` : text)
-  if (ms !== undefined && ms <= LONGEST_WAIT_MS) return ms
+  if (ms !== undefined && ms <= MAX_WAIT_MS) return ms
   throw new HomeportError('invalid_request', {
     problem: `timeout is ${JSON.stringify(text.slice(0, 80))}; send a duration of at most 366 days, such as 30s, 12h or 7d.`,
   })
@@ -166,10 +166,10 @@ function decoded(text: string): string {
   }
 }
 
-type Meant = Pick<NotifyArgs, 'eventId' | 'runId'>
+type NotifyTarget = Pick<NotifyArgs, 'eventId' | 'runId'>
 
 /** The two forms differ only in depth, and event ids may hold slashes: a first segment that is a run makes it the run's. */
-async function meant({ store }: EventDeps, accountId: string, rest: string): Promise<Meant> {
+async function targetOf({ store }: EventDeps, accountId: string, rest: string): Promise<NotifyTarget> {
   const whole = givenEvent(rest)
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
@@ -180,7 +180,7 @@ async function meant({ store }: EventDeps, accountId: string, rest: string): Pro
 
 async function notify(
   deps: EventDeps,
-  who: Pick<NotifyArgs, 'accountId' | 'by'> & Meant,
+  who: Pick<NotifyArgs, 'accountId' | 'by'> & NotifyTarget,
   data: Uint8Array,
 ): Promise<NotifyResult> {
   const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })

@@ -22,7 +22,7 @@ import { metaOfCall, metaOfElement } from './columns.js'
 import type { FailureReason } from './run-state.js'
 
 /** What a follow-up is made from. */
-export interface Following {
+export interface FollowUpInput {
   readonly message: PendingMessage
   readonly outcome: AttemptOutcome
   readonly delivery: Delivery
@@ -35,7 +35,7 @@ export interface Following {
 }
 
 /** The element that brings the result of a call to the program (reference workflow 4.6.1). */
-export function resultElement(following: Following): NewElement {
+export function resultElement(following: FollowUpInput): NewElement {
   const { message, outcome, delivery, now } = following
   const { callback } = metaOfCall(delivery.element.meta)
   return {
@@ -49,13 +49,13 @@ export function resultElement(following: Following): NewElement {
 }
 
 /** An SDK that does not rely on the trigger's settings says with the call who is told when its result cannot be brought. */
-function metaOfResult({ headers }: CallbackConfig, { now }: Following): string | null {
+function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): string | null {
   const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
   return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
 }
 
 /** How a run fails, with the call of its failure function if it has one (reference workflow 4.10). */
-export function failingOf(following: Following, reason: FailureReason): RunFailing {
+export function runFailureOf(following: FollowUpInput, reason: FailureReason): RunFailing {
   const { message, outcome, delivery, now } = following
   const answer = lastAnswer(outcome, reason)
   const dlqId = `${now}-${message.seq}`
@@ -92,13 +92,13 @@ export function failingOf(following: Following, reason: FailureReason): RunFaili
 }
 
 /** What was to be delivered; what was no list brought the result of a call to a program that has at least its payload. */
-function failingList({ delivery: { list }, beginning, message }: Following): Uint8Array {
+function failingList({ delivery: { list }, beginning, message }: FollowUpInput): Uint8Array {
   const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
   return listBody(steps.map(listElement))
 }
 
 /** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
-function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
+function settingsOf({ delivery: { element }, beginning }: FollowUpInput): RunMeta {
   const { delivery, ...own } = metaOfElement(element.meta)
   switch (element.kind) {
     case 'step':
@@ -111,7 +111,11 @@ function settingsOf({ delivery: { element }, beginning }: Following): RunMeta {
   }
 }
 
-function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', following: Following): DeliveryColumns {
+function callbackDelivery(
+  callback: CallbackConfig,
+  role: 'result' | 'failure',
+  following: FollowUpInput,
+): DeliveryColumns {
   const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
   const { callback: _c, failureCallback: _f, ...own } = settings
   const run = following.beginning.meta.delivery

@@ -35,10 +35,11 @@ import { metaOfTrigger } from './columns.js'
 import type { RecentLists } from './recent-lists.js'
 
 /** How deep runs may invoke runs that invoke runs. */
-const DEEPEST_INVOCATION = 100
+const MAX_INVOCATION_DEPTH = 100
 
 /** Sending it again would not help. */
-const LARGE_STEP = 'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
+const STEP_TOO_LARGE =
+  'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
 /** By which the result of a call will say what step it is for. */
 const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 
@@ -128,16 +129,16 @@ export class RunIntake implements Intake, TriggerGate {
       const source = sources.get(messageId)
       const element = source && elementOf(source)
       const step = element?.kind === 'step' ? { message_id: messageId, body: element.body } : undefined
-      if (source?.kind === 'append') this.#deps.lists.grew(runSeq, position, step)
-      else if (source && step) this.#rememberStart(goingOn(source.run, runSeq, accountId, now), source, step)
+      if (source?.kind === 'append') this.#deps.lists.appended(runSeq, position, step)
+      else if (source && step) this.#rememberStart(activeRun(source.run, runSeq, accountId, now), source, step)
     }
   }
 
   #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
     const { lists } = this.#deps
-    lists.renamed(run.account_id, run.run_id)
+    lists.idReused(run.account_id, run.run_id)
     // The first element of a run whose program is unknown gets another message when that answers.
-    if (contact === 'known') lists.began(run, step, metaOfTrigger(first.meta).delivery)
+    if (contact === 'known') lists.started(run, step, metaOfTrigger(first.meta).delivery)
   }
 
   /** Makes the submission of a trigger, of any origin. A trigger that asks for a first contact gets that instead. */
@@ -169,7 +170,7 @@ export class RunIntake implements Intake, TriggerGate {
     const kind = classify(item.headers)
     const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
     if (!ofGoingRun) return error
-    const problem = isError(error, 'body_too_large') ? `${error.message} ${LARGE_STEP}` : error.message
+    const problem = isError(error, 'body_too_large') ? `${error.message} ${STEP_TOO_LARGE}` : error.message
     return new HomeportError('step_refused', { problem })
   }
 
@@ -270,11 +271,11 @@ function markOfCall({ headers }: PublishItem): { mark?: string } {
 /** A workflow that invokes itself would go on forever (reference workflow 4.8). */
 function refuseDeepNesting(item: PublishItem): void {
   const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
-  if (Number(found) <= DEEPEST_INVOCATION) return
+  if (Number(found) <= MAX_INVOCATION_DEPTH) return
   throw new HomeportError('setting_limit', {
     setting: 'The nesting of invocations',
     found,
-    limit: String(DEEPEST_INVOCATION),
+    limit: String(MAX_INVOCATION_DEPTH),
   })
 }
 
@@ -327,7 +328,7 @@ function elementOf(submission: Submission): NewElement {
   return submission.kind === 'append' ? submission.element : submission.first
 }
 
-function goingOn({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
+function activeRun({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
   return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
 }
 

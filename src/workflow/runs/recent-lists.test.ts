@@ -23,11 +23,11 @@ const idsOf = (lists: RecentLists, seq: number, messageId: string) =>
 describe('the lists of runs that have just grown', () => {
   it('end at the element that is delivered, however long they have become', () => {
     const lists = new RecentLists()
-    lists.began(runOf(1), step('a'), delivery)
-    lists.grew(1, 1, step('b'))
+    lists.started(runOf(1), step('a'), delivery)
+    lists.appended(1, 1, step('b'))
     // Not part of what programs replay.
-    lists.grew(1, 2)
-    lists.grew(1, 3, step('c'))
+    lists.appended(1, 2)
+    lists.appended(1, 3, step('c'))
     expect(idsOf(lists, 1, 'b')).toEqual(['a', 'b'])
     expect(idsOf(lists, 1, 'c')).toEqual(['a', 'b', 'c'])
     expect(idsOf(lists, 1, 'd')).toBeUndefined()
@@ -36,35 +36,35 @@ describe('the lists of runs that have just grown', () => {
 
   it('are known without a gap or not at all, until they are read again', () => {
     const lists = new RecentLists()
-    lists.began(runOf(1), step('a'), delivery)
-    lists.grew(1, 2, step('c'))
+    lists.started(runOf(1), step('a'), delivery)
+    lists.appended(1, 2, step('c'))
     expect(idsOf(lists, 1, 'a')).toBeUndefined()
     const read = { run: runOf(1), element: { position: 2, kind: 'step' as const, meta: null }, body: Buffer.alloc(0) }
     const list = [step('a'), step('b'), step('c')]
-    lists.wasRead({ ...read, list }, list.map(listElement))
-    lists.grew(1, 3, step('d'))
+    lists.loaded({ ...read, list }, list.map(listElement))
+    lists.appended(1, 3, step('d'))
     expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
     // A shorter list that was read meanwhile takes nothing away.
-    lists.wasRead({ ...read, list }, list.map(listElement))
+    lists.loaded({ ...read, list }, list.map(listElement))
     expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
   })
 
   it('are forgotten with the end of their runs, and when their ids name others', () => {
     const lists = new RecentLists()
-    lists.began(runOf(1, 'same'), step('a'), delivery)
+    lists.started(runOf(1, 'same'), step('a'), delivery)
     expect(lists.deliveryOf('acc', 'same')).toBe(delivery)
-    lists.renamed('acc', 'same')
+    lists.idReused('acc', 'same')
     expect([idsOf(lists, 1, 'a'), lists.deliveryOf('acc', 'same')]).toEqual([undefined, undefined])
-    lists.began(runOf(2), step('a'), delivery)
+    lists.started(runOf(2), step('a'), delivery)
     lists.forget(2)
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
   it('take a bounded part of the memory: large ones are not kept, nor those that have not grown for long', () => {
     const lists = new RecentLists()
-    lists.began(runOf(0), step('a', 300_000), delivery)
+    lists.started(runOf(0), step('a', 300_000), delivery)
     expect(idsOf(lists, 0, 'a')).toBeUndefined()
-    for (let seq = 1; seq <= 400; seq++) lists.began(runOf(seq), step('a', 100_000), delivery)
+    for (let seq = 1; seq <= 400; seq++) lists.started(runOf(seq), step('a', 100_000), delivery)
     expect(idsOf(lists, 1, 'a')).toBeUndefined()
     expect(idsOf(lists, 400, 'a')).toEqual(['a'])
     const known = Array.from({ length: 400 }, (_, index) => idsOf(lists, index + 1, 'a')).filter(Boolean)

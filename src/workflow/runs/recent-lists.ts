@@ -4,9 +4,9 @@ import type { Delivery, ListedStep, RunOfDelivery } from '../transactions/runs-r
 import type { DeliveryColumns } from '../transactions/runs-rows.js'
 
 /** A longer list is read from the store each time. */
-const LARGEST_LIST_BYTES = 256 * 1024
+const MAX_LIST_BYTES = 256 * 1024
 /** All lists together; beyond that those that have not grown for the longest time are forgotten. */
-const MOST_BYTES = 32 * 2 ** 20
+const MAX_BYTES = 32 * 2 ** 20
 /** What a list and an element take besides their texts. */
 const ROW_BYTES = 300
 
@@ -39,13 +39,13 @@ export class RecentLists {
   #bytes = 0
 
   /** An id names a new run now. */
-  renamed(accountId: string, runId: string): void {
+  idReused(accountId: string, runId: string): void {
     const seq = this.#seqs.get(nameOf(accountId, runId))
     if (seq !== undefined) this.#take(seq)
   }
 
   /** A run has begun with this element; `delivery` is how the next ones are delivered. */
-  began(run: RunOfDelivery, first: ListedStep, delivery: DeliveryColumns): void {
+  started(run: RunOfDelivery, first: ListedStep, delivery: DeliveryColumns): void {
     const element = listElement(first)
     this.#keep({ run, delivery, elements: [element], next: 1, bytes: ROW_BYTES + sizeOf(element) })
   }
@@ -53,7 +53,7 @@ export class RecentLists {
   /**
    * The list of a run has an element at this position now; one that is not part of what programs replay has no `step`.
    */
-  grew(runSeq: number, position: number, step?: ListedStep): void {
+  appended(runSeq: number, position: number, step?: ListedStep): void {
     const known = this.#take(runSeq)
     if (!known || known.next !== position) return
     known.next++
@@ -66,7 +66,7 @@ export class RecentLists {
   }
 
   /** The store was asked for a list up to one of its steps. */
-  wasRead({ run, element }: Delivery, list: readonly ListElement[]): void {
+  loaded({ run, element }: Delivery, list: readonly ListElement[]): void {
     if (element.kind !== 'step' || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
     const before = this.#take(run.seq)
     const bytes = list.reduce((sum, each) => sum + sizeOf(each), ROW_BYTES)
@@ -101,12 +101,12 @@ export class RecentLists {
   }
 
   #keep(known: Known): void {
-    if (known.bytes > LARGEST_LIST_BYTES) return
+    if (known.bytes > MAX_LIST_BYTES) return
     this.#lists.set(known.run.seq, known)
     this.#seqs.set(nameOf(known.run.account_id, known.run.run_id), known.run.seq)
     this.#bytes += known.bytes
     for (const seq of this.#lists.keys()) {
-      if (this.#bytes <= MOST_BYTES) return
+      if (this.#bytes <= MAX_BYTES) return
       this.#take(seq)
     }
   }

@@ -24,18 +24,18 @@ import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
 import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
 import { metaOfTrigger } from './columns.js'
-import { type Following, failingOf, resultElement } from './follow-ups.js'
+import { type FollowUpInput, resultElement, runFailureOf } from './follow-ups.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './run-routes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
 /** What the deliveries of runs work with. */
-export interface KindDeps {
+export interface RunMessagesDeps {
   readonly store: Store
   readonly clock: Clock
   /** A request to this server that is larger is refused. */
   readonly bodyLimitBytes: number
-  readonly flights: Flights
+  readonly inFlight: InFlightDeliveries
   readonly lists: RecentLists
   readonly refusedReturns: RefusedReturns
   /** Of an answer this much is recorded with its run. */
@@ -50,9 +50,9 @@ const NOTHING: Settled = { offers: [] }
 /** Messages that belong to runs: what each attempt sends, and what follows for the run from how it ended. */
 export class RunMessages implements MessageKind {
   readonly name = RUN_MESSAGE_KIND
-  readonly #deps: KindDeps
+  readonly #deps: RunMessagesDeps
 
-  constructor(deps: KindDeps) {
+  constructor(deps: RunMessagesDeps) {
     this.#deps = deps
   }
 
@@ -68,7 +68,7 @@ export class RunMessages implements MessageKind {
     const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
     if (delivery && mayDeliver(delivery.run.state, role)) {
       const sending = sendingOf(delivery)
-      this.#deps.lists.wasRead(delivery, sending.list)
+      this.#deps.lists.loaded(delivery, sending.list)
       return this.#begin(message, sending)
     }
     await this.#done(message)
@@ -76,7 +76,7 @@ export class RunMessages implements MessageKind {
   }
 
   #begin(message: PendingMessage, sending: Sending): Outbound {
-    this.#deps.flights.begin(message.seq, this.#deps.clock.now())
+    this.#deps.inFlight.begin(message.seq, this.#deps.clock.now())
     const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
     // The failure function gets the last answer of its program whole, as far as that is no larger than a request may be.
     return isReported(markOf(message.config).role)
@@ -87,7 +87,7 @@ export class RunMessages implements MessageKind {
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
     const settled = await this.#settleBy(message, outcome)
     // Only now: a message whose outcome is not yet stored still looks like one that has to be sent.
-    this.#deps.flights.end(message.seq)
+    this.#deps.inFlight.end(message.seq)
     return settled
   }
 
@@ -126,7 +126,10 @@ export class RunMessages implements MessageKind {
     return this.#deps.store.run(runsRead.delivery, args)
   }
 
-  async #beginning(message: PendingMessage, contents: Contents = 'whole'): Promise<Following['beginning'] | undefined> {
+  async #beginning(
+    message: PendingMessage,
+    contents: Contents = 'whole',
+  ): Promise<FollowUpInput['beginning'] | undefined> {
     const row = await this.#deps.store.run(runsRead.beginning, { seq: runSeqOf(message), contents })
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
@@ -159,7 +162,7 @@ export class RunMessages implements MessageKind {
   }
 
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
-    const args = settling(message, outcome, { kind: 'retry', nextAt: at }, now)
+    const args = settleArgs(message, outcome, { kind: 'retry', nextAt: at }, now)
     const settled = await this.#deps.store.run(messagesSettle.settle, args)
     return settled.kind === 'gone'
       ? NOTHING
@@ -184,7 +187,7 @@ export class RunMessages implements MessageKind {
     })
     const args = {
       runSeq: runSeqOf(message),
-      message: settling(message, outcome, { kind: 'delivered', keep: false }, now),
+      message: settleArgs(message, outcome, { kind: 'delivered', keep: false }, now),
       effect,
     }
     const settled = await this.#deps.store.run(runsSettle.settleRun, args)
@@ -204,12 +207,12 @@ function bringsList(role: Role): boolean {
   return role === 'step' || role === 'first' || role === 'untried'
 }
 
-function effectOf(verdict: RunVerdict, following: Following): RunEffect {
+function effectOf(verdict: RunVerdict, following: FollowUpInput): RunEffect {
   switch (verdict.kind) {
     case 'fail':
-      return { kind: 'fail', failing: failingOf(following, verdict.reason) }
+      return { kind: 'fail', failing: runFailureOf(following, verdict.reason) }
     case 'fail-unless-confirmed':
-      return { kind: 'fail-unless-confirmed', failing: failingOf(following, 'no-first-contact') }
+      return { kind: 'fail-unless-confirmed', failing: runFailureOf(following, 'no-first-contact') }
     case 'return-call':
       return { kind: 'append', element: resultElement(following) }
     case 'callback-ended': {
@@ -227,7 +230,7 @@ function effectOf(verdict: RunVerdict, following: Following): RunEffect {
 /** No more of an answer goes to the store with an attempt: it keeps no more of one that another follows. */
 const ATTEMPT_BYTES = 65_536
 
-function settling(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
+function settleArgs(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
   const { seq, retried } = message
   const attempt = attemptRecord(outcome)
   const body = attempt.body && firstBytes(attempt.body, ATTEMPT_BYTES)
@@ -243,7 +246,7 @@ function runSeqOf(message: PendingMessage): number {
  * Which deliveries of runs are under way right now, and since when. Kept in memory, because an attempt writes nothing
  * when it begins. A delivery that was dropped half way is forgotten when no attempt could still be under way.
  */
-export class Flights {
+export class InFlightDeliveries {
   readonly #since = new Map<number, number>()
   readonly #longestMs: number
 

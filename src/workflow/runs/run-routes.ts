@@ -42,7 +42,7 @@ export function runRoutes(deps: RunDeps): Route[] {
   ]
 }
 
-const LARGE_RETURN =
+const RETURN_TOO_LARGE =
   'A program returns its result in one request: keep what is large elsewhere, and return where it is.'
 
 /** To run the program again would not make less of what it returns. */
@@ -51,7 +51,7 @@ function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, erro
   if (!caller || searchParams.get('cancel') !== 'false') return error
   const runId = decodeURIComponent(pathname.slice(pathname.lastIndexOf('/') + 1))
   refusedReturns.add({ accountId: caller.accountId, runId }, clock.now())
-  return new HomeportError('step_refused', { problem: `${error.message} ${LARGE_RETURN}` })
+  return new HomeportError('step_refused', { problem: `${error.message} ${RETURN_TOO_LARGE}` })
 }
 
 async function listOf({ store }: RunDeps, name: RunName) {
@@ -101,7 +101,7 @@ async function explainUncancelled(store: Store, name: RunName): Promise<void> {
 }
 
 /** So many are kept in mind; each is asked for within moments, when its delivery is answered. */
-const MOST = 1_000
+const MAX_ENTRIES = 1_000
 
 /** A run as callers name it. */
 export interface RunName {
@@ -122,7 +122,7 @@ export class RefusedReturns {
   add(run: RunName, at: number): void {
     this.#refusedAt.delete(keyOf(run))
     this.#refusedAt.set(keyOf(run), at)
-    const [oldest] = this.#refusedAt.size > MOST ? this.#refusedAt.keys() : []
+    const [oldest] = this.#refusedAt.size > MAX_ENTRIES ? this.#refusedAt.keys() : []
     if (oldest !== undefined) this.#refusedAt.delete(oldest)
   }
 

@@ -107,8 +107,8 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
       const [first, ...others] = results.flatMap((result) => (result.kind === 'accepted' ? result.offers : []))
       const end: MessageEnd = { kind: 'retry', nextAt: AT }
       for (let retried = 0; retried < failures; retried++) {
-        const settling = others.map(({ seq }) => ({ seq, retried, at: AT, attempt, end, follow: [] }))
-        await Promise.all(settling.map((args) => store.run(messagesSettle.settle, args)))
+        const settleArgs = others.map(({ seq }) => ({ seq, retried, at: AT, attempt, end, follow: [] }))
+        await Promise.all(settleArgs.map((args) => store.run(messagesSettle.settle, args)))
       }
       return first?.group_key ?? 0
     }

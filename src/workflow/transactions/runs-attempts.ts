@@ -3,9 +3,9 @@ import { all, change, first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
 /** The newest failed attempts of a delivery are kept, up to this many. */
-const MOST_OF_DELIVERY = 20
+const MAX_PER_DELIVERY = 20
 /** A run that has this many keeps no more. */
-const MOST_OF_RUN = 100
+const MAX_PER_RUN = 100
 /** Of an answer's body this much is kept. */
 const BODY_BYTES = 4_096
 /** Headers that are longer are left out. */
@@ -34,8 +34,8 @@ const keep = query<Messages>(({ db, p, d }) =>
         ])
         .where(d.inNumbers('a.message_seq', p.seqs))
         .where('m.state', '=', 'pending')
-        .where(sql<boolean>`a.retried >= m.retried - ${sql.lit(MOST_OF_DELIVERY)}`)
-        .where(sql<boolean>`(select count(*) from run_attempts where run_seq = m.group_key) < ${sql.lit(MOST_OF_RUN)}`),
+        .where(sql<boolean>`a.retried >= m.retried - ${sql.lit(MAX_PER_DELIVERY)}`)
+        .where(sql<boolean>`(select count(*) from run_attempts where run_seq = m.group_key) < ${sql.lit(MAX_PER_RUN)}`),
     )
     .onConflict((conflict) => conflict.doNothing()),
 )
@@ -61,7 +61,7 @@ const someRetried = query<Between, { group_key: number | null }>(({ db, p }) =>
     .where('retried', '>', sql.lit(0))
     .limit(1),
 )
-const retriedOf = query<{ runs: readonly number[] }, RetriedMessage>(({ db, p, d }) =>
+const retriedMessages = query<{ runs: readonly number[] }, RetriedMessage>(({ db, p, d }) =>
   db
     .selectFrom('messages')
     .select(['seq', sql<number>`group_key`.as('group_key')])
@@ -82,7 +82,7 @@ export function* keepAttempts(messageSeq: number): Transaction<void> {
  */
 export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> {
   if (runs.length === 0 || !(yield* first(someRetried, spanOf(runs)))) return
-  for (const seqs of rounds(yield* all(retriedOf, { runs }))) yield* change(keep, { seqs })
+  for (const seqs of rounds(yield* all(retriedMessages, { runs }))) yield* change(keep, { seqs })
 }
 
 function spanOf(seqs: readonly number[]): Between {

@@ -68,7 +68,7 @@ function* changeCallback(
 export const retryCallback = write('runs.retryCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
   const changed = yield* changeCallback(args, 'CALLBACK_FAIL', 'CALLBACK_INPROGRESS')
   if (changed.kind !== 'changed') return changed
-  return { ...changed, offers: yield* callAgain([changed.run.seq], args) }
+  return { ...changed, offers: yield* redeliverCallbacks([changed.run.seq], args) }
 })
 
 /** Gives up a failure callback that is under way; the caller hands the run to `queue.drop` after the commit. */
@@ -92,11 +92,11 @@ export function* retryCallbacks(
 ): Transaction<{ readonly seqs: readonly number[]; readonly offers: readonly PendingRow[] }> {
   const failed = (yield* all(failedAmong, { seqs, accountId: calling.accountId })).map((run) => run.seq)
   yield* change(setCallbacks, { seqs: failed, state: 'CALLBACK_INPROGRESS' })
-  return { seqs: failed, offers: yield* callAgain(failed, calling) }
+  return { seqs: failed, offers: yield* redeliverCallbacks(failed, calling) }
 }
 
 /** Delivers the last call of the failure function of each of these runs anew. */
-function* callAgain(seqs: readonly number[], { accountId, at }: Calling): Transaction<PendingRow[]> {
+function* redeliverCallbacks(seqs: readonly number[], { accountId, at }: Calling): Transaction<PendingRow[]> {
   const rows = yield* all(callbacksOf, { seqs })
   const lastCalls = new Map(rows.map((row) => [row.run_seq, row]))
   const again = seqs.map((runSeq) => {

@@ -3,7 +3,7 @@ import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions
 import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { keepAttemptsOfRuns } from './runs-attempts.js'
-import { type EndedChild, tellParents } from './runs-parents.js'
+import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** Which runs to cancel, and when that is. */
 export interface CancelRunsArgs {
@@ -69,7 +69,7 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
   const ended = yield* all(cancelStarted, args)
   const cancelled = ended.map((run) => run.seq)
-  return yield* clear(cancelled, ended, args.at)
+  return yield* cleanUp(cancelled, ended, args.at)
 })
 
 /**
@@ -80,7 +80,7 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
   const changed = yield* change(cancelStartedBy, { seqs, at, by })
   const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
-  return yield* clear(cancelled, yield* childrenOf(cancelled), at)
+  return yield* cleanUp(cancelled, yield* childrenOf(cancelled), at)
 }
 
 /** Those of the runs that others have invoked. In a store without any, not every run is looked at for it. */
@@ -90,9 +90,9 @@ function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
 }
 
 /** Takes away what cancelled runs have left, and tells their parents. */
-function* clear(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
+function* cleanUp(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
   yield* keepAttemptsOfRuns(cancelled)
   yield* deletePendingOfGroups(cancelled)
   yield* dropWaitsOf(cancelled)
-  return { cancelled, offers: yield* tellParents(ended, { isCanceled: true, isFailed: false }, at) }
+  return { cancelled, offers: yield* notifyParents(ended, { isCanceled: true, isFailed: false }, at) }
 }

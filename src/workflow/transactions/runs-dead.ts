@@ -128,7 +128,7 @@ function failedBetween(dlqIds: readonly string[]): { readonly from: number; read
   })
 }
 
-function asked({ accountId, filter, order, limit, after }: DeadRunSelector) {
+function pageParams({ accountId, filter, order, limit, after }: DeadRunSelector) {
   const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
   const { at: afterAt, seq: afterSeq } = after ?? start
   const labels = filter.labels?.map((label) => `|${label}|`)
@@ -139,14 +139,14 @@ function asked({ accountId, filter, order, limit, after }: DeadRunSelector) {
 
 /** Selects one more than a page holds, to know whether there is another page. */
 export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
-  const { params, shape } = asked(selector)
+  const { params, shape } = pageParams(selector)
   const rows = yield* all(matching(selector.order, shape, access), params)
   return { runs: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }
 
 /** The places of a page of dead letters, in its order. */
 export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: PlaceRow[]; more: boolean }> {
-  const { params, shape } = asked(selector)
+  const { params, shape } = pageParams(selector)
   const rows = yield* all(places(selector.order, shape), params)
   return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }

@@ -5,7 +5,7 @@ import { first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 import { dropWaitsOf } from './runs-cancel.js'
-import { type EndedChild, tellParents } from './runs-parents.js'
+import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** The end of a run whose program has returned. */
 export interface FinishRunArgs {
@@ -47,5 +47,5 @@ export const finishRun = write('runs.finish', function* (args: FinishRunArgs): T
   }
   yield* dropWaitsOf([ended.seq])
   const news = { body: args.response, isCanceled: false, isFailed: false }
-  return { kind: 'finished', runSeq: ended.seq, offers: yield* tellParents([ended], news, args.at) }
+  return { kind: 'finished', runSeq: ended.seq, offers: yield* notifyParents([ended], news, args.at) }
 })

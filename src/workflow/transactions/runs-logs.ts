@@ -124,7 +124,7 @@ const pastAttemptsOf = query<OfRuns, PastAttempt>(({ db, p, d }) =>
 const waitsOf = query<OfRuns, WaitRow>(({ db, p, d }) =>
   db.selectFrom('run_waits').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('seq'),
 )
-const MOST_INVOKED = 1_000
+const MAX_INVOKED = 1_000
 /** Of the payload of an invoked run this much is shown with the step that invoked it. */
 const PAYLOAD_BYTES = 4_096
 
@@ -137,7 +137,7 @@ const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
     .where('parent_seq', 'is not', null)
     .where(d.inNumbers('parent_seq', p.seqs))
     .orderBy('runs.seq')
-    .limit(MOST_INVOKED),
+    .limit(MAX_INVOKED),
 )
 
 const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
@@ -145,9 +145,9 @@ const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
 )
 
 /** Longer lines are not counted to their end. */
-const LONGEST_LINE = 10_000
+const MAX_PLACE = 10_000
 /** Counting costs most where many wait: a page does not ask for more places than a person reads. */
-const MOST_PLACES = 20
+const MAX_PLACES = 20
 
 const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq: number }, { ahead: number }>(
   ({ db, p }) =>
@@ -160,7 +160,7 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
           .where('flow_key', '=', p.flowKey)
           .where('finished_at', 'is', null)
           .where(sql<boolean>`(next_at, seq) < (${p.nextAt}, ${p.seq})`)
-          .limit(LONGEST_LINE)
+          .limit(MAX_PLACE)
           .as('line'),
       )
       .select((eb) => eb.fn.countAll<number>().as('ahead')),
@@ -197,7 +197,7 @@ function* cancelsAmong(runs: readonly RunRow[]): Transaction<CancelOfRuns[]> {
 function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly PendingStep[]): Transaction<FlowPlace[]> {
   const places: FlowPlace[] = []
   for (const { seq, flow_key: flowKey, next_at: nextAt } of pending) {
-    if (flowKey === null || nextAt > now || places.length === MOST_PLACES) continue
+    if (flowKey === null || nextAt > now || places.length === MAX_PLACES) continue
     const { ahead } = yield* only(aheadOf, { accountId, flowKey, nextAt, seq })
     places.push({ message_seq: seq, place: ahead + 1 })
   }

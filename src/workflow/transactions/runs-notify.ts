@@ -39,8 +39,8 @@ export interface NotifyResult {
 }
 
 /** Events that are kept for one run until it waits for them, and the bytes of their data. */
-const MOST_KEPT_EVENTS = 1_000
-const MOST_KEPT_BYTES = 16 * 2 ** 20
+const MAX_KEPT_EVENTS = 1_000
+const MAX_KEPT_BYTES = 16 * 2 ** 20
 
 interface Run {
   seq: number
@@ -49,9 +49,9 @@ interface Run {
 }
 
 /** A run as far as it matters whether an event may be for it. */
-type Addressed = Run & Pick<RunRow, 'state' | 'dlq_id' | 'resumed_as'>
+type TargetRun = Run & Pick<RunRow, 'state' | 'dlq_id' | 'resumed_as'>
 
-const namedRun = query<{ accountId: string; runId: string }, Addressed>(({ db, p, d }) =>
+const namedRun = query<{ accountId: string; runId: string }, TargetRun>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -60,7 +60,7 @@ const namedRun = query<{ accountId: string; runId: string }, Addressed>(({ db, p
       .where('run_id', '=', p.runId),
   ),
 )
-const runBySeq = query<{ seq: number }, Addressed>(({ db, p, d }) =>
+const runBySeq = query<{ seq: number }, TargetRun>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -120,7 +120,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
 
 /** Ends every wait for an event, and keeps the event for a named run that does not wait for it yet. */
 export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
-  const runs = yield* runsMeant(args)
+  const runs = yield* targetRuns(args)
   const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
   const bySeq = new Map(runs.map((run) => [run.seq, run]))
   const released = waits
@@ -133,10 +133,10 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
   return { released, kind, ...(yield* release(released, args)) }
 })
 
-function* runsMeant({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
+function* targetRuns({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
   if (runId !== undefined) {
     const isKnown = by !== 'webhook' || (yield* first(webhookOf, { accountId, runId, eventId })) !== undefined
-    return isKnown ? yield* addressed(accountId, runId) : []
+    return isKnown ? yield* currentRun(accountId, runId) : []
   }
   const waits = yield* all(waiting, { accountId, eventId })
   return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
@@ -146,7 +146,7 @@ function* runsMeant({ accountId, eventId, runId, by }: NotifyArgs): Transaction<
  * The run of an id, or the one that goes on in its place: who has the id, or the address of a webhook, from before a
  * failure need not learn of that. A dead letter gets what is for it when it is resumed.
  */
-function* addressed(accountId: string, runId: string): Transaction<Run[]> {
+function* currentRun(accountId: string, runId: string): Transaction<Run[]> {
   let run = yield* first(namedRun, { accountId, runId })
   while (run && run.resumed_as !== null) run = yield* first(runBySeq, { seq: run.resumed_as })
   return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
@@ -161,7 +161,7 @@ function* keptFor(
   const [run] = runs
   if (!run) return 'unknown-run'
   const { events, bytes } = yield* only(keptBy, { runSeq: run.seq })
-  const isFull = events >= MOST_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MOST_KEPT_BYTES
+  const isFull = events >= MAX_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MAX_KEPT_BYTES
   // One event of any size that a token may bring has a place.
   if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
   const { eventId: event_id, data, at: created_at } = args

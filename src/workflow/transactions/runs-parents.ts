@@ -27,7 +27,7 @@ const startedAmong = query<{ seqs: readonly number[] }, { seq: number; account_i
  * parent that has ended is told nothing.
  * @returns the new messages, for `queue.offer` after the commit.
  */
-export function* tellParents(children: readonly EndedChild[], end: ChildEnd, at: number): Transaction<PendingRow[]> {
+export function* notifyParents(children: readonly EndedChild[], end: ChildEnd, at: number): Transaction<PendingRow[]> {
   const waiting = children.filter((child) => child.parent_seq !== null && child.parent !== null)
   if (waiting.length === 0) return []
   const parents = yield* all(startedAmong, { seqs: waiting.map((child) => child.parent_seq ?? 0) })

@@ -6,7 +6,7 @@ import { all, change, insertAll, only, read, type Transaction, write } from '../
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 import { buryRuns, type DeadRunPage, type DeadRunSelector, deadAmong, selectDead } from './runs-dead.js'
-import { tellParents } from './runs-parents.js'
+import { notifyParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
 import { insertRun } from './runs-submit.js'
@@ -297,7 +297,7 @@ function* adoptChildren(from: number, to: number, at: number): Transaction<Pendi
   for (const child of untold.filter((child) => child.state !== 'RUN_STARTED')) {
     const { state, parent } = child
     const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
-    offers.push(...(yield* tellParents([{ parent_seq: to, parent }], endOf(state, response), at)))
+    offers.push(...(yield* notifyParents([{ parent_seq: to, parent }], endOf(state, response), at)))
   }
   return offers
 }

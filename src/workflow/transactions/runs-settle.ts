@@ -7,7 +7,7 @@ import type { FailureState, RunContact, RunState } from '../../store/schema/runs
 import { appendElements } from './runs-append.js'
 import { keepAttempts, keepAttemptsOfRuns } from './runs-attempts.js'
 import { dropWaitsOf } from './runs-cancel.js'
-import { type EndedChild, tellParents } from './runs-parents.js'
+import { type EndedChild, notifyParents } from './runs-parents.js'
 import { keepRemains, remainsToKeep } from './runs-remains.js'
 import type { NewElement } from './runs-rows.js'
 
@@ -48,7 +48,7 @@ export type SettleRunResult =
   | { readonly kind: 'settled'; readonly offers: readonly PendingRow[]; readonly runEnded: boolean }
   | { readonly kind: 'gone' }
 
-interface Locked extends EndedChild {
+interface LockedRun extends EndedChild {
   readonly seq: number
   readonly account_id: string
   readonly state: RunState
@@ -65,7 +65,7 @@ interface Failing {
   dlqId: string
 }
 
-const lockRun = query<{ seq: number }, Locked>(({ db, p, d }) =>
+const lockRun = query<{ seq: number }, LockedRun>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -125,7 +125,7 @@ export interface DoneDelivery {
   readonly retried: number
 }
 
-function* forget(done: DoneDelivery): Transaction<void> {
+function* deleteDone(done: DoneDelivery): Transaction<void> {
   if (done.retried > 0) yield* keepAttempts(done.seq)
   yield* change(remove, done)
 }
@@ -133,11 +133,11 @@ function* forget(done: DoneDelivery): Transaction<void> {
 const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneDelivery[]): Transaction<void> {
   const seqs = all.filter(({ retried }) => retried === 0).map(({ seq }) => seq)
   if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
-  for (const done of all) if (done.retried > 0) yield* forget(done)
+  for (const done of all) if (done.retried > 0) yield* deleteDone(done)
 })
 
 /** Forgets the message of a delivery from which nothing follows, but not what failed before. */
-export const settleDone = write('runs.settleDone', forget, {
+export const settleDone = write('runs.settleDone', deleteDone, {
   patienceMs: PATIENCE_MS,
   together: together(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })
@@ -148,18 +148,18 @@ export const settleRun = write('runs.settle', function* (args: SettleRunArgs): T
   // The run before the message, as every other transaction locks them.
   const run = yield* first(lockRun, { seq: args.runSeq })
   if (effect.kind === 'fail' && run && !isFatal(run, effect)) return yield* settleLate(message)
-  const before = yield* standing(args)
+  const before = yield* stateBefore(args)
   // A failure has a record of its own for what had failed before, and so has its callback; everything else has the log.
-  const isOnRecord = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
-  if (!isOnRecord && message.retried > 0) yield* keepAttempts(message.seq)
+  const isRecordedElsewhere = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
+  if (!isRecordedElsewhere && message.retried > 0) yield* keepAttempts(message.seq)
   if ((yield* settleMessage(message)).kind === 'gone' || !run) return { kind: 'gone' }
-  return yield* follow(run, args, before)
+  return yield* applyEffect(run, args, before)
 })
 
 const NOTHING: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
 
 /** Whether the run fails by this: not when it has ended, nor when its program was reached in another way. */
-function isFatal({ state, contact }: Locked, effect: RunEffect): boolean {
+function isFatal({ state, contact }: LockedRun, effect: RunEffect): boolean {
   if (state !== 'RUN_STARTED') return false
   return effect.kind === 'fail' || (effect.kind === 'fail-unless-confirmed' && contact !== 'known')
 }
@@ -168,18 +168,18 @@ function isFatal({ state, contact }: Locked, effect: RunEffect): boolean {
 function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
   const end = { kind: 'retry', nextAt: message.at } as const
   if ((yield* settleMessage({ ...message, end })).kind === 'gone') return { kind: 'gone' }
-  yield* forget({ seq: message.seq, retried: message.retried + 1 })
+  yield* deleteDone({ seq: message.seq, retried: message.retried + 1 })
   return NOTHING
 }
 
 /** What goes with the message when it is settled, and may be needed all the same. */
-interface Before {
+interface StateBefore {
   /** The failed attempts before this one, newest first. */
   readonly attempts: readonly object[]
   readonly remains: Parameters<typeof keepRemains>[0]
 }
 
-function* standing({ runSeq, message, effect }: SettleRunArgs): Transaction<Before> {
+function* stateBefore({ runSeq, message, effect }: SettleRunArgs): Transaction<StateBefore> {
   const fails = effect.kind === 'fail' || effect.kind === 'fail-unless-confirmed'
   const hasFailed = message.retried > 0 && effect.kind !== 'append'
   return {
@@ -188,7 +188,11 @@ function* standing({ runSeq, message, effect }: SettleRunArgs): Transaction<Befo
   }
 }
 
-function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before): Transaction<SettleRunResult> {
+function* applyEffect(
+  run: LockedRun,
+  { effect, message }: SettleRunArgs,
+  before: StateBefore,
+): Transaction<SettleRunResult> {
   switch (effect.kind) {
     case 'fail':
     case 'fail-unless-confirmed':
@@ -208,9 +212,9 @@ function* follow(run: Locked, { effect, message }: SettleRunArgs, before: Before
 }
 
 function* fail(
-  run: Locked,
+  run: LockedRun,
   failing: RunFailing,
-  { attempts, remains }: Before,
+  { attempts, remains }: StateBefore,
   at: number,
 ): Transaction<SettleRunResult> {
   yield* keepAttemptsOfRuns([run.seq])
@@ -227,7 +231,7 @@ function* fail(
     failureState,
     dlqId: failing.dlqId,
   })
-  const told = yield* tellParents([run], { isCanceled: false, isFailed: true }, at)
+  const told = yield* notifyParents([run], { isCanceled: false, isFailed: true }, at)
   const callback = failing.callback ? [{ accountId: run.account_id, runSeq: run.seq, element: failing.callback }] : []
   return { kind: 'settled', offers: [...told, ...(yield* appendElements(callback, at))], runEnded: true }
 }

@@ -69,7 +69,7 @@ export type SubmitResult =
   | { readonly kind: 'missing'; readonly runId: string }
 
 /** What has to be known of a run to let something happen to it. */
-interface Known {
+interface LockedRun {
   seq: number
   run_id: string
   state: RunState
@@ -81,7 +81,7 @@ interface Known {
 
 type Inserted = NewRun & { account_id: string; created_at: number; parent_seq: number | null; parent: string | null }
 
-const lockRun = query<{ accountId: string; runId: string }, Known>(({ db, p, d }) =>
+const lockRun = query<{ accountId: string; runId: string }, LockedRun>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -90,7 +90,7 @@ const lockRun = query<{ accountId: string; runId: string }, Known>(({ db, p, d }
       .where('run_id', '=', p.runId),
   ),
 )
-const lockRuns = query<{ accountId: string; runIds: readonly string[] }, Known>(({ db, p, d }) =>
+const lockRuns = query<{ accountId: string; runIds: readonly string[] }, LockedRun>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -153,7 +153,7 @@ export const submit = write('runs.submit', function* (args: SubmitArgs): Transac
   return { kind: 'accepted', results, offers, places }
 })
 
-function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, Known>> {
+function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, LockedRun>> {
   const runIds = new Set<string>()
   for (const submission of submissions) {
     runIds.add(submission.kind === 'append' ? submission.runId : submission.run.run_id)
@@ -173,9 +173,9 @@ class Submitting {
   readonly appending: Appending[] = []
   readonly delivering: Appending[] = []
   readonly #args: SubmitArgs
-  readonly #known: Map<string, Known>
+  readonly #known: Map<string, LockedRun>
 
-  constructor(args: SubmitArgs, known: Map<string, Known>) {
+  constructor(args: SubmitArgs, known: Map<string, LockedRun>) {
     this.#args = args
     this.#known = known
   }
@@ -194,11 +194,11 @@ class Submitting {
   }
 
   *accept(submission: Submission): Transaction<Submitted> {
-    if (submission.kind === 'append') return yield* this.#grow(submission)
+    if (submission.kind === 'append') return yield* this.#appendStep(submission)
     const { run_id: runId } = submission.run
     for (;;) {
       const known = this.#known.get(runId)
-      const done = known ? yield* this.#meet(known, submission) : yield* this.#start(submission)
+      const done = known ? yield* this.#onExistingRun(known, submission) : yield* this.#start(submission)
       if (done) return done
       // Another transaction, running beside this one, has just made a run with this id, and may have deleted it again.
       const others = yield* first(lockRun, { accountId: this.#args.accountId, runId })
@@ -207,14 +207,14 @@ class Submitting {
   }
 
   /** What a start comes to whose run is there already. */
-  *#meet(run: Known, submission: StartOfRun): Transaction<Submitted> {
+  *#onExistingRun(run: LockedRun, submission: StartOfRun): Transaction<Submitted> {
     const parent = parentOf(submission)
-    if (parent) return yield* this.#invokedBefore(submission.run, parent)
+    if (parent) return yield* this.#onRepeatedInvocation(submission.run, parent)
     if (submission.kind === 'start' || run.contact === 'known' || run.state !== 'RUN_STARTED') return yield* exists(run)
     return yield* this.#confirm(run, submission.first)
   }
 
-  *#grow({ runId, element, mark }: Submission & { kind: 'append' }): Transaction<Submitted> {
+  *#appendStep({ runId, element, mark }: Submission & { kind: 'append' }): Transaction<Submitted> {
     const runSeq = this.#known.get(runId)?.seq ?? 0
     const messageId = mark === undefined ? undefined : yield* callFor(runSeq, mark)
     if (messageId !== undefined) return { kind: 'repeated', messageId }
@@ -249,7 +249,7 @@ class Submitting {
    * A run with this id is there. Only when it was invoked for this very step will it ever tell of its end: waiting for
    * anybody else's would be forever.
    */
-  *#invokedBefore({ run_id: runId }: NewRun, parent: ParentLink): Transaction<Submitted> {
+  *#onRepeatedInvocation({ run_id: runId }: NewRun, parent: ParentLink): Transaction<Submitted> {
     const messageId = yield* invocationFor(this.#seqOf(parent), parent)
     if (messageId === undefined) throw new HomeportError('step_refused', { problem: takenId(runId) })
     return { kind: 'repeated', messageId }
@@ -261,7 +261,7 @@ class Submitting {
   }
 
   /** What the trigger said stays, payload included; the first element is now delivered by a message of its own. */
-  *#confirm(run: Known, first_: NewElement): Transaction<Submitted> {
+  *#confirm(run: LockedRun, first_: NewElement): Transaction<Submitted> {
     yield* change(confirmRun, { seq: run.seq })
     run.contact = 'known'
     yield* change(renameFirst, { seq: run.seq, messageId: first_.messageId })
@@ -295,7 +295,7 @@ function parentOf(submission: Submission): ParentLink | undefined {
   return submission.kind === 'start' ? submission.parent : undefined
 }
 
-function* exists(run: Known): Transaction<Submitted> {
+function* exists(run: LockedRun): Transaction<Submitted> {
   const messageId = run.firstMessageId ?? (yield* only(firstMessage, { seq: run.seq })).message_id
   return { kind: 'exists', runId: run.run_id, createdAt: run.created_at, messageId }
 }

@@ -32,9 +32,9 @@ export interface WaitArgs {
   readonly at: number
 }
 
-/** `noticed`: the event had come before, so the wait is over at once; `known`: this wait was registered before, and may be over. */
+/** `notified`: the event had come before, so the wait is over at once; `known`: this wait was registered before, and may be over. */
 export type WaitResult =
-  | { readonly kind: 'waiting' | 'noticed'; readonly offers: readonly PendingRow[] }
+  | { readonly kind: 'waiting' | 'notified'; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'known'; readonly messageId: string }
   | { readonly kind: 'ended'; readonly state: RunState }
   | { readonly kind: 'missing' }
@@ -78,7 +78,7 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   if (!event) return { kind: 'waiting', offers: yield* register(args, run.seq) }
   intact(event.data, event.data_crc, 'run_events', () => `an event of ${args.runId}`)
   yield* change(removeEvent, { seq: event.seq })
-  return { kind: 'noticed', offers: yield* appendElements([noticed(args, run.seq, event.data)], args.at) }
+  return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, event.data)], args.at) }
 })
 
 function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
@@ -96,7 +96,7 @@ function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
   return yield* deliverElements([{ accountId, runSeq, element: withDelivery(element, record) }], at)
 }
 
-function noticed(args: WaitArgs, runSeq: number, data: Uint8Array): Appending {
+function notified(args: WaitArgs, runSeq: number, data: Uint8Array): Appending {
   const { accountId, messageId, record, eventId, at } = args
   const body = answeredStep(record, eventId, data)
   const meta = metaOfWait(at, args.deadline)

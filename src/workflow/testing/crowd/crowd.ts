@@ -7,7 +7,7 @@ import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
-import { Flights, RunMessages } from '../../runs/run-messages.js'
+import { InFlightDeliveries, RunMessages } from '../../runs/run-messages.js'
 import { RefusedReturns } from '../../runs/run-routes.js'
 import { runsOf, waitingMessages } from '../model/census.js'
 import { answer, type EndpointDeps } from '../model/endpoint.js'
@@ -123,10 +123,10 @@ export class Crowd {
   #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
-    const flights = new Flights(LIMITS.timeoutMs)
+    const inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
     const limits = { bodyLimitBytes, responseKeepBytes }
-    const kinds = [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })]
+    const kinds = [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
     return new SimulatedDispatcher({
@@ -179,7 +179,7 @@ export class Crowd {
     return sent.some(Boolean)
   }
 
-  /** One delivery from its sending to its settling, unless it is dropped on the way. */
+  /** One delivery from its sending to its settleArgs, unless it is dropped on the way. */
   async #deliver(): Promise<boolean> {
     if (this.#isDead) return false
     const flight = await this.#engine.send()

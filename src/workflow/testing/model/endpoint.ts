@@ -185,7 +185,7 @@ async function waitFor(deps: EndpointDeps, runId: string, step: ListedStep): Pro
   const record = { step: { ...step }, url: PROGRAM_URL, timeoutUrl: PROGRAM_URL, headers: {} }
   const args = { accountId, runId, eventId, messageId, record, deadline: until, at: since }
   const result = await deps.store.run(runsWait.wait, args)
-  if (result.kind !== 'waiting' && result.kind !== 'noticed') return
+  if (result.kind !== 'waiting' && result.kind !== 'notified') return
   deps.witness.waiting(runId, { messageId, eventId, since, until })
   deps.offer(result.offers)
 }

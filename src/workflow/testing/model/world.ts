@@ -12,7 +12,7 @@ import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
-import { Flights, RunMessages } from '../../runs/run-messages.js'
+import { InFlightDeliveries, RunMessages } from '../../runs/run-messages.js'
 import { RefusedReturns } from '../../runs/run-routes.js'
 import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
@@ -133,13 +133,13 @@ export class World {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
-    const flights = new Flights(LIMITS.timeoutMs)
+    const inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
     const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
-      kinds: [new RunMessages({ store, clock, lists, flights, refusedReturns, ...limits })],
-      takesLoadNow: () => this.#weather === 'calm' || this.#random.chance(0.6),
+      kinds: [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })],
+      takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
     })
