@@ -1,41 +1,40 @@
 /**
- * Workflows: runs of steps that live on the user's own endpoints and survive everything.
+ * Workflows: durable runs of steps. The code of the steps runs on the user's own endpoint; this module stores the results.
  *
- * A run is an append-only list. Its first element is the payload of the trigger. Whenever something has to happen, the
- * endpoint gets the list so far; its SDK replays it, does one new thing (or plans several at once), sends what came of
- * it back to the queue's publish endpoints, and answers 200. The list grows by that, and the growth causes the next
+ * A run is an append-only list of elements. The first element is the payload of the trigger. The server delivers the list
+ * to the endpoint; the SDK replays it, executes the next step (or plans several in parallel), sends the result to the
+ * publish endpoints of the queue, and answers 200. The result becomes the next element, and its arrival causes the next
  * delivery. When the program returns, the SDK ends the run.
  *
  *   trigger ─┐                                    ┌─▶ the list up to the element ─▶ endpoint
  *   step ────┼─ intake ─ one commit: element + its message ─ queue ─┤
  *   wait ────┘                                    └─▶ a third party (call) ─▶ result ─▶ endpoint
  *
- * Every element is delivered by one message of the kind `workflow`, whose `group_key` is the run. Each delivery carries
- * the list up to its own element, never further: parallel branches and retries depend on it. Sleeping is a message that
- * is due later; waiting for an event is a message that is due at the deadline and comes forward when the event comes.
+ * One message of the kind `workflow` delivers each element; its `group_key` is the run. A delivery carries the list up to
+ * its own element, never further: parallel branches and retries depend on it. A sleep is a message that is due later. A
+ * wait for an event is a message that is due at the deadline; when the event arrives, the message becomes due at once.
  *
- * The states of a run and who may move it stand in `run-state.ts`, which is pure; `intake.ts`, `kind.ts` and the
- * routes perform what it says. The operation of the store behind each arrow checks in its own transaction that the run
- * is still going on, so a cancellation that has been committed wins over every step, result and failure that comes
- * after it, even one that was sent earlier.
+ * `run-state.ts` is the state machine of a run, as pure functions. `intake.ts`, `run-messages.ts` and the routes execute
+ * its verdicts. Every transaction that changes a run checks that the run is still active, so a committed cancel wins over
+ * every later step, result and failure, even over those that were sent earlier.
  *
- * Promises: what was acknowledged is on disk; a step is delivered at least once; of parallel results exactly one list
- * is the first to hold them all; nothing of an ended run is delivered again but the failure callback of a failed one;
- * a step for an ended run is refused with 400 as a whole request, which tells the SDK to stop. Steps are opaque bytes:
- * nothing here looks into them but the run logs, to show them.
+ * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Of parallel results, exactly one list
+ * is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed run. A
+ * step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are opaque bytes:
+ * only the run logs parse them, to show them.
  *
- * A failed run keeps what was still to come of it (`run_remains`) as long as it is a dead letter. Resuming makes a new
- * run of its list and of that; restarting makes one of its payload. Either takes the letter out in the same
- * transaction. Every run that has not ended can say why it waits (`because.ts`); what failed before a step came through
- * stays in its log (`run_attempts`). Ended runs are deleted when they are old, or too many to fit.
+ * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run from
+ * its list and these; restart makes one from its payload. Both remove the dead letter in the same transaction. Every
+ * active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run (`run_attempts`).
+ * Ended runs are deleted when they are too old, or when they take too much space.
  *
- * A room above may guard the start of runs (`gate.ts`): a run that it refuses is not created.
+ * `bulk` may register a gate (`TriggerGate` in `intake.ts`) that refuses the start of runs.
  *
- * In memory are only copies, which a restart may lose: since when a delivery is under way (`flights.ts`), and the lists
- * that have just grown, so that what was committed need not be read to be sent (`recent-lists.ts`).
+ * Memory holds only what a restart may lose: the start times of deliveries in flight (`InFlightDeliveries`), and the lists
+ * that have grown lately, so that a delivery need not read them again (`recent-lists.ts`).
  *
- * What this room never does: it makes no HTTP request itself (the queue's engine does), and cancels nothing in bulk
- * (the room `bulk` does, through the same operation of the store).
+ * This module makes no HTTP request (the dispatcher of the queue does), and cancels nothing in bulk (`bulk` does, with
+ * the same transactions).
  */
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/dead-letter-filter.js'
 export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'

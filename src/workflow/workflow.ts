@@ -14,13 +14,13 @@ import { triggerRoutes } from './runs/trigger-routes.js'
 import * as runsRetention from './transactions/runs-retention.js'
 import * as runsTrim from './transactions/runs-retention.js'
 
-/** What workflows are made of. */
+/** The collaborators and limits of the module. */
 export interface WorkflowDeps {
   readonly store: Store
   readonly queue: Queue
   readonly clock: Clock
   readonly logger: Logger
-  /** No attempt of a delivery may take longer. */
+  /** Timeout of one attempt of a delivery. */
   readonly deliveryTimeoutMs: number
   /** The account of a `UserID`; `undefined` for none. Webhook addresses hold one. */
   readonly accountOfUser: (userId: string) => string | undefined
@@ -28,25 +28,25 @@ export interface WorkflowDeps {
   readonly publicUrl: string
   /** How long ended runs are kept for the logs. */
   readonly retentionMs: number
-  /** Of ended runs with their logs and dead letters the newest are kept, up to this much. */
+  /** Space for ended runs with their logs and dead letters; the oldest are deleted first. */
   readonly retentionBytes: number
-  /** A request to the service that is larger is refused. */
+  /** Limit of the body of a request to this server. */
   readonly queueBodyLimitBytes: number
-  /** Of an answer this much is kept for logs and dead letters. */
+  /** Bytes of a response that are kept for logs and dead letters. */
   readonly responseKeepBytes: number
-  /** A list that is larger is not sent to a program that can fetch it. Default 32 MiB. */
+  /** A larger list is not sent if the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
 
-/** Workflow runs as the composition root sees them. As a service it deletes old runs; deliveries are the queue's. */
+/** The module as `app.ts` sees it. As a service it deletes old runs; the queue makes the deliveries. */
 export interface Workflow extends Service {
-  /** The HTTP operations on runs. Steps and SDK triggers come through the queue's. */
+  /** The HTTP operations on runs. Steps and triggers of SDKs arrive through the publish endpoints of the queue. */
   routes(): readonly Route[]
-  /** Registers who decides which runs may start; before the first request. */
+  /** Registers the gate that decides which runs may start. Call it before the first request. */
   guard(gate: TriggerGate): void
 }
 
-/** Builds the workflow room and registers it with the queue, which must not have started yet. */
+/** Builds the module and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
   const { store, queue, clock } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
@@ -56,8 +56,8 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const intake = new RunIntake({ store, queue, clock, limits, lists })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
-  const ofAnswers = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
-  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, ...ofAnswers }))
+  const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
+  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {
@@ -87,6 +87,6 @@ function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: Work
     logger,
     keepMs: retentionMs,
     sweep: (step) => store.run(runsRetention.sweepRuns, step),
-    afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
+    afterwards: (mayContinue) => budget.enforce(mayContinue),
   })
 }

@@ -1,22 +1,22 @@
 import { tryParseJson } from '../../base/index.js'
 import { asObject, parseJson } from './sent-steps.js'
 
-/** Characters of what an answer says that is no error of an SDK: it may be a whole page. */
+/** Characters quoted from a response that is not an error of an SDK: it may be a whole page. */
 const MAX_TEXT_LENGTH = 200
 
-/** A page of this length has had its title: frameworks answer with one when something else than the program fails. */
+/** Frameworks answer with an HTML page when they fail themselves; its title is within this many bytes. */
 const MAX_HEAD_BYTES = 4_096
 const PAGE = /^\s*<(?:!doctype\s+html|html)\b[\s\S]*?<title>([^<]+)<\/title>/i
 
-/** What came of a failed attempt. */
+/** Outcome of a failed attempt. */
 interface FailedAnswer {
   readonly status: number
-  /** Why there was no answer, or why it does not do. */
+  /** Why there was no response, or why it is not acceptable. */
   readonly error?: string | null | undefined
   readonly body: Uint8Array | null
 }
 
-/** What is wrong, in a text for people: there always is one. */
+/** The error of a failed attempt, as text for people; never empty. */
 export function errorText({ status, error, body }: FailedAnswer): string {
   const said =
     error ??
@@ -31,14 +31,14 @@ const decoder = new TextDecoder()
 
 const THROWN = /^\s*\{"error":"[^"\\]*","message":"((?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200})/
 
-/** The beginning of what a program has thrown, in an answer of an SDK of which only the beginning was kept. */
+/** The start of a thrown message, from the response of an SDK that was kept only in part. */
 function truncatedMessage(body: Uint8Array | null): string | undefined {
   const [, quoted] = THROWN.exec(decoder.decode(body?.subarray(0, MAX_HEAD_BYTES))) ?? []
   const text = quoted === undefined ? undefined : tryParseJson(`"${quoted}"`)
   return typeof text === 'string' ? text.slice(0, MAX_TEXT_LENGTH) : undefined
 }
 
-/** What stands above a page in HTML, which is no text for people before it is drawn. */
+/** The title of an HTML page: its markup is no text for people. */
 function pageTitle(body: Uint8Array | null): string | undefined {
   const title = PAGE.exec(decoder.decode(body?.subarray(0, MAX_HEAD_BYTES)))?.[1]
     ?.trim()
@@ -47,8 +47,8 @@ function pageTitle(body: Uint8Array | null): string | undefined {
 }
 
 /**
- * What a program has thrown, by its failing answer: SDKs answer with a JSON object that has it as `message`. When this
- * server has refused a request of the SDK, that is the JSON of the refusal, of which only the text is for people.
+ * The message that a program has thrown: `message` in the JSON response of an SDK. If this server refused a request of
+ * the SDK, `message` is the JSON of that refusal, and its `error` is the text.
  */
 export function thrownMessage(body: Uint8Array | null): string | undefined {
   const message = asObject(parseJson(body ?? undefined))?.message

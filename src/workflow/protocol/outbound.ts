@@ -12,44 +12,44 @@ import {
 } from './protocol.js'
 import { markOf } from './settings.js'
 
-/** A list larger than this is not sent to a program that can fetch it (reference workflow 4.5). */
+/** A larger list is not sent if the SDK can fetch it (reference workflow 4.5). */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
-/** A third party's answer that is larger than this does not fit into a step; the program is told so instead. */
+/** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
 export const CALL_ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 
-/** A step as it stands in the body of a delivery. */
+/** A step as it appears in the body of a delivery. */
 export interface ListElement {
   readonly messageId: string
   /** JSON. Ids and base64 need no escaping. */
   readonly text: string
-  /** Of the step itself. */
+  /** Size of the step itself, before base64. */
   readonly bodyBytes: number
 }
 
-/** A step as it stands in the body of a delivery. */
+/** Serializes a step for the body of a delivery. */
 export function listElement({ message_id: messageId, body }: ListedStep): ListElement {
   const text = `{"messageId":"${messageId}","body":"${base64(body)}","callType":"step"}`
   return { messageId, text, bodyBytes: body.byteLength }
 }
 
-/** What a request is made of. */
+/** The data of a request. */
 export interface Sending {
   readonly run: RunOfDelivery
-  /** Of deliveries of a list. */
+  /** The body of deliveries of a list. */
   readonly list: readonly ListElement[]
-  /** Of other deliveries. */
+  /** The body of other deliveries. */
   readonly body: Uint8Array
 }
 
-/** What a request is made of that delivers what the store has. */
+/** The data of a request for a delivery that was read from the store. */
 export function sendingOf({ run, list, body }: Delivery): Sending {
   return { run, list: list.map(listElement), body }
 }
 
 /**
  * The request that delivers an element of a run.
- * @param inlineLimitBytes a list that is larger is left to be fetched, by a program that can.
+ * @param inlineLimitBytes a larger list is left out if the SDK can fetch it.
  */
 export function outboundOf(
   message: PendingMessage,
@@ -97,7 +97,7 @@ function listBytes(list: readonly ListElement[]): number {
   return list.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)
 }
 
-/** The list as the SDK reads it. */
+/** The list as SDKs parse it. */
 export function listBody(list: readonly ListElement[]): Uint8Array {
   return Buffer.from(`[${list.map(({ text }) => text).join(',')}]`)
 }

@@ -1,11 +1,10 @@
 /**
- * The vocabulary of the step protocol (reference workflow 4.2): names of headers, and what an item of a publish
- * request is to a run.
+ * Header names of the step protocol (reference workflow 4.2), and the kinds of items in publish requests.
  */
 
-/** The endpoint's answers carry it, and so do deliveries of the list, and nothing else does. */
+/** Set on responses of workflow endpoints and on deliveries of the list, on nothing else. */
 export const PROTOCOL_HEADER = 'Upstash-Workflow-Sdk-Version'
-/** The one version that there is. */
+/** The only version. */
 export const PROTOCOL_VERSION = '1'
 
 /** Names of headers in deliveries, in Title-Case as `HeaderMap` has them. */
@@ -14,16 +13,16 @@ export const CREATED_AT_HEADER = 'Upstash-Workflow-Createdat'
 export const URL_HEADER = 'Upstash-Workflow-Url'
 export const INIT_HEADER = 'Upstash-Workflow-Init'
 export const UNKNOWN_SDK_HEADER = 'Upstash-Workflow-Unknown-Sdk'
-/** SDKs answer with their version under this name since 1.0, as `v1.3.2`. */
+/** Version of the SDK in its responses, since 1.0, such as `v1.3.2`. */
 export const SDK_HEADER = 'Upstash-Workflow-Sdk'
 
 /** Headers of an item, with names in lower case. */
 export type ItemHeaders = Readonly<Record<string, string>>
 
 /**
- * What an item of a publish request is to a run.
+ * What an item of a publish request does to a run.
  * - `trigger`: start one; `invoke`: start one for another run;
- * - `confirm`: an SDK answers the first contact of a run that was triggered without one;
+ * - `confirm`: an SDK confirms the first contact of a run that was triggered without an SDK;
  * - `step`: append; `call`: send a request for the run and bring it the result.
  */
 export type ItemKind = 'trigger' | 'invoke' | 'confirm' | 'step' | 'call'
@@ -50,7 +49,7 @@ export function asksForContact(headers: ItemHeaders): boolean {
   )
 }
 
-/** What the SDK behind an item announces (reference workflow 4.11). */
+/** Features that an SDK announces with an item (reference workflow 4.11). */
 export type Feature = 'LazyFetch' | 'InitialBody' | 'WF_NoDelete' | 'WF_DetectTrigger' | 'WF_TriggerOnConfig'
 
 /** Whether an item announces a feature. */
@@ -59,9 +58,9 @@ export function announces(headers: ItemHeaders, feature: Feature): boolean {
   return announced.some((flag) => flag.trim() === feature)
 }
 
-/** Forwarded names that the server itself speaks for: an item may not set them for the deliveries of a run. */
+/** Forwarded names that an item may not set for the deliveries of a run: the server sets them. */
 const OWN_NAMES = new Set(['user-agent', 'content-type', 'content-length', 'host', 'connection', 'transfer-encoding'])
-/** Names with our prefix that do pass: the SDK sends them to itself. */
+/** Names with our prefix that pass all the same: the SDK sends them to itself. */
 const PASSING = new Set(['upstash-label', 'upstash-workflow-invoke-count'])
 
 /** Whether a forwarded header of a trigger may accompany the deliveries of its run. */

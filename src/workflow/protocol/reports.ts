@@ -5,19 +5,19 @@ import { base64, firstBytes, textBytes } from './bytes.js'
 import { CALL_ANSWER_LIMIT_BYTES } from './outbound.js'
 import { PROTOCOL_HEADER } from './protocol.js'
 
-/** What came of the last attempt of a delivery, with something to show also when there was no answer. */
+/** The last response of a delivery; a substitute if there was none. */
 export interface LastAnswer {
-  /** 0 when there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number
   readonly headers: HeaderMap
   readonly body: Uint8Array
-  /** The answer was larger: this is its beginning. */
+  /** The response was larger: this is its start. */
   readonly truncated: boolean
-  /** Why there was no answer, or why the answer does not do. */
+  /** Why there was no response, or why it is not acceptable. */
   readonly error?: string
 }
 
-/** The texts by which users (and tests of the SDK) know these failures (reference workflow 4.4). */
+/** Users, and tests of the SDK, know these failures by these texts (reference workflow 4.4). */
 const UNKNOWN_SDK = 'trigger rest api is only usable with sdk versions after v1.0.0 major version'
 const TEXTS: Readonly<Partial<Record<FailureReason, string>>> = {
   'not-a-workflow':
@@ -26,39 +26,39 @@ const TEXTS: Readonly<Partial<Record<FailureReason, string>>> = {
   'unknown-sdk': UNKNOWN_SDK,
 }
 
-/** The last answer of a delivery. */
+/** Builds the last response of a delivery. */
 export function lastAnswer(outcome: AttemptOutcome, reason: FailureReason | undefined): LastAnswer {
   const text = reason && TEXTS[reason]
   if (outcome.kind === 'answered') {
     const { status, headers, body, truncated } = outcome.response
     return { status, headers, body, truncated, ...(text !== undefined && { error: text }) }
   }
-  // Our own words: the SDK shows the `message` of a JSON body to the failure function.
-  const body = ownWords(outcome.error)
+  // The SDK passes `message` of a JSON body to the failure function.
+  const body = errorBody(outcome.error)
   return { status: 0, headers: JSON_TYPE, body, truncated: false, error: text ?? outcome.error }
 }
 
 const JSON_TYPE: HeaderMap = { 'Content-Type': ['application/json'] }
 
-/** What an SDK shows its failure function as what has failed. */
-function ownWords(message: string): Uint8Array {
+/** A body that SDKs pass to the failure function as the error. */
+function errorBody(message: string): Uint8Array {
   return textBytes(JSON.stringify({ error: 'DeliveryError', message }))
 }
 
-/** An answer as it is recorded with its run. */
+/** A response as it is recorded with its run. */
 export interface RecordedAnswer extends Omit<LastAnswer, 'body' | 'truncated'> {
   /** Base64. */
   readonly body: string
 }
 
-/** The record of an answer. @param keepBytes of its body this much is kept, because logs show many of them at once. */
+/** Builds the record of a response. @param keepBytes bytes of its body to keep: logs show many records at once. */
 export function recordOf({ truncated: _, body, ...answer }: LastAnswer, keepBytes: number): RecordedAnswer {
   return { ...answer, body: base64(firstBytes(body, keepBytes)) }
 }
 
 /**
- * The body that tells a program what came of a call (reference queue 3.6, workflow 4.6.1).
- * @param largestStepBytes a step that is larger would not be accepted.
+ * The body that reports the outcome of a call to the program (reference queue 3.6, workflow 4.6.1).
+ * @param largestStepBytes limit of the step that the SDK makes of it.
  */
 export function resultBody(message: PendingMessage, outcome: AttemptOutcome, largestStepBytes: number): Uint8Array {
   const answer = lastAnswer(usableAnswer(outcome, largestStepBytes), undefined)
@@ -68,7 +68,7 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome, lar
       header: answer.headers,
       body: base64(answer.body),
       retried: message.retried,
-      // This is the only report, also where retries are left: the SDK ignores a failed one that does not look final.
+      // The SDK ignores a failure that does not look final, and no other report follows: so always all retries used.
       maxRetries: message.retried,
       sourceMessageId: message.messageId,
       url: message.url,
@@ -81,28 +81,28 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome, lar
   )
 }
 
-/** Half an answer would look like a whole one to the program, and what it cannot send back would fail its run. */
+/** A truncated response would look complete to the program, and one that is too large for a step would fail the run. */
 function usableAnswer(outcome: AttemptOutcome, largestStepBytes: number): AttemptOutcome {
   if (outcome.kind === 'unanswered') return outcome
   const { startedAt, finishedAt, response } = outcome
   const error = response.truncated
-    ? `the answer is larger than ${CALL_ANSWER_LIMIT_BYTES} bytes, the most that a call can bring`
+    ? `the response is larger than ${CALL_ANSWER_LIMIT_BYTES} bytes, the limit of a call`
     : tooLargeAsStep(stepBytesOf(response.body, response.headers), largestStepBytes)
   return error === undefined ? outcome : { kind: 'unanswered', startedAt, finishedAt, error }
 }
 
 function tooLargeAsStep(bytes: number, mostBytes: number): string | undefined {
   if (bytes <= mostBytes) return undefined
-  return `the answer takes ${bytes} bytes as a step of the run, where its quotes and control characters are escaped; a request may have ${mostBytes}`
+  return `the response takes ${bytes} bytes as a step of the run, with its quotes and control characters escaped; the limit of a request is ${mostBytes}`
 }
 
-/** What the body of a failure callback is made of. */
+/** The data of a failure callback. */
 export interface FailureReport {
   readonly run: RunOfDelivery
   readonly message: PendingMessage
   readonly answer: LastAnswer
   readonly dlqId: string
-  /** What the program learns what it was about from: the initial payload of the run, or the failing list. */
+  /** The initial payload of the run, or the failing list. */
   readonly source: Uint8Array
 }
 
@@ -124,19 +124,19 @@ export function failureBody({ run, message, answer, dlqId, source }: FailureRepo
     workflowRunId: run.run_id,
     workflowCreatedAt: run.created_at,
   })
-  // Both may have many MiB, and base64 needs none of the escaping that JSON.stringify would look for.
-  const large = [`{"body":"`, base64(wholeAnswer(answer)), `","sourceBody":"`, base64(source), `",`]
+  // Both may have many MiB; base64 needs no escaping, so they bypass JSON.stringify.
+  const large = [`{"body":"`, base64(reportedBody(answer)), `","sourceBody":"`, base64(source), `",`]
   return asciiThenText(large, others.slice(1))
 }
 
-/** Of an answer that could not be kept whole so many characters are quoted. */
+/** Characters quoted from a response that was too large to keep. */
 const QUOTED_CHARACTERS = 2_000
 
-/** An SDK reads the answer of an SDK as JSON, of which a part is worth nothing. */
-function wholeAnswer({ truncated, headers, body }: LastAnswer): Uint8Array {
+/** SDKs parse the response as JSON, and truncated JSON cannot be parsed: quotes its start instead. */
+function reportedBody({ truncated, headers, body }: LastAnswer): Uint8Array {
   if (!truncated || !headers[PROTOCOL_HEADER]) return body
   const beginning = Buffer.from(firstBytes(body, QUOTED_CHARACTERS)).toString()
-  return ownWords(`the failing answer is too large to be kept, and begins with ${beginning}`)
+  return errorBody(`the failing response is too large to be kept; it begins with ${beginning}`)
 }
 
 function asciiThenText(ascii: readonly string[], text: string): Uint8Array {
@@ -149,15 +149,15 @@ function asciiThenText(ascii: readonly string[], text: string): Uint8Array {
 }
 
 /**
- * What the answer of a third party takes on its way back: an SDK sends it as a step, where it is text (a character for
- * each byte) in JSON in JSON. Quotes make it four times as large, and control characters seven times.
+ * The size of a third party's response as a step. An SDK sends it as JSON in JSON, with one character for each byte: a
+ * quote takes four bytes, a control character seven.
  */
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 /** Control characters with a short escape, such as `\n`: one backslash in the inner JSON, two in the outer. */
 const SHORT = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d])
-/** The step around the answer, its names included. */
+/** The rest of the step. */
 const WRAPPING_BYTES = 4 * 1024
 
 const COSTS = Uint8Array.from({ length: 256 }, (_, byte) => costOf(byte))
@@ -169,7 +169,7 @@ function costOf(byte: number): number {
   return byte < 0x80 ? 1 : 2
 }
 
-/** Bytes of the step that an SDK makes of an answer. */
+/** Size of the step that an SDK makes of a response, in bytes. */
 export function stepBytesOf(body: Uint8Array, headers: HeaderMap): number {
   let bytes = WRAPPING_BYTES + Buffer.byteLength(JSON.stringify(JSON.stringify(headers)))
   for (const byte of body) bytes += COSTS[byte] ?? 0

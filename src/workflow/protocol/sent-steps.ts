@@ -4,25 +4,25 @@ import { storedLink } from '../runs/columns.js'
 import type { InvokedRun } from '../transactions/runs-logs.js'
 import type { ElementRow, ParentLink } from '../transactions/runs-rows.js'
 
-/** What the list of a run says, as far as it can be understood: steps are opaque, and nothing of them is certain. */
+/** Parsing of what SDKs send. Steps are opaque to the server: every field may be absent or of another type. */
 
-/** A step as its SDK sent it; nothing of it is certain. */
+/** A parsed step; no field of it is validated. */
 export interface SentStep {
   readonly element: ElementRow
   readonly step: Readonly<Record<string, unknown>>
 }
 
-/** The steps of a list without its first element; of those that came twice, the first. */
+/** The steps of a list without the first element; of duplicates, the first. */
 export function sentSteps(elements: readonly ElementRow[]): SentStep[] {
   return distinct(elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
 }
 
-/** Reads a step. */
+/** Parses a step. */
 export function toSent(element: ElementRow): SentStep {
   return { element, step: asObject(parseJson(element.body)) ?? {} }
 }
 
-/** SDKs may send a step twice; the first one counts, for them as well. */
+/** SDKs may send a step twice; the first counts, for them as well. */
 function distinct(sent: readonly SentStep[]): SentStep[] {
   const first = new Map<string, SentStep>()
   for (const one of sent) {
@@ -32,44 +32,44 @@ function distinct(sent: readonly SentStep[]): SentStep[] {
   return [...first.values()]
 }
 
-/** Whether a step announces a parallel branch. */
+/** Whether a step plans a parallel branch. */
 export function isPlan(step: SentStep['step']): boolean {
   return step.stepId === 0 && typeof step.targetStep === 'number'
 }
 
-/** What a call says about its step stands in the headers that its result will carry. */
+/** A call describes its step in the headers that its result will carry. */
 export function callHeader(element: ElementRow, name: string): string | undefined {
   const headers = asObject(asObject(asObject(parseText(element.meta))?.callback)?.headers)
   const value = headers?.[`upstash-forward-upstash-workflow-${name}`]
   return typeof value === 'string' ? value : undefined
 }
 
-/** The step that a call is for. */
+/** The id of the step of a call. */
 export function stepIdOfCall(element: ElementRow): number {
   return Number(callHeader(element, 'stepid'))
 }
 
-/** Whom an invoked run tells of its end. */
+/** The link from an invoked run to the run that invoked it. */
 export function linkOf({ parent }: InvokedRun): ParentLink {
   return storedLink(parent)
 }
 
-/** The value of a JSON text; `undefined` when it is none. */
+/** Parses JSON text; `undefined` if it is invalid. */
 export function parseText(text: string | null | undefined): unknown {
   return tryParseJson(text ?? '')
 }
 
-/** What a run that invokes another one sends (reference workflow 4.8). */
+/** The request of a run that invokes another one (reference workflow 4.8). */
 export interface Invocation {
   /** The initial payload of the invoked run. */
   readonly payload: Uint8Array
-  /** Whom to tell of its end. */
+  /** The run to notify when it ends. */
   readonly link: Omit<ParentLink, 'messageId'>
 }
 
 /**
- * Reads the body of an invocation.
- * @throws HomeportError `invalid_request` when it is not one.
+ * Parses the body of an invocation.
+ * @throws HomeportError `invalid_request` if it is not one.
  */
 export function parseInvocation(body: Uint8Array | undefined): Invocation {
   const sent = asObject(parseJson(body))
@@ -78,7 +78,7 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
   if (typeof runId !== 'string' || typeof url !== 'string' || !step) {
     throw new HomeportError('invalid_request', {
       problem:
-        'Upstash-Workflow-Invoke is "true", but the body is no invocation: it must be a JSON object with workflowRunId, workflowUrl and step of the run that invokes.',
+        'Upstash-Workflow-Invoke is "true", but the body is not an invocation. Send a JSON object with workflowRunId, workflowUrl and step of the invoking run.',
     })
   }
   const payload = typeof sent?.body === 'string' ? sent.body : ''
@@ -88,24 +88,24 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
   }
 }
 
-/** A JSON object, or `undefined` for everything else. */
+/** The value if it is a JSON object, else `undefined`. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isObject(value) && !Array.isArray(value) ? value : undefined
 }
 
-/** The value that bytes hold as JSON text, or `undefined` when they do not. */
+/** Parses bytes as JSON; `undefined` if they are not JSON. */
 export function parseJson(bytes: Uint8Array | undefined): unknown {
   return tryParseJson(new TextDecoder().decode(bytes))
 }
 
-/** The step that has made a webhook says little besides the address. */
+/** A step that creates a webhook contains little besides the address. */
 const MAX_STEP_BYTES = 16_384
 const MARK = '"CreateWebhook"'
 
 /**
- * The event of the webhook that a step has made; `undefined` for any other step. The client makes the address by itself,
- * with an event id that nobody can guess: knowing it is what the webhook asks for instead of credentials.
- * @param body the step as it was sent.
+ * The event id of the webhook that a step creates; `undefined` for any other step. The SDK makes the address itself, with
+ * an event id that nobody can guess: the id takes the place of credentials.
+ * @param body the step as sent.
  */
 export function webhookOf(body: Uint8Array | undefined): string | undefined {
   if (!body || body.byteLength > MAX_STEP_BYTES) return undefined

@@ -18,42 +18,42 @@ import type { Role } from '../runs/run-state.js'
 import type { DeliveryColumns, ElementMeta } from '../transactions/runs-rows.js'
 import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
 
-/** What the messages of a run carry in their configuration for this room. */
+/** Fields of this module in the configuration of its messages. */
 export interface RunMark {
   readonly role: Role
-  /** The program can fetch a list that is too large to be sent. */
+  /** The SDK can fetch a list that is too large to be sent. */
   readonly lazy?: true
 }
 
-/** The name under which `RunMark` stands in `MessageConfig`. */
+/** Key of `RunMark` in `MessageConfig`. */
 const MARK = 'x-workflow'
 
-/** Reads the mark of a message of this room. */
+/** Reads the mark of a message of this module. */
 export function markOf(config: MessageConfig): RunMark {
-  // Only this room makes messages of its kind, and always with a mark.
+  // Only this module makes messages of its kind, and always with a mark.
   return config[MARK] as RunMark
 }
 
-/** The configuration of a message of a run. */
+/** Serializes the configuration of a message of a run. */
 export function markedConfig(config: MessageConfig, mark: RunMark): string {
   return JSON.stringify({ ...config, [MARK]: mark })
 }
 
-/** What stands at the start of a run's list, or with a step whose SDK repeats its settings (reference workflow 4.16). */
+/** Settings of a trigger, stored with the first element; or of a step whose SDK repeats them (reference workflow 4.16). */
 export interface RunMeta extends ElementMeta {
   readonly delivery: DeliveryColumns
   readonly failureCallback?: CallbackConfig
-  /** The failure function wants the failing list, because its SDK does not know the payload by itself (4.11, 4.16). */
+  /** The failure callback carries the failing list: this SDK cannot get the payload otherwise (4.11, 4.16). */
   readonly reportsList?: true
 }
 
-/** A trigger or a step, taken apart. */
+/** A parsed trigger or step. */
 export interface RunItem {
   readonly settings: Settings
   readonly meta: RunMeta
 }
 
-/** What reading an item takes besides the item. */
+/** Context of parsing an item. */
 export interface Reading {
   readonly now: number
   readonly ip: string
@@ -61,8 +61,8 @@ export interface Reading {
 }
 
 /**
- * Reads the settings that the deliveries of a run get: those of its trigger, or of a step whose SDK repeats them.
- * @throws HomeportError with what is wrong with the item.
+ * Parses the settings for the deliveries of a run: from its trigger, or from a step whose SDK repeats them.
+ * @throws HomeportError if a setting of the item is invalid.
  */
 export function readRunItem(item: PublishItem, reading: Reading): RunItem {
   const destination = parseDestination(item.headers['upstash-workflow-url'] ?? item.destination)
@@ -84,7 +84,7 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
   return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...sourceOf(item.headers) }) } }
 }
 
-/** What an SDK that announces this wants its failure function to be told. */
+/** What the failure callback must carry for this SDK. */
 export function sourceOf(headers: ItemHeaders): Pick<RunMeta, 'reportsList'> {
   return announces(headers, 'InitialBody') ? {} : { reportsList: true }
 }
@@ -95,7 +95,7 @@ export function inRole(delivery: DeliveryColumns, role: Role): DeliveryColumns {
   return { ...delivery, config: markedConfig(config, { ...markOf(config), role }) }
 }
 
-/** The headers of the user, and nothing that the server says itself. */
+/** The headers of the user, without those that the server sets. */
 function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, string>>): HeaderMap {
   const kept = Object.entries(forwarded).filter(([name]) => passesToEndpoint(name.toLowerCase()))
   return { 'Content-Type': [item['content-type'] ?? 'application/json'], ...Object.fromEntries(kept) }
@@ -104,8 +104,8 @@ function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, str
 const MAX_RUN_ID_LENGTH = 512
 
 /**
- * The run that an item belongs to.
- * @throws HomeportError `invalid_request` for an id that could not stand in a URL.
+ * Reads the run id of an item.
+ * @throws HomeportError `invalid_request` for an id that is not safe in a URL.
  */
 export function runIdOf(item: PublishItem): string {
   const id = item.headers['upstash-workflow-runid'] ?? ''

@@ -1,6 +1,5 @@
 /**
- * The JSON columns of runs. This room checked what is in them before it wrote them, so they are not checked again:
- * these functions are the only places that take them on trust.
+ * The JSON columns of runs. This module validated the values before it wrote them, so they are cast without a check.
  */
 import type { CallbackConfig, HeaderMap } from '../../queue/index.js'
 import type { RunMeta } from '../protocol/settings.js'
@@ -30,21 +29,21 @@ export interface AnswerRecord {
 
 type Json = string | null | undefined
 
-/** Reads the settings at the start of a run's list, which every trigger writes. */
+/** Parses the settings of the first element, which every trigger writes. */
 export const metaOfTrigger = (json: Json): RunMeta => JSON.parse(json ?? '{}') as RunMeta
 
-/** Reads the settings with an element of a list; a step has none unless its SDK repeats them. */
+/** Parses the settings of an element. A step has none unless its SDK repeats them. */
 export const metaOfElement = (json: Json): Partial<RunMeta> => JSON.parse(json ?? '{}') as Partial<RunMeta>
 
-/** Reads the settings of a call: whom to bring its result. */
+/** Parses the settings of a call: where its result goes. */
 export const metaOfCall = (json: Json): { readonly callback: CallbackConfig } =>
   JSON.parse(json ?? '{}') as { readonly callback: CallbackConfig }
 
-/** Reads what a run waits for. */
+/** Parses a stored wait. */
 export const storedWait = (json: string): WaitRecord => JSON.parse(json) as WaitRecord
 
-/** Reads whom an invoked run tells of its end. */
+/** Parses the link of an invoked run to the run that invoked it. */
 export const storedLink = (json: Json): ParentLink => JSON.parse(json ?? '{}') as ParentLink
 
-/** Reads what made a run fail. */
+/** Parses the record of a failure. */
 export const storedFailure = (json: string): FailureRecord => JSON.parse(json) as FailureRecord

@@ -323,7 +323,7 @@ describe('how runs end with large answers', () => {
   it('says what is the matter, instead of half an answer, when it is larger than a request may be', async () => {
     const { told } = await failWith(2_000_000)
     expect(told).toEqual([
-      expect.stringMatching(/^the failing answer is too large to be kept, and begins with .*"message":"xxx/),
+      expect.stringMatching(/^the failing response is too large to be kept; it begins with .*"message":"xxx/),
     ])
     expect(told[0]?.length).toBeLessThan(3_000)
   })

@@ -14,27 +14,27 @@ import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 import * as runsWait from '../transactions/runs-wait.js'
 import { storedWait } from './columns.js'
 
-/** What waiting and notifying work with. */
+/** Collaborators of the routes for waits and events. */
 export interface EventDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
-  /** The account of a `UserID`; webhook addresses hold one. */
+  /** The account of a `UserID`; webhook addresses contain one. */
   readonly accountOfUser: (userId: string) => string | undefined
-  /** Where users reach the service; the scheme of webhook addresses. */
+  /** Public URL of the service; its scheme is that of webhook addresses. */
   readonly publicUrl: string
 }
 
 const DEFAULT_WAIT = '7d'
 const MAX_WAIT_MS = 366 * 86_400_000
 
-/** Waits, notifications and webhooks (reference workflow 4.9). */
+/** Routes of waits, notifications and webhooks (reference workflow 4.9). */
 export function eventRoutes(deps: EventDeps): Route[] {
   return [
     route(waitForEvent, ({ params, body, headers, caller, ip }) => {
       const origin = { headers: singleValues(headers), ip }
-      return wait(deps, caller.accountId, understandWait(deps, params.eventId, body, origin))
+      return wait(deps, caller.accountId, parseWait(deps, params.eventId, body, origin))
     }),
     route(notifyEvent, async ({ params, body, caller }) => {
       const result = await notify(
@@ -69,10 +69,10 @@ interface WaitOrigin {
 const checkWait = compileChecker(waitForEvent.body.schema, 'body')
 
 /**
- * Reads what a run wants to wait for.
- * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, which would hang.
+ * Parses the request of a wait.
+ * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, and the run would hang.
  */
-function understandWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
+function parseWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
   try {
     checkWait(body)
     return readWait(deps, givenEvent(event), body as WaitBody, origin)
@@ -111,7 +111,7 @@ function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: numb
   deps.queue.refuseForbidden([url, timeoutUrl], {})
   const record: WaitRecord = { step, url, timeoutUrl, headers: mergedNames(timeoutHeaders) }
   if (announces(origin.headers, 'WF_TriggerOnConfig')) return record
-  // An SDK that does not rely on the trigger's settings repeats them with the wait.
+  // An SDK that repeats its settings sends them with the wait.
   const item: PublishItem = { destination: url, headers: singleValues(timeoutHeaders), body: undefined }
   return { ...record, delivery: readRunItem(item, { now, ip: origin.ip, limits: deps.limits }).meta.delivery }
 }
@@ -124,7 +124,7 @@ function timeoutMs(text = DEFAULT_WAIT): number {
   })
 }
 
-/** Names that differ only in case are one header. */
+/** Merges headers whose names differ only in case. */
 function mergedNames(headers: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, values]) => [titleCase(name), values]))
 }
@@ -139,14 +139,14 @@ function singleValues(
   return single
 }
 
-/** The rest of a path, decoded: event ids may hold slashes and spaces. The query of a webhook is for the run. */
+/** Decodes the rest of a path: event ids may contain slashes and spaces. The query of a webhook is for the run. */
 function decodedEvent(rest: string): string {
   const eventId = decoded(rest.split('?', 1)[0] ?? rest)
   if (eventId !== '') return eventId
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
 }
 
-/** SDKs put ids into the path as they are, so what follows a question mark is part of the id, but for credentials. */
+/** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
 function givenEvent(rest: string): string {
   const mark = rest.indexOf('?')
   if (mark < 0) return decodedEvent(rest)
@@ -168,7 +168,7 @@ function decoded(text: string): string {
 
 type NotifyTarget = Pick<NotifyArgs, 'eventId' | 'runId'>
 
-/** The two forms differ only in depth, and event ids may hold slashes: a first segment that is a run makes it the run's. */
+/** Event ids may contain slashes: the first segment names a run only if such a run exists. */
 async function targetOf({ store }: EventDeps, accountId: string, rest: string): Promise<NotifyTarget> {
   const whole = givenEvent(rest)
   const slash = whole.indexOf('/')
@@ -204,13 +204,13 @@ async function callWebhook(
   return reply(200, { received: true as const })
 }
 
-/** What the proxy nearest to the caller says. */
+/** The entry of the proxy nearest to the caller. */
 function firstOf(forwarded: string | readonly string[] | undefined): string | undefined {
   const first = (typeof forwarded === 'string' ? forwarded : forwarded?.[0])?.split(',', 1)[0]?.trim()
   return first === '' ? undefined : first
 }
 
-/** The request as the SDK makes it again: its URL must be the address that was called. */
+/** The request as the SDK rebuilds it: its URL must be the address that was called. */
 function webhookData(
   { publicUrl }: EventDeps,
   method: string,

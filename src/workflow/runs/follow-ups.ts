@@ -21,20 +21,20 @@ import type { RunFailing } from '../transactions/runs-settle.js'
 import { metaOfCall, metaOfElement } from './columns.js'
 import type { FailureReason } from './run-state.js'
 
-/** What a follow-up is made from. */
+/** The input from which the next element, or the failure of a run, is built. */
 export interface FollowUpInput {
   readonly message: PendingMessage
   readonly outcome: AttemptOutcome
   readonly delivery: Delivery
-  /** The settings of the run's trigger, and its initial payload. */
+  /** Settings and payload of the trigger. */
   readonly beginning: { readonly meta: RunMeta; readonly payload: Uint8Array }
   readonly largestStepBytes: number
-  /** Of a failing answer this much is recorded. */
+  /** Bytes of a failing response that are recorded. */
   readonly responseKeepBytes: number
   readonly now: number
 }
 
-/** The element that brings the result of a call to the program (reference workflow 4.6.1). */
+/** Builds the element that delivers the result of a call to the program (reference workflow 4.6.1). */
 export function resultElement(following: FollowUpInput): NewElement {
   const { message, outcome, delivery, now } = following
   const { callback } = metaOfCall(delivery.element.meta)
@@ -48,13 +48,13 @@ export function resultElement(following: FollowUpInput): NewElement {
   }
 }
 
-/** An SDK that does not rely on the trigger's settings says with the call who is told when its result cannot be brought. */
+/** An SDK that repeats its settings names the failure callback with the call: it applies if the result cannot be delivered. */
 function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): string | null {
   const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
   return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
 }
 
-/** How a run fails, with the call of its failure function if it has one (reference workflow 4.10). */
+/** Builds the failure of a run, with the call of its failure function if it has one (reference workflow 4.10). */
 export function runFailureOf(following: FollowUpInput, reason: FailureReason): RunFailing {
   const { message, outcome, delivery, now } = following
   const answer = lastAnswer(outcome, reason)
@@ -83,7 +83,7 @@ export function runFailureOf(following: FollowUpInput, reason: FailureReason): R
       kind: 'failureCall',
       messageId: id,
       body,
-      // Kept to call it again.
+      // For a retry of the callback.
       meta: JSON.stringify({ delivery: calling }),
       dueAt: now,
       delivery: calling,
@@ -91,13 +91,13 @@ export function runFailureOf(following: FollowUpInput, reason: FailureReason): R
   }
 }
 
-/** What was to be delivered; what was no list brought the result of a call to a program that has at least its payload. */
+/** The list of the failed delivery. A delivery of a call's result has none: then the payload alone. */
 function failingList({ delivery: { list }, beginning, message }: FollowUpInput): Uint8Array {
   const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
   return listBody(steps.map(listElement))
 }
 
-/** The settings that count for a delivery: its own if its SDK repeats them, else the run's. */
+/** The settings that apply to a delivery: its own if its SDK repeats them, else those of the run. */
 function settingsOf({ delivery: { element }, beginning }: FollowUpInput): RunMeta {
   const { delivery, ...own } = metaOfElement(element.meta)
   switch (element.kind) {
@@ -121,7 +121,7 @@ function callbackDelivery(
   const run = following.beginning.meta.delivery
   const flowKey = settings.flowKey ?? run.flow_key
   const { flow, ...ofRun } = storedConfig(run.config)
-  // The limits in a configuration are those of its key.
+  // The limits in a configuration belong to its flow-control key.
   const config = { ...ofRun, ...(flow && flowKey === run.flow_key && { flow }), ...configOf(own) }
   const destination = parseDestination(callback.url)
   const headers: HeaderMap = { ...storedHeaders(run.headers), ...forwardedHeaders(callback.headers, false) }

@@ -34,16 +34,15 @@ import * as runsSubmit from '../transactions/runs-submit.js'
 import { metaOfTrigger } from './columns.js'
 import type { RecentLists } from './recent-lists.js'
 
-/** How deep runs may invoke runs that invoke runs. */
+/** Limit of nested invocations. */
 const MAX_INVOCATION_DEPTH = 100
 
-/** Sending it again would not help. */
 const STEP_TOO_LARGE =
-  'A step comes with its result in one request: keep what is large elsewhere, and return where it is.'
-/** By which the result of a call will say what step it is for. */
+  'A step arrives with its result in one request: store large values elsewhere, and return a reference.'
+/** The result of a call names its step in this header. */
 const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 
-/** What the intake works with. */
+/** Collaborators of the intake. */
 export interface IntakeDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer' | 'refuseForbidden'>
@@ -54,16 +53,16 @@ export interface IntakeDeps {
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
-/** What became of one item. */
+/** Outcome of one item. */
 export interface Accepted {
-  /** The message that the item made; for a run that was there before, the one of its first element. */
+  /** The message of the item; if the run existed already, that of its first element. */
   readonly messageId: string
   readonly outcome: Submitted
 }
 
 /**
- * Takes what belongs to runs out of publish requests: triggers, steps, calls, invocations. Everything of one request
- * happens in one transaction; one step for a run that has ended fails all of it (reference workflow 4.12).
+ * Accepts the items of publish requests that belong to runs: triggers, steps, calls, invocations. One transaction stores
+ * all items of a request; one step for an ended run fails the whole request (reference workflow 4.12).
  */
 export class RunIntake implements Intake, TriggerGate {
   readonly name = 'workflow'
@@ -74,12 +73,12 @@ export class RunIntake implements Intake, TriggerGate {
     this.#deps = deps
   }
 
-  /** Lets a gate decide which runs may start. */
+  /** Registers the gate that decides which runs may start. */
   guard(gate: TriggerGate): void {
     this.#gate = gate
   }
 
-  /** Does what makes these runs, unless the gate does not let one of them start. */
+  /** Runs `work`, which makes these runs, unless the gate refuses one of them. */
   pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
     return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work()
   }
@@ -96,8 +95,8 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   /**
-   * Submits what has been read already.
-   * @throws HomeportError `run_ended`, `run_unknown` or what the gate says; then nothing of the request has happened.
+   * Submits parsed items.
+   * @throws HomeportError `run_ended`, `run_unknown` or the error of the gate; then nothing was stored.
    */
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
@@ -122,7 +121,7 @@ export class RunIntake implements Intake, TriggerGate {
     }
   }
 
-  /** What has joined a list is what is sent next. */
+  /** Caches the new elements: they are sent next. */
   #remember(accountId: string, submissions: readonly Submission[], places: readonly ElementPlace[], now: number): void {
     const sources = new Map(submissions.map((submission) => [elementOf(submission).messageId, submission]))
     for (const { messageId, runSeq, position } of places) {
@@ -137,17 +136,17 @@ export class RunIntake implements Intake, TriggerGate {
   #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
     const { lists } = this.#deps
     lists.idReused(run.account_id, run.run_id)
-    // The first element of a run whose program is unknown gets another message when that answers.
+    // The first element of a run with an unknown SDK gets another message when the SDK confirms.
     if (contact === 'known') lists.started(run, step, metaOfTrigger(first.meta).delivery)
   }
 
-  /** Makes the submission of a trigger, of any origin. A trigger that asks for a first contact gets that instead. */
+  /** Builds the submission of a trigger of any origin. If the trigger asks for a first contact, that comes first. */
   trigger(item: PublishItem, runId: string, role: 'first' | 'untried', publisher: Publisher, now: number): Submission {
     const opening = asksForContact(item.headers) ? 'contact' : role
     return { kind: 'start', ...startOf(this.#runItem(item, publisher, now), item, runId, opening, now) }
   }
 
-  /** Reads the settings of a run, and refuses to deliver it to where nothing may be delivered. */
+  /** Reads the settings of a run, and refuses forbidden destinations. */
   #runItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
     const { limits, queue } = this.#deps
     const read = readRunItem(item, { now, ip: publisher.ip, limits })
@@ -165,11 +164,11 @@ export class RunIntake implements Intake, TriggerGate {
     }
   }
 
-  /** A program must not take what is wrong with its step for the end of its run. */
+  /** Error for an item of an active run: `step_refused`, because SDKs take a 400 for the end of the run. */
   refusal(item: PublishItem, error: HomeportError): HomeportError {
     const kind = classify(item.headers)
-    const ofGoingRun = kind === 'step' || kind === 'call' || kind === 'invoke'
-    if (!ofGoingRun) return error
+    const isOfActiveRun = kind === 'step' || kind === 'call' || kind === 'invoke'
+    if (!isOfActiveRun) return error
     const problem = isError(error, 'body_too_large') ? `${error.message} ${STEP_TOO_LARGE}` : error.message
     return new HomeportError('step_refused', { problem })
   }
@@ -211,7 +210,7 @@ export class RunIntake implements Intake, TriggerGate {
       const delivery = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
       return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...(delivery && { delivery }) }
     }
-    // An SDK that does not rely on the trigger's settings repeats them: then those of the step count.
+    // An SDK that repeats its settings with each step: those of the step apply.
     const { settings, meta } = this.#runItem(item, publisher, now)
     return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
   }
@@ -223,7 +222,7 @@ export class RunIntake implements Intake, TriggerGate {
     this.#deps.queue.refuseForbidden([destination.url], item.headers)
     if (!callback) {
       throw new HomeportError('invalid_request', {
-        problem: 'Upstash-Callback is missing; a call of a workflow run names there the endpoint that gets its result.',
+        problem: 'Upstash-Callback is missing. Send the URL that gets the result of the call.',
       })
     }
     const delivery: DeliveryColumns = {
@@ -250,8 +249,8 @@ export class RunIntake implements Intake, TriggerGate {
 }
 
 /**
- * What the third party gets. SDKs that announce no features forward the version of the protocol with everything, also
- * with their calls: another workflow that is called would take its payload for a list (reference workflow 4.2).
+ * Headers for the third party. SDKs that announce no features forward the protocol version with their calls, too. It is
+ * removed: a workflow that is called would take its payload for a list (reference workflow 4.2).
  */
 function headersOfCall({ headers }: PublishItem): HeaderMap {
   const { [PROTOCOL_HEADER]: version, ...others } = forwardedHeaders(headers, false)
@@ -260,7 +259,7 @@ function headersOfCall({ headers }: PublishItem): HeaderMap {
     : { ...others, [PROTOCOL_HEADER]: version }
 }
 
-/** The step that a call is for, as it stands in the JSON that is kept of it; unknown SDKs may not say. */
+/** The step of a call, as text that occurs in the stored JSON of the call; absent if the SDK does not name the step. */
 function markOfCall({ headers }: PublishItem): { mark?: string } {
   const stepId = headers[`upstash-callback-${STEP_ID_HEADER}`]
   return stepId === undefined
@@ -268,7 +267,7 @@ function markOfCall({ headers }: PublishItem): { mark?: string } {
     : { mark: `${JSON.stringify(`upstash-${STEP_ID_HEADER}`)}:${JSON.stringify(stepId)}` }
 }
 
-/** A workflow that invokes itself would go on forever (reference workflow 4.8). */
+/** Stops workflows that invoke themselves without end (reference workflow 4.8). */
 function refuseDeepNesting(item: PublishItem): void {
   const found = item.headers['upstash-forward-upstash-workflow-invoke-count'] ?? '0'
   if (Number(found) <= MAX_INVOCATION_DEPTH) return
@@ -309,12 +308,12 @@ function startOf(
   return { run, first }
 }
 
-/** Whether a submission may make a run. */
+/** Whether a submission may start a run. */
 function mayStart(submission: Submission): submission is StartOfRun {
   return submission.kind === 'start' || (submission.kind === 'confirm' && submission.ifUnknown === 'start')
 }
 
-/** The same with confirmations of a run that is not known as starts of it; `undefined` when there are none. */
+/** Turns confirmations of an unknown run into starts of it; `undefined` if there are none. */
 function withStartOf(submissions: readonly Submission[], runId: string): Submission[] | undefined {
   const isOfUnknown = (submission: Submission): boolean =>
     submission.kind === 'confirm' && submission.run.run_id === runId && submission.ifUnknown === 'refuse'
@@ -356,15 +355,15 @@ function toReply({ messageId, outcome }: Accepted): BatchReply {
   }
 }
 
-/** A run that is about to be made. */
+/** A run that is about to start. */
 export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels' | 'flow_key' | 'caller_ip'>
 
-/** Decides, for a room above, whether runs may start. */
+/** Decides whether runs may start; `bulk` implements it. */
 export interface TriggerGate {
   /**
-   * Does `work`, which makes these runs, unless one of them may not start. What is let pass is under way until `work`
-   * has settled.
-   * @throws HomeportError why not; then nothing was made.
+   * Runs `work`, which makes these runs, unless one of them may not start. The runs count as starting until `work` has
+   * settled.
+   * @throws HomeportError the reason for the refusal; then `work` was not called.
    */
   pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made>
 }

@@ -3,56 +3,54 @@ import { type ListElement, listElement } from '../protocol/outbound.js'
 import type { Delivery, ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns } from '../transactions/runs-rows.js'
 
-/** A longer list is read from the store each time. */
+/** Longer lists are not cached. */
 const MAX_LIST_BYTES = 256 * 1024
-/** All lists together; beyond that those that have not grown for the longest time are forgotten. */
+/** Limit of all lists together; beyond it the list that grew longest ago is evicted. */
 const MAX_BYTES = 32 * 2 ** 20
-/** What a list and an element take besides their texts. */
+/** Overhead of a list and of an element. */
 const ROW_BYTES = 300
 
 interface Known {
   readonly run: RunOfDelivery
-  /** How its elements are delivered, unless they say otherwise; absent when only the store knows. */
+  /** Default delivery settings of its elements; absent when only the store knows them. */
   readonly delivery: DeliveryColumns | undefined
   readonly elements: ListElement[]
-  /** The position that the next element of the run will have. */
+  /** Position of the next element of the run. */
   next: number
   bytes: number
 }
 
-/** What the request of a delivery is made of, when that is known without asking the store. */
+/** A run and its list, from memory. */
 export interface KnownDelivery {
   readonly run: RunOfDelivery
   readonly list: readonly ListElement[]
 }
 
 /**
- * The lists of runs that have just grown: what has been committed is sent without reading it again. A list is known
- * from its beginning and without a gap, or not at all; elements that join it by other ways than a submission leave a
- * gap behind, and the list is read once more. Code that ends a run while messages of it are still in the engine says so
- * here.
+ * Cache of the lists that have grown lately, so that a committed element is sent without reading the list again. A list
+ * is cached whole, from position 0 and without gaps, or not at all. Only submissions add to it: an element that a run
+ * gets in another way leaves a gap, and the list is read from the store again. Code that ends a run while the dispatcher
+ * still holds messages of it must call `forget`.
  */
 export class RecentLists {
-  /** In the order of growing. */
+  /** Least recently grown first. */
   readonly #lists = new TurnoverMap<number, Known>()
   readonly #seqs = new TurnoverMap<string, number>()
   #bytes = 0
 
-  /** An id names a new run now. */
+  /** Drops the list of an older run with the same id. */
   idReused(accountId: string, runId: string): void {
     const seq = this.#seqs.get(nameOf(accountId, runId))
     if (seq !== undefined) this.#take(seq)
   }
 
-  /** A run has begun with this element; `delivery` is how the next ones are delivered. */
+  /** Adds a new run with its first element; `delivery` holds the settings of the next deliveries. */
   started(run: RunOfDelivery, first: ListedStep, delivery: DeliveryColumns): void {
     const element = listElement(first)
     this.#keep({ run, delivery, elements: [element], next: 1, bytes: ROW_BYTES + sizeOf(element) })
   }
 
-  /**
-   * The list of a run has an element at this position now; one that is not part of what programs replay has no `step`.
-   */
+  /** Adds the element at this position; without `step`, an element that programs do not replay. */
   appended(runSeq: number, position: number, step?: ListedStep): void {
     const known = this.#take(runSeq)
     if (!known || known.next !== position) return
@@ -65,7 +63,7 @@ export class RecentLists {
     this.#keep(known)
   }
 
-  /** The store was asked for a list up to one of its steps. */
+  /** Keeps a list that was read from the store, up to one of its steps. */
   loaded({ run, element }: Delivery, list: readonly ListElement[]): void {
     if (element.kind !== 'step' || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
     const before = this.#take(run.seq)
@@ -73,20 +71,20 @@ export class RecentLists {
     this.#keep({ run, delivery: before?.delivery, elements: [...list], next: element.position + 1, bytes })
   }
 
-  /** The list of a run up to the step that this message delivers; `undefined` when the store has to be asked. */
+  /** The list of a run up to the step that this message delivers; `undefined` if it is not cached. */
   upTo(runSeq: number, messageId: string): KnownDelivery | undefined {
     const known = this.#lists.get(runSeq)
     const at = known?.elements.findLastIndex((element) => element.messageId === messageId) ?? -1
     return known && at >= 0 ? { run: known.run, list: known.elements.slice(0, at + 1) } : undefined
   }
 
-  /** How the steps of a run are delivered; `undefined` when only the store knows. */
+  /** The delivery settings of a run; `undefined` if they are not cached. */
   deliveryOf(accountId: string, runId: string): DeliveryColumns | undefined {
     const seq = this.#seqs.get(nameOf(accountId, runId))
     return seq === undefined ? undefined : this.#lists.get(seq)?.delivery
   }
 
-  /** A run has ended. */
+  /** Drops the list of a run that has ended. */
   forget(runSeq: number): void {
     this.#take(runSeq)
   }

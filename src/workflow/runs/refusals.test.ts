@@ -56,7 +56,7 @@ describe('a step that is too large', () => {
     expect(run.workflowState).toBe('RUN_FAILED')
     const failed = JSON.stringify(run.steps.at(-1))
     expect(failed).toMatch(/request body of 30\d{4} bytes is larger than the limit of 200000 bytes/)
-    expect(failed).toContain('keep what is large elsewhere')
+    expect(failed).toContain('store large values elsewhere')
     expect(made).toBe(path === '/call' ? 0 : 1)
   })
 

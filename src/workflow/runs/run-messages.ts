@@ -29,25 +29,25 @@ import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './run-routes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
-/** What the deliveries of runs work with. */
+/** Collaborators and limits of the deliveries of runs. */
 export interface RunMessagesDeps {
   readonly store: Store
   readonly clock: Clock
-  /** A request to this server that is larger is refused. */
+  /** Limit of the body of a request to this server. */
   readonly bodyLimitBytes: number
   readonly inFlight: InFlightDeliveries
   readonly lists: RecentLists
   readonly refusedReturns: RefusedReturns
-  /** Of an answer this much is recorded with its run. */
+  /** Bytes of a response that are recorded with its run. */
   readonly responseKeepBytes: number
-  /** A larger list is left to be fetched; default `INLINE_LIMIT_BYTES`. */
+  /** The SDK fetches a larger list itself; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
 }
 
 const NO_BODY = new Uint8Array()
 const NOTHING: Settled = { offers: [] }
 
-/** Messages that belong to runs: what each attempt sends, and what follows for the run from how it ended. */
+/** The message kind of runs: builds the request of each attempt, and applies its outcome to the run. */
 export class RunMessages implements MessageKind {
   readonly name = RUN_MESSAGE_KIND
   readonly #deps: RunMessagesDeps
@@ -62,7 +62,7 @@ export class RunMessages implements MessageKind {
     return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
   }
 
-  /** Asks the store what there is to send. */
+  /** Reads the delivery from the store. */
   async #fetch(message: PendingMessage): Promise<Outbound | undefined> {
     const { role } = markOf(message.config)
     const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
@@ -71,14 +71,14 @@ export class RunMessages implements MessageKind {
       this.#deps.lists.loaded(delivery, sending.list)
       return this.#begin(message, sending)
     }
-    await this.#done(message)
+    await this.#deleteMessage(message)
     return undefined
   }
 
   #begin(message: PendingMessage, sending: Sending): Outbound {
     this.#deps.inFlight.begin(message.seq, this.#deps.clock.now())
     const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
-    // The failure function gets the last answer of its program whole, as far as that is no larger than a request may be.
+    // The failure callback carries the last response of the program, up to the body limit.
     return isReported(markOf(message.config).role)
       ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes }
       : outbound
@@ -86,7 +86,7 @@ export class RunMessages implements MessageKind {
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
     const settled = await this.#settleBy(message, outcome)
-    // Only now: a message whose outcome is not yet stored still looks like one that has to be sent.
+    // After the commit: until the outcome is stored, the run log would show the message as queued.
     this.#deps.inFlight.end(message.seq)
     return settled
   }
@@ -94,11 +94,11 @@ export class RunMessages implements MessageKind {
   async #settleBy(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
     const now = this.#deps.clock.now()
     const next = decideNext(message, outcome, now)
-    const decision = this.#deps.refusedReturns.isEmpty ? next : await this.#orRefused(next, message, outcome)
+    const decision = this.#deps.refusedReturns.isEmpty ? next : await this.#failRefusedReturn(next, message, outcome)
     const verdict = judge(markOf(message.config).role, decision, outcome)
     switch (verdict.kind) {
       case 'done':
-        await this.#done(message)
+        await this.#deleteMessage(message)
         return NOTHING
       case 'retry':
         return this.#retry(message, outcome, verdict.at, now)
@@ -112,8 +112,12 @@ export class RunMessages implements MessageKind {
     }
   }
 
-  /** A program that has returned too much is not asked for the same again. */
-  async #orRefused(decision: Decision, message: PendingMessage, { startedAt }: AttemptOutcome): Promise<Decision> {
+  /** A program whose return was too large would return the same again: the delivery fails without a retry. */
+  async #failRefusedReturn(
+    decision: Decision,
+    message: PendingMessage,
+    { startedAt }: AttemptOutcome,
+  ): Promise<Decision> {
     if (decision.kind !== 'retry') return decision
     const { run } = (await this.#read(message)) ?? {}
     const isRefused =
@@ -134,7 +138,7 @@ export class RunMessages implements MessageKind {
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
-  /** What an outcome is settled with; without contents when these are damaged, since they are why it has come to this. */
+  /** Reads what an outcome is settled with. Without the bodies if they are damaged: the damage is why the delivery failed. */
   async #context(message: PendingMessage) {
     const read = async (contents: Contents) => ({
       delivery: await this.#read(message, contents),
@@ -148,16 +152,16 @@ export class RunMessages implements MessageKind {
     }
   }
 
-  /** A message without an element is the deadline of a wait: nobody has notified the run, and the list says so now. */
+  /** A message without an element is the deadline of a wait: appends the timeout of the wait to the list. */
   async #expire(message: PendingMessage): Promise<Delivery | undefined> {
     const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
     await this.#deps.store.run(runsNotify.expireWait, args)
-    // Also when it was not for us to end the wait: a notification may just have done so, with this very message.
+    // Even if the wait had ended: a notification may just have appended the element of this message.
     return this.#read(message)
   }
 
-  /** Deletes a message from which nothing follows, or that has nothing to deliver any more. */
-  #done({ seq, retried }: PendingMessage): Promise<void> {
+  /** Deletes a message that is done, or that has nothing left to deliver. */
+  #deleteMessage({ seq, retried }: PendingMessage): Promise<void> {
     return this.#deps.store.run(runsSettle.settleDone, { seq, retried })
   }
 
@@ -177,7 +181,7 @@ export class RunMessages implements MessageKind {
   ): Promise<Settled> {
     const { delivery, beginning } = await this.#context(message)
     if (!delivery || !beginning) {
-      await this.#done(message)
+      await this.#deleteMessage(message)
       return NOTHING
     }
     const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
@@ -198,7 +202,7 @@ export class RunMessages implements MessageKind {
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
 
-/** Whether the failure function is told of the answer to a message. */
+/** Whether a failure callback reports the response to a message. */
 function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
 }
@@ -227,7 +231,7 @@ function effectOf(verdict: RunVerdict, following: FollowUpInput): RunEffect {
   }
 }
 
-/** No more of an answer goes to the store with an attempt: it keeps no more of one that another follows. */
+/** Limit of a response body that is stored with a failed attempt. */
 const ATTEMPT_BYTES = 65_536
 
 function settleArgs(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
@@ -238,42 +242,42 @@ function settleArgs(message: PendingMessage, outcome: AttemptOutcome, end: Messa
 }
 
 function runSeqOf(message: PendingMessage): number {
-  if (message.groupKey === undefined) throw new Error(`message ${message.messageId} names no run`)
+  if (message.groupKey === undefined) throw new Error(`message ${message.messageId} has no run`)
   return message.groupKey
 }
 
 /**
- * Which deliveries of runs are under way right now, and since when. Kept in memory, because an attempt writes nothing
- * when it begins. A delivery that was dropped half way is forgotten when no attempt could still be under way.
+ * Start times of the deliveries in flight. In memory, because the start of an attempt writes nothing. The entry of a
+ * delivery that was dropped expires after the timeout of an attempt.
  */
 export class InFlightDeliveries {
   readonly #since = new Map<number, number>()
-  readonly #longestMs: number
+  readonly #timeoutMs: number
 
-  /** @param longestMs no attempt takes longer. */
-  constructor(longestMs: number) {
-    this.#longestMs = longestMs
+  /** @param timeoutMs timeout of one attempt. */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
   }
 
-  /** An attempt of the message with this number begins. */
+  /** An attempt of the message with this `messages.seq` begins. */
   begin(seq: number, now: number): void {
-    this.#forget(now - this.#longestMs)
-    // Deleted first, so that the oldest stays at the front.
+    this.#expire(now - this.#timeoutMs)
+    // Delete first: the map stays ordered by start time.
     this.#since.delete(seq)
     this.#since.set(seq, now)
   }
 
-  /** The attempt is over. */
+  /** The attempt has ended. */
   end(seq: number): void {
     this.#since.delete(seq)
   }
 
-  /** Since when the message is being delivered, Unix milliseconds; `undefined` when it is not. */
+  /** Start of the attempt in flight, Unix milliseconds; `undefined` if there is none. */
   since(seq: number): number | undefined {
     return this.#since.get(seq)
   }
 
-  #forget(before: number): void {
+  #expire(before: number): void {
     for (const [seq, since] of this.#since) {
       if (since >= before) return
       this.#since.delete(seq)

@@ -11,7 +11,7 @@ import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsRead from '../transactions/runs-read.js'
 import type { RecentLists } from './recent-lists.js'
 
-/** What the operations on single runs work with. */
+/** Collaborators of the routes of single runs. */
 export interface RunDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer' | 'drop'>
@@ -20,13 +20,13 @@ export interface RunDeps {
   readonly refusedReturns: Pick<RefusedReturns, 'add'>
 }
 
-/** How a request has left a run. */
+/** State of a run after a request. */
 interface Ended {
   readonly workflowRunId: string
   readonly workflowState: RunState
 }
 
-/** Ending a run, and reading the list of one that is going on. */
+/** Routes that end a run, or read the list of an active one. */
 export function runRoutes(deps: RunDeps): Route[] {
   return [
     route(getRunSteps, ({ params, caller }) =>
@@ -43,9 +43,9 @@ export function runRoutes(deps: RunDeps): Route[] {
 }
 
 const RETURN_TOO_LARGE =
-  'A program returns its result in one request: keep what is large elsewhere, and return where it is.'
+  'A program returns its result in one request: store large values elsewhere, and return a reference.'
 
-/** To run the program again would not make less of what it returns. */
+/** A retry would return the same size, so the delivery is failed at once (`RefusedReturns`). */
 function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
   const { pathname, searchParams } = new URL(target, 'http://localhost')
   if (!caller || searchParams.get('cancel') !== 'false') return error
@@ -67,7 +67,7 @@ async function listOf({ store }: RunDeps, name: RunName) {
   }))
 }
 
-/** The program has returned. Said twice, or to a run that has ended otherwise, it changes nothing. */
+/** The program has returned. A repeated request, or one for a run that has ended, changes nothing. */
 async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, response: string): Promise<Ended> {
   const result = await store.run(runsFinish.finishRun, { ...name, response, at: clock.now() })
   switch (result.kind) {
@@ -88,37 +88,36 @@ async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   queue.drop({ groupKeys: cancelled })
   queue.offer(offers)
-  if (cancelled.length === 0) await explainUncancelled(store, name)
+  if (cancelled.length === 0) await refuseEndedOtherwise(store, name)
   return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
 }
 
-/** A run that was cancelled before is as it should be; one that has ended otherwise cannot be cancelled. */
-async function explainUncancelled(store: Store, name: RunName): Promise<void> {
+/** A run that is cancelled already is fine; one that has ended otherwise cannot be cancelled. */
+async function refuseEndedOtherwise(store: Store, name: RunName): Promise<void> {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   if (run.state !== 'RUN_CANCELED')
     throw new HomeportError('run_not_cancelable', { runId: name.runId, state: run.state })
 }
 
-/** So many are kept in mind; each is asked for within moments, when its delivery is answered. */
+/** Each entry is read within moments, when its delivery is answered; so few are enough. */
 const MAX_ENTRIES = 1_000
 
-/** A run as callers name it. */
+/** Identifies a run for its callers. */
 export interface RunName {
   readonly accountId: string
   readonly runId: string
 }
 
 /**
- * Runs whose programs have returned more than one request may bring. An SDK passes the refusal on as a failure like any
- * other, and the same return would be refused after each retry: so the delivery that it came from is not tried again.
- * Kept in memory: after a restart the return comes once more.
+ * Runs whose program returned more than the body limit. The SDK reports the refusal as an ordinary failure, and every
+ * retry would return the same, so the delivery is not retried. In memory only: after a restart one more attempt is made.
  */
 export class RefusedReturns {
-  /** When the return was refused, Unix milliseconds; the oldest first. */
+  /** Time of the refusal, Unix milliseconds; oldest first. */
   readonly #refusedAt = new Map<string, number>()
 
-  /** The return of a run was refused. */
+  /** Records that the return of a run was refused. */
   add(run: RunName, at: number): void {
     this.#refusedAt.delete(keyOf(run))
     this.#refusedAt.set(keyOf(run), at)
@@ -126,12 +125,12 @@ export class RefusedReturns {
     if (oldest !== undefined) this.#refusedAt.delete(oldest)
   }
 
-  /** Whether there is any, so that nobody else has to be asked which run is meant. */
+  /** Spares the caller a read of the store while there are no entries. */
   get isEmpty(): boolean {
     return this.#refusedAt.size === 0
   }
 
-  /** Whether the return of a run was refused while an attempt was under way that began at this time. */
+  /** Whether the return of a run was refused during the attempt that started at this time. */
   hasSince(run: RunName, startedAt: number): boolean {
     return (this.#refusedAt.get(keyOf(run)) ?? Number.NEGATIVE_INFINITY) >= startedAt
   }

@@ -4,60 +4,58 @@ import type { FailureState, RunState } from '../../store/schema/runs.js'
 import { PROTOCOL_HEADER, SDK_HEADER } from '../protocol/protocol.js'
 
 /**
- * The state machine of a run, pure: it is told what happened and says what follows. The shells around it
- * (`kind.ts`, `intake.ts`, the routes) perform that, and the operation of the store that they call holds the check
- * behind the arrow, in the same transaction.
+ * The state machine of a run, as pure functions: outcome in, verdict out. `run-messages.ts`, `intake.ts` and the routes
+ * execute the verdict, by a transaction that checks the state it starts from.
  *
  *                       ┌── finish: the program has returned ──────────────▶ RUN_SUCCESS
- *   trigger ▶ RUN_STARTED ── fail: a delivery failed forever,
- *               │  ▲    │          or the program is no workflow ──────────▶ RUN_FAILED ─┐
- *               └──┘    └── cancel: wins over everything that comes later ─▶ RUN_CANCELED│
+ *   trigger ▶ RUN_STARTED ── fail: a delivery failed for good,
+ *               │  ▲    │          or the endpoint is no workflow ─────────▶ RUN_FAILED ─┐
+ *               └──┘    └── cancel: wins over everything later ────────▶ RUN_CANCELED│
  *              append                             CALLBACK_INPROGRESS ◀── failure callback
  *                                                   │            │
  *                                          CALLBACK_SUCCESS  CALLBACK_FAIL
  *
- * Who may take an arrow: `append` and `finish` come from the program, `fail` from the outcome of a delivery, `cancel`
- * from anyone with the token. The three ends are final: nothing is appended to an ended run, and nothing of it is
- * delivered but the failure callback.
+ * `append` and `finish` come from the program, `fail` from the outcome of a delivery, `cancel` from anyone with the token.
+ * The three end states are final: nothing is appended to an ended run, and only its failure callback is delivered.
  */
 
 /**
- * What a message of a run is for.
- * - `contact`: the first element, to a program that is asked to confirm the run before it begins (reference workflow 4.4);
- * - `first`: the first element, to a program that must show that it is a workflow;
- * - `untried`: the first element of a trigger without an SDK, to a program that must show that its SDK is 1.0 or newer;
- * - `step`: the list up to an element; while the run waits for an event, the deadline of that;
+ * What a message of a run delivers.
+ * - `contact`: the first element; the SDK must confirm the run before it begins (reference workflow 4.4);
+ * - `first`: the first element; the response must show that the endpoint is a workflow;
+ * - `untried`: the first element of a trigger without an SDK; the response must show an SDK of 1.0 or newer;
+ * - `step`: the list up to an element. During a wait for an event: its deadline;
  * - `call`: a request to a third party for `context.call`;
- * - `result`: what came of such a request, to the program;
+ * - `result`: the outcome of such a request, for the program;
  * - `failure`: the failure callback of a failed run.
  */
 export type Role = 'contact' | 'first' | 'untried' | 'step' | 'call' | 'result' | 'failure'
 
 /** Why a run fails. */
 export type FailureReason =
-  /** The program's last answer, or that there was none. */
+  /** The last response of the program, or none. */
   | 'delivery'
-  /** The destination of an SDK's trigger answered without the SDK's header. */
+  /** An SDK triggered the run, and the response lacks the header of an SDK. */
   | 'not-a-workflow'
-  /** The program has not confirmed the first contact. */
+  /** The SDK did not confirm the first contact. */
   | 'no-first-contact'
-  /** The destination of a trigger without an SDK answered without the version of an SDK of 1.0 or newer. */
+  /** The trigger came without an SDK, and the response does not name an SDK of 1.0 or newer. */
   | 'unknown-sdk'
 
-/** What follows from the outcome of a delivery. */
+/** The consequence of a delivery's outcome. */
 export type Verdict =
-  /** The message is done and the run goes on by itself. */
+  /** The message is done; nothing else changes. */
   | { readonly kind: 'done' }
   | { readonly kind: 'retry'; readonly at: number }
   | { readonly kind: 'fail'; readonly reason: FailureReason }
-  /** The run fails if nobody has answered the contact by now: the answer comes before the delivery's own. */
+  /** The run fails unless it is confirmed by now: SDKs confirm before they answer the delivery. */
   | { readonly kind: 'fail-unless-confirmed' }
-  /** The third party has answered, or will not: its result goes to the program. */
+  /** The call to the third party has ended: its result goes to the program. */
   | { readonly kind: 'return-call' }
   /** `null`: the program has no failure function. */
   | { readonly kind: 'callback-ended'; readonly state: FailureState | null }
 
-/** Whether a message of a run in this state is still to be sent. */
+/** Whether a message of a run in this state may still be sent. */
 export function mayDeliver(state: RunState, role: Role): boolean {
   switch (state) {
     case 'RUN_STARTED':
@@ -74,7 +72,7 @@ export function mayDeliver(state: RunState, role: Role): boolean {
 
 /**
  * Judges the outcome of a delivery.
- * @param decision what the queue's rules of retrying make of the outcome.
+ * @param decision by the retry rules of the queue.
  */
 export function judge(role: Role, decision: Decision, outcome: AttemptOutcome): Verdict {
   switch (decision.kind) {
@@ -126,7 +124,7 @@ function judgeFailure(role: Role): Verdict {
   }
 }
 
-/** SDKs before 1.0 do not say their version, nor do they know all that a trigger without an SDK relies on. */
+/** SDKs before 1.0 do not send their version, and lack features that a trigger without an SDK needs. */
 function isModernSdk({ headers }: DeliveryResponse): boolean {
   return /^v?[1-9]/.test(headers[SDK_HEADER]?.[0]?.trim() ?? '')
 }

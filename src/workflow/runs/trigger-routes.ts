@@ -6,13 +6,13 @@ import { itemOfRequest, type Publisher, type PublishItem, parseDestination } fro
 import { runIdOf } from '../protocol/settings.js'
 import type { Accepted, RunIntake } from './intake.js'
 
-/** What the operations that trigger runs work with. */
+/** Collaborators of the trigger routes. */
 export interface TriggerDeps {
   readonly intake: RunIntake
   readonly clock: Clock
 }
 
-/** What every SDK of 1.0 or newer can do; a run at an older one fails with its first answer. */
+/** Features of every SDK from 1.0. A run on an older SDK fails with the first response. */
 const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 
 /** Triggering runs without an SDK (reference workflow 4.4). */
@@ -21,7 +21,7 @@ export function triggerRoutes(deps: TriggerDeps): Route[] {
     route(triggerRun, async ({ params, headers, body, caller, ip }) => {
       const item = itemOfRequest({ rest: params.destination, headers, body })
       const [triggered] = await trigger(deps, { caller, ip }, [item])
-      // One item in, one answer out.
+      // One item yields one result.
       return triggered as Triggered
     }),
     route(triggerRuns, async ({ body, caller, ip }) => {
@@ -54,13 +54,13 @@ async function trigger(
   return (await intake.run(publisher, submissions, now)).map(answerOf)
 }
 
-/** The headers that an SDK would have sent: a run id, its abilities, and the workflow's own failure function. */
+/** Adds the headers that an SDK would send: run id, features, and the failure function of the workflow itself. */
 function withDefaults(item: PublishItem, now: number): PublishItem {
   const destination = workflowUrl(item.destination)
   const headers: Record<string, string> = {
     'upstash-workflow-runid': newId('wfr_', now),
     ...item.headers,
-    // Left empty, it stands for the workflow's own.
+    // Empty means: the failure function of the workflow itself.
     'upstash-failure-callback': item.headers['upstash-failure-callback']?.trim() || destination,
     'upstash-feature-set': FEATURES,
     'upstash-failure-callback-forward-upstash-workflow-is-failure': 'true',
@@ -71,7 +71,7 @@ function withDefaults(item: PublishItem, now: number): PublishItem {
   return { ...item, destination, headers }
 }
 
-/** @throws HomeportError for what is no URL: the endpoints of a URL group are no workflows of one run. */
+/** @throws HomeportError if it is not a URL. A URL group is refused: a run has one workflow. */
 function workflowUrl(text: string): string {
   if (text === '' || /^https?(:|%3a)/i.test(text)) return parseDestination(text).url
   const found = JSON.stringify(text.slice(0, 80))
@@ -81,7 +81,7 @@ function workflowUrl(text: string): string {
 }
 
 function answerOf({ outcome }: Accepted): Triggered {
-  if (outcome.kind === 'appended' || outcome.kind === 'repeated') throw new Error('a trigger was taken for a step')
+  if (outcome.kind === 'appended' || outcome.kind === 'repeated') throw new Error('a trigger was handled as a step')
   const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
   return { workflowRunId, workflowCreatedAt, ...(outcome.kind === 'exists' && { deduplicated: true as const }) }
 }
