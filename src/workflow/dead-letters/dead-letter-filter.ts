@@ -8,19 +8,19 @@ import type { RunRow } from '../transactions/runs-rows.js'
 const MAX_PAGE = 100
 const CURSOR = /^(\d{1,15})-(\d{1,15})$/
 
-/** What a request says of the dead letters it means; the listener has checked the types of what it declares. */
+/** Filters of a request for dead letters; `http` has validated their types. */
 export type DeadQuery = Readonly<Record<string, unknown>>
 
 /**
- * What a request selects; `undefined`: nothing, because it asks for what no run can have.
- * @param mostIds how many dead letters the request may name.
+ * Builds the selector of a request; `undefined` if its filters cannot match a run.
+ * @param maxIds limit of the ids in the request.
  */
 export function selectorOf(
   accountId: string,
   query: DeadQuery,
-  mostIds: number = MOST_PAGE_IDS,
+  maxIds: number = MOST_PAGE_IDS,
 ): DeadRunSelector | undefined {
-  const filter = filterOf(query, mostIds)
+  const filter = filterOf(query, maxIds)
   if (filter === undefined) return undefined
   const after = placeOf(query.cursor)
   const limit = typeof query.count === 'number' ? Math.min(query.count, MAX_PAGE) : MAX_PAGE
@@ -38,7 +38,7 @@ export function onlyLetter(accountId: string, dlqId: string): DeadRunSelector {
   return { accountId, filter: { dlqIds: [dlqId] }, order: 'earliestFirst', limit: 1 }
 }
 
-/** The cursor of the next page; no member at all after the last one, by which clients know the end. */
+/** The cursor of the next page; absent after the last page, which tells clients that it is the last. */
 export function cursorOf(page: { readonly runs: readonly RunRow[]; readonly more: boolean }): { cursor?: string } {
   const last = page.runs.at(-1)
   return page.more && last ? { cursor: `${last.finished_at}-${last.seq}` } : {}
@@ -49,20 +49,20 @@ function placeOf(cursor: unknown): DeadRunPlace | undefined {
   const [, at, seq] = CURSOR.exec(String(cursor)) ?? []
   if (at !== undefined && seq !== undefined) return { at: Number(at), seq: Number(seq) }
   throw new HomeportError('invalid_request', {
-    problem: `cursor is ${JSON.stringify(String(cursor).slice(0, 80))}; send the cursor of the page before, or none for the first page.`,
+    problem: `cursor is ${JSON.stringify(String(cursor).slice(0, 80))}; send the cursor of the previous page, or none for the first page.`,
   })
 }
 
-/** Filters of the queue's dead letters that no run can pass. */
+/** Filters for messages only: no run matches them. */
 const FOREIGN = ['messageId', 'topicName', 'queueName', 'scheduleId'] as const
 
 /**
- * Ids win over filters, and an empty list of ids selects nothing.
+ * Ids take precedence over filters; an empty list of ids selects nothing.
  * @throws HomeportError for empty values and lists, and for dates in the wrong order or unit.
  */
-function filterOf(query: DeadQuery, mostIds: number): DeadRunFilter | undefined {
+function filterOf(query: DeadQuery, maxIds: number): DeadRunFilter | undefined {
   if (query.dlqIds !== undefined) {
-    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds, mostIds)) : undefined
+    return raw(query.dlqIds).length > 0 ? list('dlqIds', texts('dlqIds', query.dlqIds, maxIds)) : undefined
   }
   if (FOREIGN.some((name) => query[name] !== undefined)) return undefined
   const { responseStatus } = query
@@ -92,15 +92,15 @@ function time(query: DeadQuery, name: string): number | undefined {
 }
 
 function list<Name extends string, Value>(name: Name, values: readonly Value[] | undefined) {
-  // A filter that is absent must not be a member at all.
+  // An absent filter must not be a member.
   return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
 }
 
-function texts(name: string, value: unknown, most = MOST_FILTER_VALUES): string[] | undefined {
-  return values(name, value, (text) => text.split(',', most + 1), most)
+function texts(name: string, value: unknown, max = MOST_FILTER_VALUES): string[] | undefined {
+  return values(name, value, (text) => text.split(',', max + 1), max)
 }
 
-/** A URL may itself hold commas: a list is cut only where every part begins like one. */
+/** URLs may contain commas: the text is split only if every part starts like a URL. */
 function urls(name: string, value: unknown): string[] | undefined {
   return values(name, value, (text) => {
     const parts = text.split(',', MOST_FILTER_VALUES + 1)
@@ -109,20 +109,20 @@ function urls(name: string, value: unknown): string[] | undefined {
 }
 
 function states(value: unknown) {
-  const wanted = values('failureFunctionState', value)
-  return wanted && FAILURE_STATES.filter((state) => wanted.includes(state))
+  const requested = values('failureFunctionState', value)
+  return requested && FAILURE_STATES.filter((state) => requested.includes(state))
 }
 
-/** Nothing that was meant to choose may pass for no filter at all. */
+/** Parses the values of a filter. An empty filter is refused: it must not select everything. */
 function values(
   name: string,
   value: unknown,
-  apart = (text: string) => [text],
-  most = MOST_FILTER_VALUES,
+  split = (text: string) => [text],
+  max = MOST_FILTER_VALUES,
 ): string[] | undefined {
   if (value === undefined) return undefined
-  const found = raw(value).flatMap(apart)
-  if (found.length > most) refuse(`${name} has more than ${most} values. Send several requests with fewer in each.`)
+  const found = raw(value).flatMap(split)
+  if (found.length > max) refuse(`${name} has more than ${max} values. Send several requests with fewer in each.`)
   if (found.some((text) => text.length > LONGEST_VALUE)) {
     refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
   }

@@ -39,13 +39,13 @@ import type { RunRow } from '../transactions/runs-rows.js'
 import { cursorOf, type DeadQuery, onlyLetter, selectorOf } from './dead-letter-filter.js'
 import { overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.js'
 
-/** What dead letters of runs work with. */
+/** Collaborators of the routes for dead letters of runs. */
 export interface DeadLetterDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
-  /** Decides whether what is taken up again may start. */
+  /** Decides whether resumed and restarted runs may start. */
   readonly gate: TriggerGate
 }
 
@@ -54,7 +54,7 @@ interface NewRun {
   readonly workflowCreatedAt: number
 }
 
-/** Dead letters of runs (reference workflow 4.13). */
+/** Routes of the dead letters of runs (reference workflow 4.13). */
 export function deadLetterRoutes(deps: DeadLetterDeps): Route[] {
   return [...readingRoutes(deps), ...deletingRoutes(deps), ...revivingRoutes(deps), ...callbackRoutes(deps)]
 }
@@ -115,7 +115,7 @@ async function revive(
   headers: IncomingHttpHeaders,
 ): Promise<{ workflowRuns: NewRun[]; cursor?: string }> {
   const at = clock.now()
-  // Wrong settings are refused also when there is nothing to do.
+  // Invalid settings are refused even if no dead letter matches.
   const overrides = overridesOf(headers, at, limits)
   queue.refuseForbidden([], settingsIn(headers))
   if (!selector) return { workflowRuns: [] }
@@ -183,7 +183,7 @@ export class RunDeadLetters implements DeadLetterSource {
   }
 }
 
-/** A dead letter with the members that only runs have. */
+/** A dead letter with the fields of runs. */
 export interface RunDeadLetter extends DeadLetterView {
   readonly workflowRunId: string
   readonly workflowUrl: string
@@ -192,7 +192,7 @@ export interface RunDeadLetter extends DeadLetterView {
   readonly failureCallbackInfo?: object
 }
 
-/** Shows a failed run. */
+/** Builds the view of a failed run. */
 export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
   const failure = failureOf(run)
   const { status = 0, headers = {}, body = '', messageId = '', maxRetries = 0, callback } = failure ?? {}
@@ -205,7 +205,7 @@ export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
     url: run.url,
     method: 'POST',
     header: Object.fromEntries(Object.entries(header).map(([name, values]) => [name, [...values]])),
-    // SDKs count on a text here, also of a run without a payload.
+    // SDKs require a string here, even for a run without a payload.
     ...(run.payload?.byteLength ? bodyMembers(run.payload, config) : { body: '' }),
     maxRetries,
     notBefore: run.created_at,

@@ -16,10 +16,10 @@ import type { Role } from '../runs/run-state.js'
 import { type DeadRun, type Revival, type RunRevision, revised } from '../transactions/runs-revive.js'
 import type { DeliveryColumns, NewRun } from '../transactions/runs-rows.js'
 
-/** How a failed run is taken up again: where it stood, or from its payload. */
+/** How a failed run is revived: `resume` continues its list, `restart` begins again from its payload. */
 export type RevivalKind = 'resume' | 'restart'
 
-/** What a request changes of the runs that it takes up again. */
+/** Settings that a request overrides in the runs that it revives. */
 export interface Overrides {
   readonly revision: RunRevision
   readonly failureCallback?: CallbackConfig
@@ -37,8 +37,8 @@ export function settingsIn(headers: IncomingHttpHeaders): Record<string, string>
 }
 
 /**
- * Reads the settings that the headers of a request override (reference workflow 4.13).
- * @throws HomeportError with what is wrong with one of them.
+ * Parses the settings that the headers of a request override (reference workflow 4.13).
+ * @throws HomeportError if a setting is invalid.
  */
 export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: SettingLimits): Overrides {
   const settings = readSettings(settingsIn(headers), now, limits)
@@ -53,7 +53,7 @@ export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: S
   return { revision, ...(failureCallback && { failureCallback }), dueAt: firstAttemptAt(settings, now) }
 }
 
-/** Plans the new life of a failed run. */
+/** Plans the new run that continues a failed one. */
 export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides, now: number): Revival {
   const before = metaOfTrigger(dead.meta)
   const delivery = revised(before.delivery, overrides.revision)
@@ -70,7 +70,7 @@ function newRunOf(dead: DeadRun, delivery: DeliveryColumns, now: number): NewRun
   return { run_id: newId('wfr_', now), url, host, path, contact, caller_ip, labels, flow_key }
 }
 
-/** What the first delivery has to find out; the same as when the run was triggered. */
+/** The role of the first delivery: what it must verify, as when the run was triggered. */
 function openingRole(dead: DeadRun, { config }: DeliveryColumns): Role {
   if (dead.contact === 'unknown') return 'contact'
   const reason = failureOf(dead)?.reason

@@ -69,11 +69,11 @@ describe('why a run waits', () => {
     ])
     const place = { pending: keyed, flowPlaces: [{ message_seq: 1, place: 3 }] }
     expect(say({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
-      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 2 be under way at once',
+      'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 2 at once',
     ])
     const rate = { by: 'rate', rate: 5, periodMs: 60_000, until: NOW + 9_000 } as const
     expect(say({ ...place, holdOf: () => rate })).toEqual([
-      'flow-control: held by the flow-control key "k" for 2 s, place 3 in its line; it lets 5 begin in 60 s, the next at 2023-11-14T22:13:29.000Z',
+      'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 5 per 60 s, the next at 2023-11-14T22:13:29.000Z',
     ])
     expect(say(place)).toEqual(['queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w'])
     expect(say({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
@@ -81,7 +81,7 @@ describe('why a run waits', () => {
       'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',
     ])
     expect(say({})).toHaveLength(1)
-    expect(say({})[0]).toContain('without sending a further step')
+    expect(say({})[0]).toContain('without sending another step')
   })
 
   it('forgets deliveries that cannot be under way any more', () => {

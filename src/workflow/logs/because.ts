@@ -7,25 +7,25 @@ import type { UpcomingCancel } from '../transactions/runs-upcoming.js'
 import type { WaitRow } from '../transactions/runs-wait.js'
 import { type Subject, stepOfWait } from './run-log-data.js'
 
-/** The step that a reason is about, where that is known: of a sequential step only its program knows what comes next. */
+/** The step that a reason concerns. Unknown between sequential steps: only the program knows which step is next. */
 interface StepName {
   readonly stepName?: string
 }
 
-/** Why a run that has not ended stands where it does. Times are Unix milliseconds. */
+/** Why an active run waits. Times are Unix milliseconds. */
 export type Because = StepName & Cause
 
 type Cause =
-  /** It goes on until the turn of the run comes; `since` is when the action was paused, else when it was started. */
+  /** The run continues until its turn in the bulk action. `since`: when the action was paused, else when it was started. */
   | {
       readonly kind: 'bulk-cancel'
       readonly actionId: string
       readonly paused: boolean
       readonly since: number
-      /** Among the runs that the action still has before it, from 1. */
+      /** Position among the runs that the action has not processed yet, from 1. */
       readonly place: number
       readonly ratePerSecond?: number
-      /** Why, in the words of who has started the action. */
+      /** Given by whoever started the action. */
       readonly reason?: string
     }
   | { readonly kind: 'event' | 'webhook'; readonly eventId: string; readonly since: number; readonly until: number }
@@ -40,13 +40,13 @@ type Cause =
       readonly kind: 'retry'
       readonly url: string
       readonly messageId: string
-      /** The retry that comes next, beginning with 1. */
+      /** Number of the next retry, from 1. */
       readonly retry: number
       readonly of: number
       readonly at: number
-      /** Of the attempt before; 0 when there was no answer. */
+      /** Of the previous attempt; 0 if there was no response. */
       readonly status: number
-      /** Why there was no answer, or what the answer says of itself. */
+      /** Why there was no response, or the error in the response. */
       readonly error?: string
     }
   | { readonly kind: 'in-flight'; readonly url: string; readonly messageId: string; readonly since: number }
@@ -56,46 +56,46 @@ type Cause =
       readonly messageId: string
       readonly since: number
       readonly paused: boolean
-      /** Of the limit that holds it: so many calls may be open at once, or begin in a period, which ends at `until`. */
+      /** The limit that applies: calls in flight at once, or calls that start in a period, which ends at `until`. */
       readonly parallelism?: number
       readonly rate?: number
       readonly periodMs?: number
       readonly until?: number
-      /** In the line of the key, from 1, counting what is under way; absent when it was not counted. */
+      /** Position among the messages of the key, from 1, counting those in flight; absent if not counted. */
       readonly place?: number
     }
   | { readonly kind: 'queued'; readonly url: string; readonly messageId: string; readonly since: number }
-  /** Nothing is to come of these branches: the program has answered their deliveries without a result. */
+  /** The program has answered the deliveries of these branches without a result; nothing more will happen. */
   | { readonly kind: 'discarded-branch'; readonly branches: readonly string[]; readonly since: number }
-  /** Nothing is to come: the program has answered the last delivery without a step, or ended a parallel branch. */
+  /** The program has answered the last delivery without a step, or ended a parallel branch; nothing more will happen. */
   | { readonly kind: 'no-step'; readonly since: number }
 
-/** A reason with the same in words. */
+/** A reason with its text for people. */
 export type Reason = Because & { readonly text: string }
 
-/** What the reasons of one run are found in. */
+/** The data from which the reasons of one run are derived. */
 export interface WaitingRun {
   readonly now: number
   readonly createdAt: number
-  /** When the last element joined the list. */
+  /** When the last element was appended. */
   readonly lastElementAt: number | undefined
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
   readonly waits: readonly WaitRow[]
-  /** Runs that this one has invoked and that have not ended. */
+  /** Active runs that this one has invoked. */
   readonly invoked: readonly InvokedRun[]
   readonly flowPlaces: readonly FlowPlace[]
-  /** Parallel branches that were planned, have no result, and to which nothing is to come. */
+  /** Planned parallel branches without a result for which nothing is pending. */
   readonly abandonedBranches: readonly string[]
-  /** Bulk actions that are going to cancel it. */
+  /** Bulk actions that will cancel it. */
   readonly upcomingCancels: readonly UpcomingCancel[]
   readonly subjectOf: (messageId: string) => Subject
   readonly inFlightSince: (seq: number) => number | undefined
-  /** What leaves no room under a flow-control key. */
+  /** The limit of a flow-control key that is reached. */
   readonly holdOf: (flowKey: string) => FlowHold | undefined
 }
 
-/** Why a run waits; several reasons for one whose branches run side by side. Never empty. */
+/** Why a run waits: one reason for each parallel branch. Never empty. */
 export function becauseOf(run: WaitingRun): Reason[] {
   const deadlines = new Set(run.waits.map((wait) => wait.message_id))
   const reasons: Because[] = [
@@ -135,7 +135,7 @@ function invokedReason(child: InvokedRun): Because {
   return { kind: 'invoked-run', workflowRunId, workflowUrl, since, ...stepNamed(linkOf(child).step.stepName) }
 }
 
-/** SDKs send what they like. */
+/** Steps are not validated: the name may be of any type. */
 const stepNamed = (stepName: unknown): StepName => (typeof stepName === 'string' ? { stepName } : {})
 
 const lastProgressAt = ({ lastElementAt, createdAt }: WaitingRun): number => lastElementAt ?? createdAt
@@ -147,7 +147,7 @@ function discardedBranchReason(run: WaitingRun): Because[] {
 
 const noStepReason = (run: WaitingRun): Because => ({ kind: 'no-step', since: lastProgressAt(run) })
 
-/** What the program said it failed in is known also where the list does not tell. */
+/** If the list does not name the step, the last failed attempt may: SDKs send it in a header. */
 function reasonWithStep(run: WaitingRun, message: PendingStep): Because {
   const cause = pendingReason(run, message)
   const { stepName } = run.subjectOf(message.message_id)
@@ -200,7 +200,7 @@ function retryReason(run: WaitingRun, message: PendingStep): Cause {
   }
 }
 
-/** Characters of what an answer says of itself. */
+/** Characters quoted of an error. */
 const MAX_ERROR_LENGTH = 200
 
 function errorOf({ error, body }: PendingAttempt): { error?: string } {
@@ -222,9 +222,9 @@ function describeCause(because: Cause, now: number): string {
     case 'bulk-cancel':
       return describeCancel(because)
     case 'webhook':
-      return `waiting for a call of its webhook since ${time(because.since)}; gives up at ${time(because.until)}`
+      return `waiting for a call of its webhook since ${time(because.since)}; times out at ${time(because.until)}`
     case 'event':
-      return `waiting for the event "${because.eventId}" since ${time(because.since)}; gives up at ${time(because.until)}`
+      return `waiting for the event "${because.eventId}" since ${time(because.since)}; times out at ${time(because.until)}`
     case 'invoked-run':
       return `waiting for the invoked run "${because.workflowRunId}" since ${time(because.since)}`
     case 'delayed':
@@ -242,7 +242,7 @@ function describeCause(because: Cause, now: number): string {
     case 'discarded-branch':
       return `the program has answered the delivery of ${describeBranches(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered of ${because.branches.length === 1 ? 'it' : 'them'}`
     case 'no-step':
-      return `the program has answered every delivery, the last one after ${time(because.since)}, without sending a further step; nothing more will be delivered`
+      return `the program has answered every delivery, the last one after ${time(because.since)}, without sending another step; nothing more will be delivered`
     default:
       return unreachable(because)
   }
@@ -251,14 +251,14 @@ function describeCause(because: Cause, now: number): string {
 function describeCancel(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {
   const { actionId, paused, since, place, ratePerSecond, reason } = cancel
   const why = reason === undefined ? '' : ` ("${reason}")`
-  const what = `is going to be cancelled by the bulk action ${actionId}${why}, number ${place} of those that are left`
-  if (paused) return `${what}; the action is paused since ${time(since)}`
-  if (ratePerSecond === undefined) return `${what}; the action works since ${time(since)}`
-  return `${what}; the action cancels at most ${ratePerSecond} a second, so that takes ${seconds((place * 1_000) / ratePerSecond)}`
+  const what = `will be cancelled by the bulk action ${actionId}${why}, number ${place} of the runs left`
+  if (paused) return `${what}; the action has been paused since ${time(since)}`
+  if (ratePerSecond === undefined) return `${what}; the action has been running since ${time(since)}`
+  return `${what}; the action cancels at most ${ratePerSecond} per second, so in about ${seconds((place * 1_000) / ratePerSecond)}`
 }
 
 function describeFlowControl(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
-  const place = held.place === undefined ? '' : `, place ${held.place} in its line`
+  const place = held.place === undefined ? '' : `, position ${held.place}`
   const limit = describeLimit(held)
   return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}`
 }
@@ -271,9 +271,9 @@ function describeLimit({
   until,
 }: Extract<Cause, { kind: 'flow-control' }>): string {
   if (paused) return ', which is paused'
-  if (parallelism !== undefined) return `; it lets ${parallelism} be under way at once`
+  if (parallelism !== undefined) return `; it allows ${parallelism} at once`
   if (rate === undefined || periodMs === undefined || until === undefined) return ''
-  return `; it lets ${rate} begin in ${seconds(periodMs)}, the next at ${time(until)}`
+  return `; it allows ${rate} per ${seconds(periodMs)}, the next at ${time(until)}`
 }
 
 function describeBranches(branches: readonly string[]): string {

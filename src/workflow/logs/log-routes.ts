@@ -20,7 +20,7 @@ import type { RunLogFilter, RunMade } from '../transactions/runs-matching.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 import { runLogs } from './log-runs.js'
 
-/** What reading run logs takes. */
+/** Collaborators of the log routes. */
 export interface LogDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'flowHold'>
@@ -32,7 +32,7 @@ const DEFAULT_COUNT = 10
 
 type LogQuery = Static<NonNullable<(typeof listRuns)['query']>>
 
-/** Run logs under both of their names, and flat. */
+/** Routes of run logs: grouped by run under both of their names, and as flat events. */
 export function logRoutes(deps: LogDeps): Route[] {
   return [
     route(listRuns, ({ query, caller }) => page(deps, caller.accountId, query)),
@@ -59,7 +59,7 @@ async function page({ store, queue, clock, inFlight }: LogDeps, accountId: strin
     holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey),
   }
   const runs = runLogs(found, view)
-  // Built from the very fields that the schema declares.
+  // Built from the fields that the schema declares.
   return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found) }
 }
 
@@ -73,7 +73,7 @@ function filterOf(query: LogQuery): RunLogFilter {
   return {
     ...list('runIds', query.workflowRunId),
     ...(workflowRuns && { madeAt: commaSeparated(workflowRuns).map(madeAt) }),
-    ...(query.workflowUrl && { urls: few(query.workflowUrl.flatMap(urlsOf)) }),
+    ...(query.workflowUrl && { urls: limited(query.workflowUrl.flatMap(urlsOf)) }),
     ...list('labels', query.label),
     ...list('hosts', query.host),
     ...list('paths', query.path),
@@ -87,25 +87,25 @@ function filterOf(query: LogQuery): RunLogFilter {
 }
 
 function list<Name extends string>(name: Name, values: readonly string[] | undefined): { [K in Name]?: string[] } {
-  // A filter that is absent must not be a member at all.
+  // An absent filter must not be a member.
   return (values ? { [name]: commaSeparated(values) } : {}) as { [K in Name]?: string[] }
 }
 
 function commaSeparated(values: readonly string[]): string[] {
-  return few(values.flatMap((value) => value.split(',', MOST_FILTER_VALUES + 1))).filter((value) => value !== '')
+  return limited(values.flatMap((value) => value.split(',', MOST_FILTER_VALUES + 1))).filter((value) => value !== '')
 }
 
-/** Every run that is looked at is held against each value. */
-function few(values: string[]): string[] {
+/** Limits the values of a filter: each run is compared with all of them. */
+function limited(values: string[]): string[] {
   if (values.length <= MOST_FILTER_VALUES) return values
   const problem = `A filter has more than ${MOST_FILTER_VALUES} values. Send several requests with fewer in each.`
   throw new HomeportError('invalid_request', { problem })
 }
 
-/** A URL may itself hold commas: only one before another URL separates. */
+/** URLs may contain commas: only a comma before another URL separates. */
 const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1)
 
-/** A run with the time of its creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
+/** Parses a run id with the time of creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
 function madeAt(text: string): RunMade {
   const [, runId, createdAt] = /^(.+)@(\d{1,15})$/.exec(text) ?? []
   if (runId !== undefined && createdAt !== undefined) return { runId, createdAt: Number(createdAt) }
@@ -123,19 +123,19 @@ function runStateOf(text: string): RunState {
 }
 
 /**
- * The place in the list of runs after which a page begins, as a `runs.seq`.
- * @throws HomeportError `invalid_request` for what `cursorAfter` never made.
+ * Parses a cursor: the `runs.seq` after which the page begins.
+ * @throws HomeportError `invalid_request` for text that is not a cursor.
  */
 function placeOf(cursor: string | undefined): number {
   if (cursor === undefined || cursor === '') return Number.MAX_SAFE_INTEGER
   const seq = /^\d{1,15}-(\d{1,15})$/.exec(cursor)?.[1]
   if (seq !== undefined) return Number(seq)
   throw new HomeportError('invalid_request', {
-    problem: `cursor is ${JSON.stringify(cursor.slice(0, 80))}; send the cursor of the page before, or none for the first page.`,
+    problem: `cursor is ${JSON.stringify(cursor.slice(0, 80))}; send the cursor of the previous page, or none for the first page.`,
   })
 }
 
-/** The cursor of the next page; no member at all after the last one, by which clients know the end. */
+/** The cursor of the next page; absent after the last page, which tells clients that it is the last. */
 function cursorAfter({ runs, more }: { runs: readonly RunRow[]; more: boolean }): { cursor?: string } {
   const last = runs.at(-1)
   return last && more ? { cursor: `${last.created_at}-${last.seq}` } : {}
@@ -144,10 +144,10 @@ function cursorAfter({ runs, more }: { runs: readonly RunRow[]; more: boolean })
 type Log = Static<typeof RunLog>
 type Step = Log['steps'][number]['steps'][number]
 
-/** Something that has happened to a run. */
+/** An event in the life of a run. */
 type FlatEvent = Static<typeof RunEvent>
 
-/** What has happened to runs, run by run in the given order, the newest of each first (reference workflow 4.14). */
+/** The events of runs, run by run in the given order, newest first within a run (reference workflow 4.14). */
 function flatEvents(runs: readonly Log[]): FlatEvent[] {
   return runs.flatMap((run) => eventsOf(run).sort((a, b) => b.time - a.time))
 }
@@ -159,7 +159,7 @@ function eventsOf(run: Log): FlatEvent[] {
   const steps = run.steps.flatMap(({ type, steps }) => steps.flatMap((step) => stepEvents(step, type, run)))
   const ended: FlatEvent[] =
     workflowRunCompletedAt === undefined ? [] : [{ ...name, time: workflowRunCompletedAt, state: run.workflowState }]
-  // The end last: sorting is stable, and many of these happen in one millisecond.
+  // The sort is stable, and many events share a millisecond: reversed here, the end of the run comes first.
   return [began, ...steps.map((event) => ({ ...name, ...event })), ...ended].reverse()
 }
 
@@ -179,13 +179,13 @@ function stepEvents(step: Step, group: string, run: Log): StepEvent[] {
     }),
   )
   const time = step.createdAt ?? run.workflowRunCompletedAt ?? run.workflowRunCreatedAt
-  // What is being delivered has no time of its own: its failed attempts tell what happened.
+  // A pending delivery has no time of its own: its failed attempts are its events.
   const own: StepEvent[] =
     group === 'next' && errors.length > 0 ? [] : [{ ...of, time, state: eventState(step), stepInfo }]
   return [...own, ...failures]
 }
 
-/** Waits and invocations that go on have names of their own. */
+/** Active waits and invocations have states of their own. */
 function eventState(step: Step): FlatEvent['state'] {
   if (step.state === 'STEP_PROGRESS' && step.waitEventId !== undefined) return 'WAITER_ADDED'
   if (step.state === 'STEP_PROGRESS' && step.invokedWorkflowRunId !== undefined) return 'INVOKED'

@@ -8,14 +8,14 @@ import { type FailedStep, stepGroups } from './log-steps.js'
 import { abandonedBranches, type RunLogData, runLogDataOf, subjectOf } from './run-log-data.js'
 import { type AttemptError, attemptError, trim } from './step-fields.js'
 
-/** How logs are to be shown. */
+/** Parameters of a log page. */
 export interface LogView {
   /** Bodies and results are cut to this many characters. */
   readonly trimTo: number
   readonly now: number
-  /** Since when a message, by its number, is being delivered. */
+  /** Start of the attempt in flight of a message, by `messages.seq`. */
   readonly inFlightSince: WaitingRun['inFlightSince']
-  /** What leaves no room under a flow-control key of the account. */
+  /** The limit of a flow-control key of the account that is reached. */
   readonly holdOf: WaitingRun['holdOf']
 }
 
@@ -24,11 +24,11 @@ export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown
   return page.runs.map((run) => {
     const material = runLogDataOf(run, page, view)
     const because = run.state === 'RUN_STARTED' && { because: becauseOf(waitingRunOf(run, material, page, view)) }
-    return { ...runLog(run, material), ...canceledBy(run, page), ...because }
+    return { ...runLog(run, material), ...cancelledBy(run, page), ...because }
   })
 }
 
-function canceledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
+function cancelledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
   const action = cancels.find(({ seq }) => seq === canceled_by)
   if (!action) return {}
   const { action_id: actionId, actor, reason } = action
@@ -76,7 +76,7 @@ function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
   }
 }
 
-/** What failed, of a run that has. */
+/** The failure of a failed run. */
 export function failureOf(run: RunRow): FailureRecord | undefined {
   return run.failure === null ? undefined : storedFailure(run.failure)
 }
@@ -100,7 +100,7 @@ function failedStep(failure: FailureRecord, material: RunLogData): FailedStep {
   }
 }
 
-/** The first failure first, in whatever order the record holds them. */
+/** Oldest failure first. */
 function errorViews(answers: readonly AnswerRecord[], trimTo: number): AttemptError[] {
   return answers.toSorted((one, other) => one.time - other.time).map((answer) => errorView(answer, trimTo))
 }
@@ -125,7 +125,7 @@ function failureFunction(failure: FailureRecord, run: RunRow, material: RunLogDa
     failHeaders: failure.headers,
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
     ...(callback?.attempts?.length && { errors: errorViews(callback.attempts, trimTo) }),
-    ...callingOf(callback?.messageId, material),
+    ...pendingCallOf(callback?.messageId, material),
     ...(answered && {
       responseStatus: callback.status,
       responseBody: trim(fromBase64(callback.body ?? ''), trimTo),
@@ -135,15 +135,15 @@ function failureFunction(failure: FailureRecord, run: RunRow, material: RunLogDa
   }
 }
 
-/** What is known of a failure function while it is being called. */
-function callingOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunLogData): object {
+/** Fields of a failure function whose call is pending. */
+function pendingCallOf(messageId: string | undefined, { pendingOf, attemptsOf, trimTo }: RunLogData): object {
   const message = messageId === undefined ? undefined : pendingOf.get(messageId)
   if (!message) return {}
   const errors = (attemptsOf.get(message.seq) ?? []).map((one) => attemptError(one, trimTo))
   return { ...(errors.length > 0 && { errors }), maxRetries: message.max_retries, nextDeliveryTime: message.next_at }
 }
 
-/** What the failing answer says: what the program has thrown, else the whole body. */
+/** The message that the program has thrown, else the whole body of the response. */
 function messageOf({ body }: FailureRecord): string {
   return thrownMessage(Buffer.from(body, 'base64')) ?? fromBase64(body)
 }

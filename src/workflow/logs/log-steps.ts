@@ -22,10 +22,10 @@ import {
   waitTimes,
 } from './step-fields.js'
 
-/** How a step stands, as run logs show it (reference workflow 4.14). */
+/** State of a step in run logs (reference workflow 4.14). */
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
 
-/** A step, as run logs show it. */
+/** A step in run logs. */
 export type StepView = Readonly<Record<string, unknown>> & {
   readonly state: StepState
   readonly errors?: readonly AttemptError[]
@@ -37,19 +37,19 @@ export interface GroupView {
   readonly steps: readonly StepView[]
 }
 
-/** What a run has failed with. */
+/** The step whose delivery failed the run. */
 export interface FailedStep {
   readonly view: StepView & { readonly errors: readonly AttemptError[] }
-  /** The step that the failing delivery was for, as far as the list tells. */
+  /** Id of that step, if the list reveals it. */
   readonly stepId: number | undefined
 }
 
-/** The steps of a run in groups: what has been, then what is going on or what the run has failed with. */
+/** Groups the steps of a run: completed and open steps in order, then the pending deliveries or the failure. */
 export function stepGroups(run: RunLogData, failed?: FailedStep): readonly GroupView[] {
   const { sent } = run
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
   const open = openSteps(run, failed)
-  const standing: BranchContext = {
+  const context: BranchContext = {
     failed,
     results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
     open: firstBy(open, ({ stepId }) => stepId),
@@ -61,7 +61,7 @@ export function stepGroups(run: RunLogData, failed?: FailedStep): readonly Group
     if (shown.has(id)) continue
     const group = branches.get(id)
     for (const branch of group ?? [one]) shown.add(Number(branch.step.targetStep ?? branch.step.stepId))
-    groups.push(groupView(run, one, group, standing))
+    groups.push(groupView(run, one, group, context))
   }
   const others = open.filter(({ stepId }) => !shown.has(Number(stepId)))
   groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
@@ -72,7 +72,7 @@ export function stepGroups(run: RunLogData, failed?: FailedStep): readonly Group
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
 }
 
-/** Adds to the steps what had failed before they came through. */
+/** Adds to the steps their failed attempts. */
 function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonly GroupView[] {
   if (errors.size === 0) return groups
   const added = (step: StepView): StepView => {
@@ -82,7 +82,7 @@ function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonl
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
 }
 
-/** A failure belongs on the parallel branch that it is of; any other is listed at the end. */
+/** Adds the failure to its parallel branch; any other failure becomes a group at the end. */
 function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep): readonly GroupView[] {
   const isBranch = (step: StepView): boolean => step.state === 'STEP_FAILED' && Number(step.stepId) === stepId
   const onBranch = (step: StepView): StepView =>
@@ -92,7 +92,7 @@ function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep)
   return groups.map((group, index) => (index === at ? { ...group, steps: group.steps.map(onBranch) } : group))
 }
 
-/** Tells by its message for which step a delivery was. */
+/** Maps a message to the step that its delivery was for. */
 function stepsOfDeliveries(run: RunLogData): (messageId: string) => StepOfDelivery {
   const sentOf = new Map(run.sent.map((one) => [one.element, one]))
   const nextOf = new Map<ElementRow, SentStep | undefined>()
@@ -110,8 +110,8 @@ function stepsOfDeliveries(run: RunLogData): (messageId: string) => StepOfDelive
 }
 
 /**
- * The step that the program was to do on a delivery: the one that was planned by what was delivered, or the next one.
- * Of a delivery that a cancellation has ended nobody has said which step it was for.
+ * The step that the program executes on a delivery: the branch that the delivered step plans, or the next step. Unknown
+ * if a cancel ended the delivery: its step never arrived.
  */
 function stepOfDelivery({ state }: RunLogData, own: SentStep | undefined, next: SentStep | undefined): StepOfDelivery {
   if (own && isPlan(own.step)) return Number(own.step.targetStep)
@@ -120,7 +120,7 @@ function stepOfDelivery({ state }: RunLogData, own: SentStep | undefined, next: 
   return Number((step && isPlan(step) ? step.targetStep : step?.stepId) ?? 0)
 }
 
-/** How parallel branches stand that were planned, by the numbers of their steps. */
+/** Results and open steps of planned parallel branches, by step id. */
 interface BranchContext {
   readonly failed: FailedStep | undefined
   readonly results: ReadonlyMap<number, SentStep>
@@ -131,13 +131,13 @@ function groupView(
   run: RunLogData,
   one: SentStep,
   group: readonly SentStep[] | undefined,
-  standing: BranchContext,
+  context: BranchContext,
 ): GroupView {
   if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
-  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, standing)) }
+  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, context)) }
 }
 
-/** Plans that were sent together: the numbers of their branches follow each other, and each says how many they are. */
+/** Groups plans that were sent together: their branches have consecutive ids, and each plan has their count. */
 function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> {
   const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
   const groups = new Map<number, SentStep[]>()
@@ -197,13 +197,13 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
   }
 }
 
-/** A sleep is in the list from its start; until its end its message is pending. */
+/** A sleep is appended when it starts; its message is pending until it ends. */
 function isAsleep({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
   const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
 }
 
-/** Steps that have begun without an element of their own in the list: calls under way, and waits. */
+/** Steps that have started but have no element yet: calls, waits and invocations. */
 function openSteps(run: RunLogData, failed: FailedStep | undefined): StepView[] {
   return [...openCalls(run, failed), ...openWaits(run), ...openInvocations(run)]
 }
@@ -242,7 +242,7 @@ function openWaits(run: RunLogData): StepView[] {
   })
 }
 
-/** An invoked run stands for the step that its end completes, also when that comes too late for this run. */
+/** An invoked run is shown as the step that its end completes, even if this run has ended before. */
 function openInvocations(run: RunLogData): StepView[] {
   return run.invoked
     .filter(({ state }) => state === 'RUN_STARTED' || run.state !== 'RUN_STARTED')
@@ -260,7 +260,7 @@ function openInvocations(run: RunLogData): StepView[] {
     })
 }
 
-/** The invoked run goes on when this one has ended: how it ends is how the step ends. */
+/** The invoked run outlives this one: the state of the step follows from its end. */
 function invocationState(own: RunState, invoked: RunState): StepState {
   if (own === 'RUN_CANCELED') return 'STEP_CANCELED'
   if (invoked === 'RUN_STARTED') return 'STEP_PROGRESS'
@@ -272,7 +272,7 @@ interface OpenStep {
   readonly stepId: number
 }
 
-/** When a run fails, what has not failed itself is cancelled. */
+/** When a run fails, its other open steps count as cancelled. */
 function openState(
   { state, pendingOf }: RunLogData,
   failed: FailedStep | undefined,
@@ -284,7 +284,7 @@ function openState(
   return message && message.retried > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS'
 }
 
-/** What is being delivered now, or tried again. */
+/** Deliveries in flight or waiting for a retry. */
 function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined): StepView[] {
   const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))

@@ -16,13 +16,12 @@ import type { DeliveryColumns, ElementRow, RunRow } from '../transactions/runs-r
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 
 /**
- * Everything of one run that its log is shown from. Runs may have thousands of steps, so whatever is looked up for each
- * of them stands in a map.
+ * All data of one run that its log is built from. Runs may have thousands of steps, so lookups are maps.
  */
 export interface RunLogData {
   readonly state: RunState
   readonly elements: readonly ElementRow[]
-  /** The steps among them. */
+  /** The elements that are steps, parsed. */
   readonly sent: readonly SentStep[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
@@ -30,23 +29,23 @@ export interface RunLogData {
   readonly waits: readonly WaitRow[]
   /** Runs that this one has invoked. */
   readonly invoked: readonly InvokedRun[]
-  /** How its elements are delivered that do not say otherwise. */
+  /** Default delivery settings of its elements. */
   readonly delivery: DeliveryColumns | undefined
   /** By message id. */
   readonly elementOf: ReadonlyMap<string, ElementRow>
   readonly pendingOf: ReadonlyMap<string, PendingStep>
-  /** By the number of the message. */
+  /** By `messages.seq`. */
   readonly attemptsOf: ReadonlyMap<number, readonly PendingAttempt[]>
-  /** The elements that asked for calls, by the number of their step. */
+  /** The elements of calls, by step id. */
   readonly callOf: ReadonlyMap<number, ElementRow>
-  /** By the message that tells of the end of the invoked run. */
+  /** By the message that reports the end of the invoked run. */
   readonly invokedBy: ReadonlyMap<string, InvokedRun>
   /** Bodies and results are cut to this many characters. */
   readonly trimTo: number
   readonly now: number
 }
 
-/** Takes what belongs to a run out of a page of logs. */
+/** Picks the data of one run from a page of logs. */
 export function runLogDataOf(
   run: RunRow,
   page: RunLogPage,
@@ -94,18 +93,18 @@ function grouped<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
   return groups
 }
 
-/** What a delivery is about, as far as the list of its run tells. */
+/** The step that a delivery is for, as far as the list reveals it. */
 export interface Subject {
-  /** The step that it is for; unknown where only the program knows what comes next. */
+  /** Absent where only the program knows which step is next. */
   readonly stepId?: number
   readonly stepName?: string
-  /** Its time is the end of a sleep. */
+  /** The delivery ends a sleep. */
   readonly sleeps: boolean
 }
 
 const UNKNOWN: Subject = { sleeps: false }
 
-/** What a message of a run delivers. */
+/** Finds the step that a message of a run is for. */
 export function subjectOf({ elementOf }: Pick<RunLogData, 'elementOf'>, messageId: string): Subject {
   const element = elementOf.get(messageId)
   if (!element || element.position === 0) return UNKNOWN
@@ -126,14 +125,14 @@ function subjectOfCall(call: ElementRow): Subject {
   return { stepId: stepIdOfCall(call), ...(stepName !== undefined && { stepName }), sleeps: false }
 }
 
-/** The report of a call names the message that made it. */
+/** The result of a call contains the id of the message that made the call. */
 function subjectOfResult(elementOf: RunLogData['elementOf'], { body }: ElementRow): Subject {
   const made = asObject(parseJson(body))?.sourceMessageId
   const call = typeof made === 'string' ? elementOf.get(made) : undefined
   return call?.kind === 'toCallback' ? subjectOfCall(call) : UNKNOWN
 }
 
-/** A plan makes the program do its branch, and a sleep ends itself; what follows any other step is not known. */
+/** A plan is for its branch, a sleep for itself; after any other step, only the program knows the next one. */
 function subjectOfStep(element: ElementRow): Subject {
   const { step } = toSent(element)
   const sleeps = step.sleepFor !== undefined || step.sleepUntil !== undefined
@@ -146,24 +145,24 @@ function subjectOfStep(element: ElementRow): Subject {
   }
 }
 
-/** The step that a wait completes. */
+/** The step that the end of a wait completes. */
 export function stepOfWait({ wait }: Pick<WaitRow, 'wait'>): WaitRecord['step'] {
   return storedWait(wait).step
 }
 
-/** The names of parallel branches that were planned, have no result, and to which nothing is to come. */
+/** The names of planned parallel branches without a result for which nothing is pending. */
 export function abandonedBranches(run: RunLogData): string[] {
   const { sent } = run
   const settled = new Set(sent.filter(({ step }) => !isPlan(step)).map(({ step }) => Number(step.stepId)))
   const open = sent.filter(({ step }) => isPlan(step) && !settled.has(Number(step.targetStep)))
   if (open.length === 0) return []
-  const toCome = stepsToCome(run)
+  const stillPending = pendingSteps(run)
   return open
-    .filter(({ step }) => !toCome.has(Number(step.targetStep)))
+    .filter(({ step }) => !stillPending.has(Number(step.targetStep)))
     .map(({ step }) => String(step.stepName ?? step.targetStep))
 }
 
-function stepsToCome(run: RunLogData): Set<number> {
+function pendingSteps(run: RunLogData): Set<number> {
   const { pending, waits, invoked } = run
   const delivered = pending.map(({ message_id }) => subjectOf(run, message_id).stepId)
   const awaited = waits.map((wait) => Number(stepOfWait(wait).stepId))

@@ -6,7 +6,7 @@ import type { InvokedRun, PastAttempt, PendingAttempt } from '../transactions/ru
 import type { ElementRow } from '../transactions/runs-rows.js'
 import type { RunLogData } from './run-log-data.js'
 
-/** What run logs show of a step besides itself (reference workflow 4.14), by what is known of it. */
+/** Fields that run logs add to a step (reference workflow 4.14). */
 
 interface DeliveryFields {
   readonly retries?: number
@@ -14,7 +14,7 @@ interface DeliveryFields {
   readonly headers?: HeaderMap
 }
 
-/** How the list with a step is delivered: as the trigger said, unless the step has settings of its own. */
+/** Delivery settings of a step: its own, else those of the trigger. */
 export function deliveryFields(
   { delivery }: Pick<RunLogData, 'delivery'>,
   { meta }: Pick<ElementRow, 'meta'>,
@@ -29,7 +29,7 @@ export function deliveryFields(
   }
 }
 
-/** What is known of a wait that is over. */
+/** Fields of a wait that has ended. */
 export function waitFields({ meta }: ElementRow, { waitEventId, waitTimeout }: SentStep['step']): object {
   if (typeof waitEventId !== 'string') return {}
   const { since, until } = asObject(asObject(parseText(meta))?.wait) ?? {}
@@ -37,17 +37,17 @@ export function waitFields({ meta }: ElementRow, { waitEventId, waitTimeout }: S
   return { waitTimeout: waitTimeout === true, ...times }
 }
 
-/** How long a wait may take, Unix milliseconds. */
+/** Duration and deadline of a wait; parameters in Unix milliseconds. */
 export function waitTimes(since: number, until: number): object {
   return { waitTimeoutDuration: `${Math.round((until - since) / 1_000)}s`, waitTimeoutDeadline: until }
 }
 
-/** Until when a run sleeps, Unix milliseconds: an SDK says it in seconds. */
+/** End of a sleep, Unix milliseconds; SDKs send seconds. */
 export function sleepFields({ sleepUntil }: SentStep['step']): object {
   return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
 }
 
-/** The request of a call and its answer. */
+/** Request and response of a call. */
 export function callFields(run: RunLogData, step: SentStep['step']): object {
   if (step.stepType !== 'Call') return {}
   const request = run.callOf.get(Number(step.stepId))
@@ -62,7 +62,7 @@ export function callFields(run: RunLogData, step: SentStep['step']): object {
   }
 }
 
-/** The request of a call, by the element that asked for it. */
+/** Request of a call, from its element. */
 export function callRequest(run: RunLogData, element: ElementRow): object {
   const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
   return {
@@ -73,13 +73,13 @@ export function callRequest(run: RunLogData, element: ElementRow): object {
   }
 }
 
-/** The run that a step has invoked, by the message that told of its end. */
+/** The run that a step has invoked, by the message that reported its end. */
 export function invocationFields(run: RunLogData, messageId: string): object {
   const child = run.invokedBy.get(messageId)
   return child ? invokedRunFields(run, child) : {}
 }
 
-/** A run that a step has invoked. */
+/** Fields of an invoked run. */
 export function invokedRunFields(
   { trimTo }: RunLogData,
   { run_id, url, created_at, payload, meta }: InvokedRun,
@@ -95,9 +95,9 @@ export function invokedRunFields(
   }
 }
 
-/** A failed attempt, as run logs show it. */
+/** A failed attempt in run logs. */
 export interface AttemptError {
-  /** What is wrong, in a text for people. */
+  /** Text for people. */
   readonly error: string
   readonly status: number
   readonly headers: HeaderMap
@@ -105,7 +105,7 @@ export interface AttemptError {
   readonly time: number
 }
 
-/** A failed attempt, with its body cut to `trimTo` characters. */
+/** Builds the view of a failed attempt, with its body cut to `trimTo` characters. */
 export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimTo: number): AttemptError {
   return {
     error: errorText(attempt),
@@ -116,16 +116,15 @@ export function attemptError(attempt: Omit<PendingAttempt, 'message_seq'>, trimT
   }
 }
 
-/** The number of the step that a delivery was for. */
+/** Id of the step that a delivery was for. */
 export type StepOfDelivery = number | 'unknown'
 
-/** Failed attempts of deliveries that are over, by the step that each was for. */
+/** Failed attempts of finished deliveries, by step. */
 export type ErrorsByStep = ReadonlyMap<StepOfDelivery, readonly AttemptError[]>
 
 /**
- * The failed attempts of deliveries that came through in the end, or that a cancellation has ended, by the step that
- * each was for.
- * @param stepOf the step that the delivery of a message was for.
+ * Groups the failed attempts of finished deliveries by step: of those that succeeded later, or that a cancel ended.
+ * @param stepOf maps a message to the step that its delivery was for.
  */
 export function errorsByStep(
   attempts: readonly PastAttempt[],
@@ -142,7 +141,7 @@ export function errorsByStep(
   return byStep
 }
 
-/** Cuts a text, telling nothing of it: readers asked for it. */
+/** Cuts a text without a mark: the client asked for it. */
 export function trim(text: string, trimTo: number): string {
   return text.length > trimTo ? text.slice(0, trimTo) : text
 }

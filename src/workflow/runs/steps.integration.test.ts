@@ -103,7 +103,7 @@ describe('the step protocol with the real SDK', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/call`, retries: 0 })
     const run = await suite.service.ended(workflowRunId)
     const [status, message] = JSON.parse(run.workflowRunResponse ?? '[]') as [number, string]
-    expect([status, message]).toEqual([0, expect.stringMatching(/^the answer takes 2\d{7} bytes as a step/)])
+    expect([status, message]).toEqual([0, expect.stringMatching(/^the response takes 2\d{7} bytes as a step/)])
   })
 
   it('retries a call and answers it once, after its last attempt', async () => {

@@ -4,14 +4,14 @@ import { all, insertAll, only, type Transaction } from '../../store/operation.js
 import { query } from '../../store/query.js'
 import { type DeliveryColumns, type ElementMeta, type NewElement, RUN_MESSAGE_KIND } from './runs-rows.js'
 
-/** An element and the run whose list it joins. The run must be locked by the same transaction. */
+/** An element and the run to whose list it is appended. The same transaction must have locked the run. */
 export interface Appending {
   readonly accountId: string
   readonly runSeq: number
   readonly element: NewElement
 }
 
-/** An element of which only the delivery is made. */
+/** An element for which only the message is made. */
 type Delivering = Omit<Appending, 'element'> & {
   readonly element: Pick<NewElement, 'messageId' | 'dueAt' | 'delivery'>
 }
@@ -34,9 +34,9 @@ const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: s
 )
 
 /**
- * Appends elements to the lists of runs, each with the message that delivers it, in the given order. Being part of a
- * transaction that has locked the runs, it gives every element a position of its own: exactly one list is the first to
- * hold all results of parallel steps.
+ * Appends elements to the lists of runs in the given order, and makes the message that delivers each. The transaction has
+ * locked the runs, so every element gets its own position, and exactly one list is the first to hold all results of
+ * parallel steps.
  * @returns the new messages, for `queue.offer` after the commit.
  */
 export function* appendElements(appending: readonly Appending[], at: number): Transaction<PendingRow[]> {
@@ -44,7 +44,7 @@ export function* appendElements(appending: readonly Appending[], at: number): Tr
   return yield* deliverElements(appending, at)
 }
 
-/** Appends elements whose messages are there already, or are made next. Answers their positions, in order. */
+/** Appends elements without making their messages. @returns their positions, in order. */
 export function* insertElements(appending: readonly Appending[], at: number): Transaction<number[]> {
   if (appending.length === 0) return []
   const positions = yield* lastPositions([...new Set(appending.map(({ runSeq }) => runSeq))])
@@ -57,7 +57,7 @@ export function* insertElements(appending: readonly Appending[], at: number): Tr
   return steps.map(({ position }) => position)
 }
 
-/** Nearly always there is one run, and a list of runs costs more to look up. */
+/** Nearly always there is one run, and its query is cheaper than that for a list. */
 function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number>> {
   const [seq] = seqs
   if (seqs.length > 1 || seq === undefined) {
@@ -67,7 +67,7 @@ function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number
   return new Map(last === null ? [] : [[seq, last]])
 }
 
-/** Makes the messages that deliver elements which stand in their lists already. */
+/** Makes the messages that deliver elements which have been appended. */
 export function* deliverElements(delivering: readonly Delivering[], at: number): Transaction<PendingRow[]> {
   if (delivering.length === 0) return []
   const defaults = yield* defaultDeliveries(delivering)
@@ -82,7 +82,7 @@ function stepRow(runSeq: number, position: number, element: NewElement, at: numb
 }
 
 function messageFor({ accountId, runSeq, element }: Delivering, delivery: DeliveryColumns, at: number): NewMessage {
-  // Member by member, because copying an object with a spread costs ten times as much.
+  // Field by field: a spread costs ten times as much.
   return {
     message_id: element.messageId,
     account_id: accountId,
@@ -109,7 +109,7 @@ function* defaultDeliveries(delivering: readonly Delivering[]): Transaction<Map<
   const found = new Map<number, DeliveryColumns>()
   if (seqs.length === 0) return found
   for (const { run_seq, meta } of yield* all(firstMetas, { seqs })) {
-    // Written by this room when the run was made.
+    // Written by this module when the run started.
     const { delivery } = JSON.parse(meta ?? '{}') as ElementMeta
     if (delivery) found.set(run_seq, delivery)
   }
@@ -118,6 +118,6 @@ function* defaultDeliveries(delivering: readonly Delivering[]): Transaction<Map<
 
 function deliveryOf({ runSeq, element }: Delivering, defaults: ReadonlyMap<number, DeliveryColumns>): DeliveryColumns {
   const delivery = element.delivery ?? defaults.get(runSeq)
-  if (!delivery) throw new Error(`run ${runSeq} has no settings at the start of its list`)
+  if (!delivery) throw new Error(`run ${runSeq} has no settings in its first element`)
   return delivery
 }

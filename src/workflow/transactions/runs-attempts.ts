@@ -2,20 +2,20 @@ import { sql } from 'kysely'
 import { all, change, first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
-/** The newest failed attempts of a delivery are kept, up to this many. */
+/** Limit of kept attempts per delivery: the newest. */
 const MAX_PER_DELIVERY = 20
-/** A run that has this many keeps no more. */
+/** A run with this many keeps no more. */
 const MAX_PER_RUN = 100
-/** Of an answer's body this much is kept. */
+/** Bytes of a response body that are kept. */
 const BODY_BYTES = 4_096
-/** Headers that are longer are left out. */
+/** Longer headers are left out. */
 const HEADERS_LENGTH = 4_096
 
 interface Messages {
   readonly seqs: readonly number[]
 }
 
-/** Attempts of a message are counted without a gap, so the newest are those with the highest counts. */
+/** `retried` counts the attempts of a message without gaps, so the newest have the highest counts. */
 const keep = query<Messages>(({ db, p, d }) =>
   db
     .insertInto('run_attempts')
@@ -50,7 +50,7 @@ interface RetriedMessage {
   readonly group_key: number
 }
 
-/** Answered by the index of retried messages alone. */
+/** The index of retried messages alone answers it. */
 const someRetried = query<Between, { group_key: number | null }>(({ db, p }) =>
   db
     .selectFrom('messages')
@@ -71,14 +71,14 @@ const retriedMessages = query<{ runs: readonly number[] }, RetriedMessage>(({ db
     .orderBy('seq'),
 )
 
-/** Keeps the failed attempts of a message that is about to go without failing its run, for the log of that. */
+/** Keeps the failed attempts of a message that is deleted without failing its run, for the log of the run. */
 export function* keepAttempts(messageSeq: number): Transaction<void> {
   yield* change(keep, { seqs: [messageSeq] })
 }
 
 /**
- * Keeps the failed attempts of everything that is still pending of these runs, which are about to end. Most often there
- * are none, and one look tells so for thousands of runs.
+ * Keeps the failed attempts of all pending messages of runs that are about to end. Most often there are none; one query
+ * finds that out for thousands of runs.
  */
 export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> {
   if (runs.length === 0 || !(yield* first(someRetried, spanOf(runs)))) return
@@ -94,7 +94,7 @@ function spanOf(seqs: readonly number[]): Between {
   return { first: least, last: greatest }
 }
 
-/** At most one message of a run in each round: how much of a run has been kept is looked at once for each. */
+/** Splits messages into rounds with at most one message of a run: each INSERT checks the limit of a run only once. */
 function rounds(messages: readonly RetriedMessage[]): readonly number[][] {
   const sorted: number[][] = []
   const ofRun = new Map<number, number>()

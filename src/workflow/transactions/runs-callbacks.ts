@@ -6,9 +6,9 @@ import { deliverElements } from './runs-append.js'
 import { type DeadRunSelector, selectDead } from './runs-dead.js'
 import type { ElementMeta, ElementRow, RunRow } from './runs-rows.js'
 
-/** The calls of failure functions of runs that are dead letters: again, after they have failed, or no more. */
+/** Retry and cancel of the failure callbacks of dead letters. */
 
-/** Names a dead letter. */
+/** Identifies a dead letter. */
 export interface OneDeadRun {
   readonly accountId: string
   readonly dlqId: string
@@ -16,7 +16,7 @@ export interface OneDeadRun {
   readonly at: number
 }
 
-/** `refused`: the callback is not in the state that this takes. */
+/** `refused`: the callback is not in the state that the change requires. */
 export type CallbackChange =
   | { readonly kind: 'changed'; readonly run: RunRow; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'refused'; readonly run: RunRow }
@@ -37,7 +37,7 @@ const failedAmong = query<{ seqs: readonly number[]; accountId: string }, { seq:
       .orderBy('seq'),
   ),
 )
-/** Without what is sent, which may be large and stays where it is. */
+/** Without the body, which may be large and does not change. */
 type Callback = Pick<ElementRow, 'run_seq' | 'message_id' | 'meta'>
 
 const callbacksOf = query<{ seqs: readonly number[] }, Callback>(({ db, p, d }) =>
@@ -64,28 +64,28 @@ function* changeCallback(
   return { kind: 'changed', run, offers: [] }
 }
 
-/** Calls the failure function of a run again, after it has failed for good. */
+/** Retries a failure callback that has failed for good. */
 export const retryCallback = write('runs.retryCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
   const changed = yield* changeCallback(args, 'CALLBACK_FAIL', 'CALLBACK_INPROGRESS')
   if (changed.kind !== 'changed') return changed
   return { ...changed, offers: yield* redeliverCallbacks([changed.run.seq], args) }
 })
 
-/** Gives up a failure callback that is under way; the caller hands the run to `queue.drop` after the commit. */
+/** Cancels a pending failure callback. The caller passes the run to `queue.drop` after the commit. */
 export const cancelCallback = write('runs.cancelCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
   const changed = yield* changeCallback(args, 'CALLBACK_INPROGRESS', 'CALLBACK_CANCELED')
   if (changed.kind === 'changed') yield* deletePendingOfGroups([changed.run.seq])
   return changed
 })
 
-/** Whose callbacks, and when that is. */
+/** The account of the callbacks, and the time. */
 interface Calling {
   readonly accountId: string
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** Calls those failure functions of some dead letters again that have failed for good, as part of another transaction. */
+/** Retries those callbacks of dead letters that have failed for good, as part of another transaction. */
 export function* retryCallbacks(
   seqs: readonly number[],
   calling: Calling,
@@ -95,15 +95,15 @@ export function* retryCallbacks(
   return { seqs: failed, offers: yield* redeliverCallbacks(failed, calling) }
 }
 
-/** Delivers the last call of the failure function of each of these runs anew. */
+/** Delivers the last failure callback of each of these runs again. */
 function* redeliverCallbacks(seqs: readonly number[], { accountId, at }: Calling): Transaction<PendingRow[]> {
   const rows = yield* all(callbacksOf, { seqs })
   const lastCalls = new Map(rows.map((row) => [row.run_seq, row]))
   const again = seqs.map((runSeq) => {
     const row = lastCalls.get(runSeq)
-    // Written by the workflow room when the run failed.
+    // Written by this module when the run failed.
     const { delivery } = JSON.parse(row?.meta ?? '{}') as ElementMeta
-    if (!row || !delivery) throw new Error(`run ${runSeq} has no failure callback that could be sent again`)
+    if (!row || !delivery) throw new Error(`run ${runSeq} has no failure callback to retry`)
     return { accountId, runSeq, element: { messageId: row.message_id, dueAt: at, delivery } }
   })
   return yield* deliverElements(again, at)

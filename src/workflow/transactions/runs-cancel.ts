@@ -5,19 +5,19 @@ import { query } from '../../store/query.js'
 import { keepAttemptsOfRuns } from './runs-attempts.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
-/** Which runs to cancel, and when that is. */
+/** The runs to cancel, and the time. */
 export interface CancelRunsArgs {
-  /** `runs.seq`; unknown ones are passed over. */
+  /** `runs.seq`; unknown ones are ignored. */
   readonly seqs: readonly number[]
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** What a cancellation did. */
+/** Outcome of a cancel. */
 export interface CancelledRuns {
-  /** The runs that this very call moved to `RUN_CANCELED`. The others had ended before, or do not exist. */
+  /** The runs that this call cancelled. The others had ended before, or do not exist. */
   readonly cancelled: readonly number[]
-  /** New messages to hand to `queue.offer` after the commit: they tell runs that invoked a cancelled one. */
+  /** New messages for `queue.offer` after the commit: they notify the runs that invoked a cancelled one. */
   readonly offers: readonly PendingRow[]
 }
 
@@ -50,21 +50,21 @@ const childrenAmong = query<Seqs, EndedChild>(({ db, p, d }) =>
     .where(d.inNumbers('seq', p.seqs))
     .where('parent_seq', 'is not', null),
 )
-/** Answered by the index of children alone. */
+/** The index of children alone answers it. */
 const someChild = query<object, { parent_seq: number | null }>(({ db }) =>
   db.selectFrom('runs').select('parent_seq').where('parent_seq', 'is not', null).limit(1),
 )
 const dropWaits = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.seqs)))
 
-/** Deletes what runs wait for, as part of another transaction. */
+/** Deletes the waits of runs, as part of another transaction. */
 export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
   if (seqs.length > 0) yield* change(dropWaits, { seqs })
 }
 
 /**
- * Cancels runs forever: their pending messages and waits are gone, what had failed of them before is kept for the logs,
- * and runs that invoked them learn of it. After the commit the caller hands `canceled` to `queue.drop({ groupKeys })` and
- * then `offers` to `queue.offer`.
+ * Cancels runs: deletes their pending messages and waits, keeps their failed attempts for the logs, and notifies the runs
+ * that invoked them. After the commit the caller passes `cancelled` to `queue.drop({ groupKeys })`, then `offers` to
+ * `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
   const ended = yield* all(cancelStarted, args)
@@ -73,9 +73,9 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
 })
 
 /**
- * The same as part of a bulk action, for thousands of runs in one call. A list of what an UPDATE has changed costs half as
- * much again as the UPDATE, and most often it has changed all of them.
- * @param by the action, as `bulk_actions.seq`; it has cancelled none of these runs before.
+ * The same for thousands of runs, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive, and most often
+ * it has changed all runs: so the changed ones are read only if their count differs.
+ * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
  */
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
   const changed = yield* change(cancelStartedBy, { seqs, at, by })
@@ -83,13 +83,13 @@ export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transa
   return yield* cleanUp(cancelled, yield* childrenOf(cancelled), at)
 }
 
-/** Those of the runs that others have invoked. In a store without any, not every run is looked at for it. */
+/** Those of the runs that another run has invoked. If the store has no such run, one index lookup is enough. */
 function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
   const isThereAny = (yield* first(someChild, {})) !== undefined
   return isThereAny ? yield* all(childrenAmong, { seqs }) : []
 }
 
-/** Takes away what cancelled runs have left, and tells their parents. */
+/** Deletes what cancelled runs leave behind, and notifies their parents. */
 function* cleanUp(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
   yield* keepAttemptsOfRuns(cancelled)
   yield* deletePendingOfGroups(cancelled)

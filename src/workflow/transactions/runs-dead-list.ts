@@ -6,14 +6,14 @@ import { query } from '../../store/query.js'
 import { type DeadRunPage, type DeadRunSelector, selectPlaces } from './runs-dead.js'
 import type { RunRow } from './runs-rows.js'
 
-/** A dead letter with what its run began with. */
+/** A dead letter with the payload and settings of its trigger. */
 export interface DeadLetterRow extends RunRow {
   readonly payload: Uint8Array
   /** The settings of the trigger, JSON of `ElementMeta`. */
   readonly meta: string | null
 }
 
-/** Dead letters as a list shows them; `more` when there are others after them. */
+/** A page of dead letters with their payloads; `more`: others follow. */
 export interface DeadLetterRows extends DeadRunPage {
   readonly runs: readonly DeadLetterRow[]
 }
@@ -38,7 +38,7 @@ const letters = query<OfRuns, DeadLetterRow & { payload_crc: number | null }>(({
     .where(d.inNumbers('seq', p.seqs)),
 )
 
-/** A payload that is not what was written is left out, and told. */
+/** Reports damaged payloads and leaves them out, so that the others stay readable. */
 function* listedLetters(
   rows: readonly (DeadLetterRow & { payload_crc: number | null })[],
 ): Transaction<DeadLetterRow[]> {
@@ -51,7 +51,7 @@ function* listedLetters(
   return listed
 }
 
-/** A page of dead letters with their payloads: as many as fit, but one at least. */
+/** Reads a page of dead letters with their payloads: as many as fit, but at least one. */
 export const listDead = read('runs.listDead', function* (selector: DeadRunSelector): Transaction<DeadLetterRows> {
   const { places, more } = yield* selectPlaces(selector)
   const found = inOrderOf(places, yield* all(sizes, { seqs: places.map(({ seq }) => seq) }))

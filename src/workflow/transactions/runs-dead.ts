@@ -6,19 +6,19 @@ import type { FailureState } from '../../store/schema/runs.js'
 import { dropRemains } from './runs-remains.js'
 import type { RunRow } from './runs-rows.js'
 
-/** Which dead letters are meant: all that is given must hold; of a list, any element. Dates include their ends. */
+/** Filter of dead letters. All given fields must match; of a list, any value. Ranges are inclusive. */
 export interface DeadRunFilter {
   readonly dlqIds?: readonly string[]
-  /** Beginnings of run ids. */
+  /** Prefixes of run ids. */
   readonly runIdPrefixes?: readonly string[]
   readonly urls?: readonly string[]
   readonly labels?: readonly string[]
   readonly callerIps?: readonly string[]
   readonly flowKeys?: readonly string[]
-  /** Statuses of the answer that failed the run. */
+  /** HTTP statuses of the response that failed the run. */
   readonly statuses?: readonly number[]
   readonly failureStates?: readonly FailureState[]
-  /** The very time at which the run was made. */
+  /** Exact creation time of the run. */
   readonly createdAt?: number
   /** When the run failed. */
   readonly from?: number
@@ -28,7 +28,7 @@ export interface DeadRunFilter {
 /** By the time of the failure. */
 export type DeadRunOrder = 'earliestFirst' | 'latestFirst'
 
-/** The place of a dead letter in the order of failures. */
+/** Position of a dead letter in the order of failures. */
 export interface DeadRunPlace {
   readonly at: number
   readonly seq: number
@@ -44,7 +44,7 @@ export interface DeadRunSelector {
   readonly limit: number
 }
 
-/** Runs in the dead letter queue; `more` when there are others after them. */
+/** A page of dead letters; `more`: others follow. */
 export interface DeadRunPage {
   readonly runs: readonly RunRow[]
   readonly more: boolean
@@ -75,7 +75,7 @@ const byShape = new Map<string, Query<Params, RunRow>>()
 
 type Access = 'reading' | 'locking'
 
-/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
+/** The query for a combination of conditions; each is built once. */
 function matching(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
   const key = `${access}:${order}:${shape.join()}`
   const known = byShape.get(key) ?? build(order, shape, access)
@@ -102,7 +102,7 @@ function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d
   return runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
 }
 
-/** What tells where a dead letter stands; the records of failures may be large. */
+/** The position of a dead letter, without the record of its failure, which may be large. */
 type PlaceRow = Pick<RunRow, 'seq' | 'finished_at'>
 
 const placesByShape = new Map<string, Query<Params, PlaceRow>>()
@@ -117,7 +117,7 @@ function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Par
 }
 
 /**
- * Between which times the runs of these dead letters failed: an id begins with that. Whatever else is called an id names
+ * The range of times at which these dead letters failed: an id starts with its time. Other text is no id and matches
  * nothing.
  */
 function failedBetween(dlqIds: readonly string[]): { readonly from: number; readonly to: number } {
@@ -137,21 +137,21 @@ function pageParams({ accountId, filter, order, limit, after }: DeadRunSelector)
   return { params, shape: NAMES.filter((name) => bounded[name] !== undefined) }
 }
 
-/** Selects one more than a page holds, to know whether there is another page. */
+/** Reads a page of dead letters; one row more than its limit shows whether others follow. */
 export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
   const { params, shape } = pageParams(selector)
   const rows = yield* all(matching(selector.order, shape, access), params)
   return { runs: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }
 
-/** The places of a page of dead letters, in its order. */
+/** The positions of a page of dead letters, in order. */
 export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: PlaceRow[]; more: boolean }> {
   const { params, shape } = pageParams(selector)
   const rows = yield* all(places(selector.order, shape), params)
   return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
 }
 
-/** A dead letter that was named by its id, without the record of its failure, which may be large. */
+/** A dead letter found by id, without the record of its failure, which may be large. */
 export type NamedDeadRun = Pick<RunRow, 'seq' | 'dlq_id' | 'failure_state'>
 
 type Named = ReturnType<typeof failedBetween> & { accountId: string; dlqIds: readonly string[] }
@@ -169,7 +169,7 @@ const named = query<Named, NamedDeadRun>(({ db, p, d }) =>
     .orderBy('seq'),
 )
 
-/** Those dead letters of an account that have these ids, earliest failure first; ids of one time are found best together. */
+/** Finds dead letters of an account by id, earliest failure first. Fastest if the ids are close in time. */
 export const deadNamed = read(
   'runs.deadNamed',
   function* (args: { accountId: string; dlqIds: readonly string[] }): Transaction<NamedDeadRun[]> {
@@ -181,7 +181,7 @@ const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.updateTable('runs').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
 )
 
-/** Takes runs out of the dead letter queue, as part of another transaction. */
+/** Removes runs from the dead letters, as part of another transaction; the runs stay in the logs. */
 export function* buryRuns(seqs: readonly number[]): Transaction<void> {
   if (seqs.length > 0) yield* change(bury, { seqs })
 }
@@ -197,12 +197,12 @@ const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: n
   ),
 )
 
-/** Those of some runs that are dead letters, locked. */
+/** Locks and returns those of the runs that are dead letters. */
 export function* deadAmong(seqs: readonly number[], accountId: string): Transaction<number[]> {
   return (yield* all(stillDead, { seqs, accountId })).map((row) => row.seq)
 }
 
-/** The numbers of a page of dead letters, ascending, and the place of the last one when there are others after it. */
+/** `runs.seq` of a page of dead letters, and the position of the last one if others follow. */
 export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelector): Transaction<{
   seqs: number[]
   next: DeadRunPlace | undefined
@@ -213,7 +213,7 @@ export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelect
   return { seqs: places.map(({ seq }) => seq), next }
 })
 
-/** Deletes a page of dead letters; the runs stay in the logs as failed, and cannot be resumed any more. */
+/** Deletes a page of dead letters. The runs stay in the logs as failed, and can no longer be resumed. */
 export const deleteDeadRuns = write('runs.deleteDead', function* (selector: DeadRunSelector): Transaction<DeadRunPage> {
   const page = yield* selectDead(selector, 'locking')
   const seqs = page.runs.map((run) => run.seq)

@@ -11,12 +11,12 @@ import { type EndedChild, notifyParents } from './runs-parents.js'
 export interface FinishRunArgs {
   readonly accountId: string
   readonly runId: string
-  /** What it returned, as text. */
+  /** The returned value, as text. */
   readonly response: string
   readonly at: number
 }
 
-/** `already`: the run had ended before, as `state` says; nothing was changed. */
+/** `already`: the run had ended before, in `state`; nothing was changed. */
 export type FinishRunResult =
   | { readonly kind: 'finished'; readonly runSeq: number; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'already'; readonly state: RunState }
@@ -36,8 +36,8 @@ const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>
 )
 
 /**
- * Ends a run with success. Its pending messages stay: the one that carried the run here is still waiting for its
- * answer, and any other finds the run ended when it falls due.
+ * Ends a run with success. Its pending messages stay: the delivery that led here is still in flight, and any other
+ * finds the run ended when it is due.
  */
 export const finishRun = write('runs.finish', function* (args: FinishRunArgs): Transaction<FinishRunResult> {
   const ended = yield* first(succeed, { ...args, crc: checksumOf(args.response) })
@@ -46,6 +46,6 @@ export const finishRun = write('runs.finish', function* (args: FinishRunArgs): T
     return found ? { kind: 'already', state: found.state } : { kind: 'missing' }
   }
   yield* dropWaitsOf([ended.seq])
-  const news = { body: args.response, isCanceled: false, isFailed: false }
-  return { kind: 'finished', runSeq: ended.seq, offers: yield* notifyParents([ended], news, args.at) }
+  const end = { body: args.response, isCanceled: false, isFailed: false }
+  return { kind: 'finished', runSeq: ended.seq, offers: yield* notifyParents([ended], end, args.at) }
 })

@@ -8,7 +8,7 @@ import type { ElementRow, RunRow } from './runs-rows.js'
 import { type UpcomingCancel, upcomingCancels } from './runs-upcoming.js'
 import type { WaitRow } from './runs-wait.js'
 
-/** A message that is still to be delivered, as far as a log shows it. */
+/** A pending message, with the columns that logs show. */
 export type PendingStep = Pick<
   MessageRow,
   'seq' | 'message_id' | 'group_key' | 'retried' | 'max_retries' | 'next_at' | 'config' | 'url' | 'flow_key'
@@ -17,16 +17,16 @@ export type PendingStep = Pick<
 /** A run that another one has invoked. */
 export interface InvokedRun
   extends Pick<RunRow, 'seq' | 'run_id' | 'url' | 'state' | 'created_at' | 'parent_seq' | 'parent' | 'labels'> {
-  /** The beginning of its payload; NULL of an empty one in SQLite. */
+  /** The start of its payload; SQLite returns NULL for an empty one. */
   readonly payload: Uint8Array | null
   /** Its settings, JSON of `ElementMeta`. */
   readonly meta: string | null
 }
 
-/** The place of a due message in the line of its flow-control key. */
+/** Position of a due message among those of its flow-control key. */
 export interface FlowPlace {
   readonly message_seq: number
-  /** From 1, counting messages of the key that are under way. */
+  /** From 1, counting messages in flight. */
   readonly place: number
 }
 
@@ -48,33 +48,33 @@ export interface PendingAttempt {
   readonly error: string | null
 }
 
-/** A failed attempt of a delivery that came through in the end. */
+/** A failed attempt of a finished delivery. */
 export interface PastAttempt extends Omit<PendingAttempt, 'message_seq'> {
   readonly run_seq: number
   /** The element that was delivered. */
   readonly message_id: string
 }
 
-/** Runs with everything that their logs are made of. */
+/** A page of runs with all data of their logs. */
 export interface RunLogPage {
-  /** As many as were asked for, or as fit into a page. */
+  /** As many as requested, or as fit into a page. */
   readonly runs: readonly RunRow[]
-  /** Whether others come after them. */
+  /** Whether others follow. */
   readonly more: boolean
-  /** A call of a failure function comes without its body. */
+  /** Failure callbacks come without their bodies. */
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
   /** Oldest first. */
   readonly pastAttempts: readonly PastAttempt[]
   readonly waits: readonly WaitRow[]
-  /** Whom they have invoked, oldest first; of very many the first ones. */
+  /** Runs that they have invoked, oldest first; at most `MAX_INVOKED`. */
   readonly invoked: readonly InvokedRun[]
-  /** Of due ones among `pending`; of very many the first ones. */
+  /** Positions of due messages in `pending`; at most `MAX_PLACES`. */
   readonly flowPlaces: readonly FlowPlace[]
-  /** By whom cancelled runs were cancelled, as far as that is still known. */
+  /** The bulk actions that cancelled runs, unless deleted since. */
   readonly cancels: readonly CancelOfRuns[]
-  /** By whom those that have not ended are going to be cancelled. */
+  /** The bulk actions that will cancel active runs. */
   readonly upcomingCancels: readonly UpcomingCancel[]
 }
 
@@ -82,7 +82,7 @@ interface OfRuns {
   seqs: readonly number[]
 }
 
-/** Logs do not show what failure functions are told, which may be larger than everything else of a run. */
+/** Logs do not show the body of a failure callback, which may be larger than the rest of the run. */
 const shownBody = sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL ELSE body END`
 
 type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
@@ -95,7 +95,7 @@ const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
     .orderBy('position'),
 )
 const NO_BODY = new Uint8Array()
-/** A body that a log does not show is not read, so there is nothing to verify. */
+/** A body that the log does not show is not read, so its checksum cannot be verified. */
 const shownElement = (row: ShownElement): ElementRow =>
   row.body === null ? { ...row, body: NO_BODY, body_crc: null } : { ...row, body: row.body }
 const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
@@ -125,7 +125,7 @@ const waitsOf = query<OfRuns, WaitRow>(({ db, p, d }) =>
   db.selectFrom('run_waits').selectAll().where(d.inNumbers('run_seq', p.seqs)).orderBy('seq'),
 )
 const MAX_INVOKED = 1_000
-/** Of the payload of an invoked run this much is shown with the step that invoked it. */
+/** Bytes of an invoked run's payload that its step shows. */
 const PAYLOAD_BYTES = 4_096
 
 const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
@@ -144,9 +144,9 @@ const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
   db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Longer lines are not counted to their end. */
+/** Positions are counted up to here. */
 const MAX_PLACE = 10_000
-/** Counting costs most where many wait: a page does not ask for more places than a person reads. */
+/** Counting is expensive where many messages wait; a person reads no more positions of one page. */
 const MAX_PLACES = 20
 
 const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq: number }, { ahead: number }>(
@@ -166,7 +166,7 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
       .select((eb) => eb.fn.countAll<number>().as('ahead')),
 )
 
-/** A page of runs with all that their logs show, on one snapshot. */
+/** Reads a page of runs with all data of their logs, from one snapshot. */
 export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
   const { runs, more } = yield* matchingRuns(args)
   const seqs = runs.map((run) => run.seq)

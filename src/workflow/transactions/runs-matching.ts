@@ -6,10 +6,10 @@ import { type Query, query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { RunRow } from './runs-rows.js'
 
-/** Which runs to show: all that is given must hold; of a list, any element. Dates include their ends. */
+/** Filter of runs. All given fields must match; of a list, any value. Ranges are inclusive. */
 export interface RunLogFilter {
   readonly runIds?: readonly string[]
-  /** Runs by their ids and the times of their creation: an id may name another run once its log has been deleted. */
+  /** Runs by id and creation time: an id can be reused once the log of its run is deleted. */
   readonly madeAt?: readonly RunMade[]
   readonly states?: readonly RunState[]
   readonly urls?: readonly string[]
@@ -18,31 +18,31 @@ export interface RunLogFilter {
   readonly paths?: readonly string[]
   readonly callerIps?: readonly string[]
   readonly flowKeys?: readonly string[]
-  /** A message that delivered, or delivers, an element of the run. */
+  /** A message that delivers, or has delivered, an element of the run. */
   readonly messageId?: string
   /** Creation, Unix milliseconds. */
   readonly from?: number
   readonly to?: number
 }
 
-/** A run by its id and the time of its creation, Unix milliseconds. */
+/** A run by id and creation time, Unix milliseconds. */
 export interface RunMade {
   readonly runId: string
   readonly createdAt: number
 }
 
-/** Asks for a page of run logs, newest runs first. */
+/** Parameters of a page of run logs, newest runs first. */
 export interface RunLogArgs {
   readonly accountId: string
   readonly filter: RunLogFilter
   /** Only runs with a smaller `runs.seq`. */
   readonly before: number
   readonly limit: number
-  /** Unix milliseconds; says which messages are due and so have a place in the line of their flow-control key. */
+  /** Unix milliseconds; only messages due by then have a position under their flow-control key. */
   readonly now?: number
 }
 
-/** Runs that are named by their own id, or by that of a message, are looked up before anything else. */
+/** Filters by id are resolved to `seqs` first. */
 type Params = Omit<RunLogFilter, 'runIds' | 'madeAt' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
@@ -69,14 +69,14 @@ interface Sized {
 
 const byShape = new Map<string, Query<Params, Sized>>()
 
-/** The query with these conditions: its text depends on nothing else, and each combination is built once. */
+/** The query for a combination of conditions; each is built once. */
 function matching(shape: Shape): Query<Params, Sized> {
   const known = byShape.get(shape.join()) ?? buildMatching(shape)
   byShape.set(shape.join(), known)
   return known
 }
 
-/** What columns hold together. */
+/** Total size of columns. */
 function bytesOf(...columns: readonly string[]) {
   const sizes = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`)
   return sql<number>`${sql.join(sizes, sql` + `)}`
@@ -117,22 +117,22 @@ const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: num
     .where('runs.account_id', '=', p.accountId),
 )
 
-/** The numbers of runs that are named, in whatever way; those that every way names. */
+/** `runs.seq` of the runs that match all filters by id; `undefined` if there is no such filter. */
 function* namedSeqs({ accountId, filter }: RunLogArgs): Transaction<number[] | undefined> {
   const { runIds, madeAt, messageId } = filter
-  const ways: number[][] = []
-  if (runIds) ways.push((yield* all(runsOfIds, { accountId, runIds })).map(({ seq }) => seq))
-  if (madeAt) ways.push(yield* seqsOfMade(accountId, madeAt))
-  if (messageId !== undefined) ways.push((yield* all(seqsOfMessage, { accountId, messageId })).map(({ seq }) => seq))
-  const [first, ...others] = ways
-  return first?.filter((seq) => others.every((way) => way.includes(seq)))
+  const matches: number[][] = []
+  if (runIds) matches.push((yield* all(runsOfIds, { accountId, runIds })).map(({ seq }) => seq))
+  if (madeAt) matches.push(yield* seqsOfMade(accountId, madeAt))
+  if (messageId !== undefined) matches.push((yield* all(seqsOfMessage, { accountId, messageId })).map(({ seq }) => seq))
+  const [first, ...others] = matches
+  return first?.filter((seq) => others.every((match) => match.includes(seq)))
 }
 
-function* seqsOfMade(accountId: string, wanted: readonly RunMade[]): Transaction<number[]> {
-  const named = yield* all(runsOfIds, { accountId, runIds: wanted.map(({ runId }) => runId) })
-  const isWanted = ({ run_id, created_at }: NamedRun) =>
-    wanted.some(({ runId, createdAt }) => runId === run_id && createdAt === created_at)
-  return named.filter(isWanted).map(({ seq }) => seq)
+function* seqsOfMade(accountId: string, runs: readonly RunMade[]): Transaction<number[]> {
+  const named = yield* all(runsOfIds, { accountId, runIds: runs.map(({ runId }) => runId) })
+  const isMatch = ({ run_id, created_at }: NamedRun) =>
+    runs.some(({ runId, createdAt }) => runId === run_id && createdAt === created_at)
+  return named.filter(isMatch).map(({ seq }) => seq)
 }
 
 const rowsOf = query<OfRuns, RunRow>(({ db, p, d }) =>
@@ -162,7 +162,7 @@ const sizesOfPending = query<OfRuns, Sized>(({ db, p, d }) =>
     .groupBy('group_key'),
 )
 
-/** Adds to the sizes of runs those of everything that their logs show. */
+/** Adds the sizes of everything that the logs of runs show. */
 function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
   const seqs = runs.map(({ seq }) => seq)
   const totals = new Map(runs.map(({ seq, bytes }) => [seq, bytes]))
@@ -172,12 +172,12 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
   return runs.map(({ seq }) => ({ seq, bytes: totals.get(seq) ?? 0 }))
 }
 
-/** The runs of a page: as many as fit, but one at least. `more` when others come after them. */
+/** The runs of a page: as many as fit, but at least one. `more`: others follow. */
 export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; more: boolean }> {
   const { runIds: _, madeAt: __, messageId: ___, labels, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
   const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
-  // Named runs are of the account already: to say so again would lead the database to walk over all of its runs.
+  // Runs found by id belong to the account already. The condition again would make the database scan all its runs.
   const asked: Partial<Params> = seqs ? given : { ...given, accountId: args.accountId }
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => asked[name] !== undefined)
