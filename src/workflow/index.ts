@@ -1,5 +1,5 @@
 /**
- * Workflows: durable runs of steps. The code of the steps runs on the user's own endpoint; this module stores the results.
+ * Workflows: durable runs of steps. The steps execute on the user's own endpoint; this module stores their results.
  *
  * A run is an append-only list of elements. The first element is the payload of the trigger. The server delivers the list
  * to the endpoint; the SDK replays it, executes the next step (or plans several in parallel), sends the result to the
@@ -18,8 +18,8 @@
  * its verdicts. Every transaction that changes a run checks that the run is still active, so a committed cancel wins over
  * every later step, result and failure, even over those that were sent earlier.
  *
- * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Of parallel results, exactly one list
- * is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed run. A
+ * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Of parallel results, exactly one
+ * list is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed run. A
  * step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are opaque bytes:
  * only the run logs parse them, to show them.
  *
@@ -30,8 +30,8 @@
  *
  * `bulk` may register a gate (`TriggerGate` in `intake.ts`) that refuses the start of runs.
  *
- * Memory holds only what a restart may lose: the start times of deliveries in flight (`InFlightDeliveries`), and the lists
- * that have grown lately, so that a delivery need not read them again (`recent-lists.ts`).
+ * Memory holds only what a restart may lose: the start times of deliveries in flight (`InFlightDeliveries`), and the
+ * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`).
  *
  * This module makes no HTTP request (the dispatcher of the queue does), and cancels nothing in bulk (`bulk` does, with
  * the same transactions).

@@ -16,7 +16,7 @@ interface StepName {
 export type Because = StepName & Cause
 
 type Cause =
-  /** The run continues until its turn in the bulk action. `since`: when the action was paused, else when it was started. */
+  /** The run continues until its turn in the bulk action. `since`: when the action was paused, else started. */
   | {
       readonly kind: 'bulk-cancel'
       readonly actionId: string

@@ -41,7 +41,7 @@ export function classify(headers: ItemHeaders): ItemKind {
   return headers['upstash-workflow-trigger-by-sdk'] === 'true' ? 'confirm' : 'trigger'
 }
 
-/** Whether a trigger asks for a first contact: then the SDK confirms it before the run begins (reference workflow 4.4). */
+/** Whether a trigger asks for a first contact: then the SDK confirms it before the run begins (4.4). */
 export function asksForContact(headers: ItemHeaders): boolean {
   return (
     headers['upstash-workflow-unknown-sdk'] === 'true' ||

@@ -39,7 +39,7 @@ export function markedConfig(config: MessageConfig, mark: RunMark): string {
   return JSON.stringify({ ...config, [MARK]: mark })
 }
 
-/** Settings of a trigger, stored with the first element; or of a step whose SDK repeats them (reference workflow 4.16). */
+/** Settings of a trigger, stored with the first element; or of a step that repeats them (reference workflow 4.16). */
 export interface RunMeta extends ElementMeta {
   readonly delivery: DeliveryColumns
   readonly failureCallback?: CallbackConfig

@@ -252,7 +252,7 @@ describe('invoking another workflow', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parent`, retries: 0 })
     const run = await suite.service.ended(workflowRunId)
     expect(run.workflowState).toBe('RUN_FAILED')
-    expect(JSON.stringify(run.steps)).toContain('is taken by a run that was not invoked by this step')
+    expect(JSON.stringify(run.steps)).toContain('belongs to a run that this step did not invoke')
   })
 
   it('learns that it was cancelled', async () => {

@@ -48,7 +48,7 @@ export function resultElement(following: FollowUpInput): NewElement {
   }
 }
 
-/** An SDK that repeats its settings names the failure callback with the call: it applies if the result cannot be delivered. */
+/** An SDK that repeats its settings names with the call the failure callback for an undeliverable result. */
 function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): string | null {
   const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
   return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null

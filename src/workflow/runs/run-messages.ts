@@ -138,7 +138,7 @@ export class RunMessages implements MessageKind {
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
-  /** Reads what an outcome is settled with. Without the bodies if they are damaged: the damage is why the delivery failed. */
+  /** Reads what settling an outcome needs. Without the bodies if these are damaged, which is why the delivery failed. */
   async #context(message: PendingMessage) {
     const read = async (contents: Contents) => ({
       delivery: await this.#read(message, contents),

@@ -125,7 +125,7 @@ export class RefusedReturns {
     if (oldest !== undefined) this.#refusedAt.delete(oldest)
   }
 
-  /** Spares the caller a read of the store while there are no entries. */
+  /** Lets the caller skip a read of the store while there are no entries. */
   get isEmpty(): boolean {
     return this.#refusedAt.size === 0
   }

@@ -73,8 +73,8 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
 })
 
 /**
- * The same for thousands of runs, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive, and most often
- * it has changed all runs: so the changed ones are read only if their count differs.
+ * The same for thousands of runs, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive, and most
+ * often it has changed all runs: so the changed ones are read only if their count differs.
  * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
  */
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {

@@ -7,38 +7,38 @@ import { type Appending, insertElements } from './runs-append.js'
 import type { RunRow } from './runs-rows.js'
 import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
 
-/** An event for those who wait for it. */
+/** An event, for the runs that wait for it. */
 export interface NotifyArgs {
   readonly accountId: string
   readonly eventId: string
-  /** Only this run is meant, or the one that it was resumed as, and the event is kept until that waits. */
+  /** Notifies only this run, or the run that resumed it, and keeps the event until it waits. */
   readonly runId?: string
   readonly data: Uint8Array
-  /** `webhook`: by its address, which is good only for an event that the run has made a webhook for. Absent: `token`. */
+  /** `webhook`: authorized by the address, valid only for events of webhooks that the run created. Absent: `token`. */
   readonly by?: 'token' | 'webhook'
   readonly at: number
 }
 
-/** A wait that an event has ended. */
+/** A wait that an event ended. */
 export interface Released {
   readonly wait: WaitRow
   readonly runId: string
   readonly createdAt: number
 }
 
-/** Who was notified. `drop` and `offers` are for the queue, in this order, after the commit. */
+/** Outcome of a notification. After the commit the caller passes `drop`, then `offers`, to the queue. */
 export interface NotifyResult {
   readonly released: readonly Released[]
   readonly drop: readonly number[]
   readonly offers: readonly PendingRow[]
   /**
-   * `unknown-run`: the run that was meant has ended forever or never was, or has made no such webhook. `full`: it keeps as
-   * many events as it may.
+   * `unknown-run`: the run does not exist, has ended for good, or has no such webhook. `full`: it keeps as many events as
+   * it may.
    */
   readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'
 }
 
-/** Events that are kept for one run until it waits for them, and the bytes of their data. */
+/** Limits of the events that are kept for one run until it waits for them: their number, and bytes of data. */
 const MAX_KEPT_EVENTS = 1_000
 const MAX_KEPT_BYTES = 16 * 2 ** 20
 
@@ -48,7 +48,7 @@ interface Run {
   created_at: number
 }
 
-/** A run as far as it matters whether an event may be for it. */
+/** A run with the columns that decide whether it may receive events. */
 type TargetRun = Run & Pick<RunRow, 'state' | 'dlq_id' | 'resumed_as'>
 
 const namedRun = query<{ accountId: string; runId: string }, TargetRun>(({ db, p, d }) =>
@@ -118,7 +118,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )
 
-/** Ends every wait for an event, and keeps the event for a named run that does not wait for it yet. */
+/** Ends every wait for an event. If a run is named and does not wait yet, keeps the event for it. */
 export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
   const runs = yield* targetRuns(args)
   const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
@@ -143,8 +143,8 @@ function* targetRuns({ accountId, eventId, runId, by }: NotifyArgs): Transaction
 }
 
 /**
- * The run of an id, or the one that goes on in its place: who has the id, or the address of a webhook, from before a
- * failure need not learn of that. A dead letter gets what is for it when it is resumed.
+ * The run with this id, or the run that resumed it: an id or webhook address from before a failure stays valid. Events
+ * for a dead letter are kept, and move to the run that resumes it.
  */
 function* currentRun(accountId: string, runId: string): Transaction<Run[]> {
   let run = yield* first(namedRun, { accountId, runId })
@@ -162,14 +162,14 @@ function* keptFor(
   if (!run) return 'unknown-run'
   const { events, bytes } = yield* only(keptBy, { runSeq: run.seq })
   const isFull = events >= MAX_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MAX_KEPT_BYTES
-  // One event of any size that a token may bring has a place.
+  // With a token, the first event is kept whatever its size.
   if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
   const { eventId: event_id, data, at: created_at } = args
   yield* insertAll('run_events', [{ run_seq: run.seq, event_id, data, data_crc: checksumOf(data), created_at }])
   return 'kept'
 }
 
-/** The steps join the lists; the messages that stood for the deadlines carry them, now. */
+/** Appends the completed steps; the messages of the deadlines deliver them, due now. */
 function* release(
   released: readonly Released[],
   args: NotifyArgs,
@@ -192,11 +192,11 @@ function stepOf(wait: WaitRow, body: Uint8Array, at: number): Appending {
 }
 
 function recordOf(wait: WaitRow): WaitRecord {
-  // Written by the workflow room when the run began to wait.
+  // Written by this module when the wait was registered.
   return JSON.parse(wait.wait) as WaitRecord
 }
 
-/** The deadline of a wait has come. `false`: the wait is over already, or its run. */
+/** Ends a wait at its deadline. `false`: the wait or its run had ended before. */
 export const expireWait = write(
   'runs.expireWait',
   function* (args: { runSeq: number; messageId: string; at: number }): Transaction<boolean> {
@@ -209,7 +209,7 @@ export const expireWait = write(
   },
 )
 
-/** Who waits for an event. */
+/** The waits for an event. */
 export const waiters = read('runs.waiters', function* (args: { accountId: string; eventId: string }): Transaction<
   WaitRow[]
 > {

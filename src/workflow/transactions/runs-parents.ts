@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import { type Appending, appendElements } from './runs-append.js'
 import type { ChildEnd, ParentLink } from './runs-rows.js'
 
-/** A run that has just ended, as far as the run that invoked it cares. */
+/** A run that has just ended, with its link to the run that invoked it. */
 export interface EndedChild {
   readonly parent_seq: number | null
   /** JSON of `ParentLink`. */
@@ -23,8 +23,8 @@ const startedAmong = query<{ seqs: readonly number[] }, { seq: number; account_i
 )
 
 /**
- * Tells the runs that invoked `children` how these ended: appends the awaited step to each list that still grows. A
- * parent that has ended is told nothing.
+ * Notifies the runs that invoked `children` of their end: appends the awaited step to the list of each parent that is
+ * still active.
  * @returns the new messages, for `queue.offer` after the commit.
  */
 export function* notifyParents(children: readonly EndedChild[], end: ChildEnd, at: number): Transaction<PendingRow[]> {
@@ -32,15 +32,15 @@ export function* notifyParents(children: readonly EndedChild[], end: ChildEnd, a
   if (waiting.length === 0) return []
   const parents = yield* all(startedAmong, { seqs: waiting.map((child) => child.parent_seq ?? 0) })
   const accounts = new Map(parents.map((parent) => [parent.seq, parent.account_id]))
-  const news = waiting.flatMap((child): Appending[] => {
+  const steps = waiting.flatMap((child): Appending[] => {
     const accountId = accounts.get(child.parent_seq ?? 0)
     return accountId === undefined ? [] : [invokeStep(accountId, child, end, at)]
   })
-  return yield* appendElements(news, at)
+  return yield* appendElements(steps, at)
 }
 
 function invokeStep(accountId: string, child: EndedChild, end: ChildEnd, at: number): Appending {
-  // Written by the workflow room when it accepted the invocation.
+  // Written by this module when it accepted the invocation.
   const link = JSON.parse(child.parent ?? '') as ParentLink
   const body = Buffer.from(JSON.stringify({ ...link.step, out: JSON.stringify(end) }))
   const element = { kind: 'step' as const, messageId: link.messageId, body, meta: null, dueAt: at }

@@ -3,30 +3,30 @@ import { all, first, only, read, type Transaction } from '../../store/operation.
 import { query } from '../../store/query.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 
-/** Whether bodies are read as well; without them what is damaged can be settled. */
+/** Whether to read bodies. Without them, a delivery with damaged bodies can be settled. */
 export type Contents = 'whole' | 'none'
 
-/** What the delivery of an element needs to know of its run. */
+/** The columns of a run that a delivery needs. */
 export type RunOfDelivery = Pick<RunRow, 'seq' | 'run_id' | 'account_id' | 'url' | 'state' | 'created_at'>
 
-/** Everything that the request of a delivery is made of. */
+/** All data of the request of a delivery. */
 export interface Delivery {
   readonly run: RunOfDelivery
-  /** The element whose message this is. */
+  /** The element of the message. */
   readonly element: Pick<ElementRow, 'position' | 'kind' | 'meta'>
-  /** The body of an element that is no `step`; empty for one that is. */
+  /** The body of an element of another kind than `step`; empty for a `step`. */
   readonly body: Uint8Array
   /** For a `step`: every step up to and including it, in order. */
   readonly list: readonly ListedStep[]
 }
 
-/** A step as the SDK gets it. */
+/** A step of a delivered list. */
 export type ListedStep = Pick<ElementRow, 'message_id' | 'body'>
 
 /** A body with its checksum. */
 type StoredBody = Pick<ElementRow, 'body' | 'body_crc'>
 
-/** @throws HomeportError `store_damaged` when it is not what was written. */
+/** @throws HomeportError `store_damaged` if the checksum does not match. */
 const bodyOf = ({ body, body_crc }: StoredBody, position: number): Uint8Array =>
   intact(body, body_crc, 'steps', () => `element ${position} of a run`)
 
@@ -55,8 +55,8 @@ const stepsUpTo = query<{ seq: number; position: number }, ListedStep & StoredBo
 )
 
 /**
- * What a message of a run is to deliver. The list ends at the message's own element, however long the run's list has
- * grown since. `undefined`: the run, or the element of this message, is not there.
+ * Reads what a message of a run delivers. The list ends at the element of the message, even if the run has more by now.
+ * `undefined`: the run or the element does not exist.
  */
 export const delivery = read(
   'runs.delivery',
@@ -82,7 +82,7 @@ const firstOf = query<{ seq: number }, { meta: string | null } & StoredBody>(({ 
   db.selectFrom('steps').select(['meta', 'body', 'body_crc']).where('run_seq', '=', p.seq).where('position', '=', 0),
 )
 
-/** The settings of a run's trigger (JSON of `ElementMeta`) and its initial payload. */
+/** Reads settings (JSON of `ElementMeta`) and payload of a run's trigger. */
 export const beginning = read('runs.beginning', function* (args: { seq: number; contents?: Contents }): Transaction<
   { meta: string | null; body: Uint8Array } | undefined
 > {
@@ -98,13 +98,13 @@ const runById = query<{ accountId: string; runId: string }, RunRow>(({ db, p }) 
   db.selectFrom('runs').selectAll().where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
-/** @throws HomeportError `store_damaged` when what it returned is not what was written. */
+/** @throws HomeportError `store_damaged` if the checksum of the returned value does not match. */
 function wholeRun<Run extends Pick<RunRow, 'run_id' | 'response' | 'response_crc'>>(run: Run): Run {
   intact(run.response, run.response_crc, 'runs', () => `what ${run.run_id} returned`)
   return run
 }
 
-/** Runs of a list: one that is damaged must not keep the others from being seen, so that is left out, and told. */
+/** Reports damaged return values and leaves them out, so that the other runs of a list stay readable. */
 export function* listedRuns<Run extends Pick<RunRow, 'run_id' | 'response' | 'response_crc'>>(
   runs: readonly Run[],
 ): Transaction<Run[]> {
@@ -117,7 +117,7 @@ export function* listedRuns<Run extends Pick<RunRow, 'run_id' | 'response' | 're
   return listed
 }
 
-/** Elements of a list, likewise. */
+/** Does the same for elements. */
 export function* listedElements(elements: readonly ElementRow[]): Transaction<ElementRow[]> {
   const listed: ElementRow[] = []
   for (const element of elements) {
@@ -128,7 +128,7 @@ export function* listedElements(elements: readonly ElementRow[]): Transaction<El
   return listed
 }
 
-/** A run by its id. */
+/** Finds a run by id. */
 export const find = read('runs.find', function* (args: { accountId: string; runId: string }): Transaction<
   RunRow | undefined
 > {
@@ -140,7 +140,7 @@ const elementsOf = query<{ seq: number }, ElementRow>(({ db, p }) =>
   db.selectFrom('steps').selectAll().where('run_seq', '=', p.seq).orderBy('position'),
 )
 
-/** A run with its whole list. */
+/** Reads a run with its whole list. */
 export const withElements = read(
   'runs.withElements',
   function* (args: {

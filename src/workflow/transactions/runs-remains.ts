@@ -7,7 +7,7 @@ import type { RunRemainsTable } from '../../store/schema/runs.js'
 import type { DeliveryColumns } from './runs-rows.js'
 import type { WaitRow } from './runs-wait.js'
 
-/** Something that was still to come of a run when it failed. */
+/** A message or wait that was pending when its run failed. */
 export type RemainRow = Selectable<RunRemainsTable>
 type NewRemain = Omit<RemainRow, 'seq'>
 
@@ -44,7 +44,7 @@ const remove = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('run_remains').where(d.inNumbers('run_seq', p.seqs)),
 )
 
-/** What is still to come of a run that is about to fail. To be read before its failed message is settled. */
+/** Reads the pending messages and waits of a run that is about to fail. Call it before the failed message is settled. */
 export function* remainsToKeep(seq: number): Transaction<NewRemain[]> {
   const waits = yield* all(waitsOf, { seq })
   const deadlines = new Set(waits.map((wait) => wait.message_id))
@@ -60,17 +60,17 @@ function waitRemain({ run_seq, message_id, deadline, event_id, wait }: WaitRow):
   return { run_seq, kind: 'wait', message_id, due_at: deadline, data: JSON.stringify({ event_id, wait }) }
 }
 
-/** Keeps what `remainsToKeep` has found. */
+/** Stores the result of `remainsToKeep`. */
 export function* keepRemains(remains: readonly NewRemain[]): Transaction<void> {
   yield* insertAll('run_remains', remains)
 }
 
-/** What was still to come of failed runs, in the order in which it was made. */
+/** Reads the kept messages and waits of failed runs, oldest first. */
 export function* readRemains(seqs: readonly number[]): Transaction<RemainRow[]> {
   return seqs.length > 0 ? yield* all(remainsOf, { seqs }) : []
 }
 
-/** Forgets what was still to come: these runs will not be resumed. */
+/** Deletes the kept messages and waits of runs that will not be resumed. */
 export function* dropRemains(seqs: readonly number[]): Transaction<void> {
   if (seqs.length > 0) yield* change(remove, { seqs })
 }

@@ -4,10 +4,10 @@ import { query } from '../../store/query.js'
 import type { ParentLink } from './runs-rows.js'
 
 /**
- * A delivery whose outcome did not get through is made again, and its program then asks again for what it has asked for
- * before. A step that it sends twice is one too many in the list, which SDKs pass over. What the server itself does for
- * a step must not be done twice: a call would be made and a run invoked twice, and a wait that has had its event would
- * take the next one, which belongs to another step.
+ * Idempotency of steps. If the outcome of a delivery is lost, the delivery is repeated, and the program sends the same
+ * requests again. A duplicate step in the list is harmless: SDKs skip it. What the server does for a step must not happen
+ * twice: a call would be made and a run invoked twice, and a finished wait would take the next event, which belongs to
+ * another step.
  */
 
 type Step = Readonly<Record<string, unknown>>
@@ -23,9 +23,9 @@ const answered = query<{ runSeq: number; beginning: Uint8Array; length: number }
     .limit(1),
 )
 
-/** The message of the element by which the server has completed this very step; `undefined` when it has not. */
+/** The message of the element with which the server completed this step; `undefined` if it did not yet. */
 export function* answerOf(runSeq: number, step: Step): Transaction<string | undefined> {
-  // What completes a step is the step itself with further members at its end.
+  // The server completes a step by adding fields at the end of its JSON.
   const beginning = Buffer.from(`${JSON.stringify(step).slice(0, -1)},`)
   return (yield* first(answered, { runSeq, beginning, length: beginning.byteLength }))?.message_id
 }
@@ -41,8 +41,8 @@ const calls = query<{ runSeq: number; mark: string }, { message_id: string }>(({
 )
 
 /**
- * The message of a call that was made for the same step.
- * @param mark what the JSON of every call of this step contains, and no other.
+ * The message of an earlier call for the same step.
+ * @param mark text that the JSON of the step's calls contains, and no other.
  */
 export function* callFor(runSeq: number, mark: string): Transaction<string | undefined> {
   return (yield* first(calls, { runSeq, mark }))?.message_id
@@ -59,7 +59,7 @@ const children = query<{ parentSeq: number; step: string }, { message_id: string
     .limit(1),
 )
 
-/** The first message of the run that was invoked for this very step, or the message by which its end was told. */
+/** The first message of the run that this step invoked, or the message that reported its end. */
 export function* invocationFor(parentSeq: number, { step }: ParentLink): Transaction<string | undefined> {
   const child = yield* first(children, { parentSeq, step: `"step":${JSON.stringify(step)}` })
   return child ? child.message_id : yield* answerOf(parentSeq, step)

@@ -5,9 +5,9 @@ import { all, change, read, type Transaction, write } from '../../store/operatio
 import { query } from '../../store/query.js'
 import { dropRemains } from './runs-remains.js'
 
-/** Where a sweep stands and what it deletes. */
+/** One batch of a sweep. */
 export interface SweepRunsArgs {
-  /** `runs.seq` of the last run that the step before has looked at; 0 at first. */
+  /** `runs.seq` of the last run of the previous batch; 0 at first. */
   readonly after: number
   readonly finishedBefore: number
   readonly limit: number
@@ -17,7 +17,7 @@ interface Seqs {
   seqs: readonly number[]
 }
 
-/** The next runs by number, whatever their state: a sweep walks over all of them in steps of one size. */
+/** The next runs by `seq`, in any state: a sweep scans all runs in batches of one size. */
 const nextRuns = query<
   { after: number; limit: number },
   { seq: number; created_at: number; finished_at: number | null }
@@ -40,8 +40,8 @@ const removeAttempts = query<Seqs>(({ db, p, d }) =>
 const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.inNumbers('seq', p.seqs)))
 
 /**
- * One step of a sweep: deletes the runs that ended long enough ago, of the next ones by number, with all that hangs on
- * them. Answers the number to go on after, or `undefined` when the rest is too young.
+ * One batch of a sweep: deletes those of the next runs that ended before `finishedBefore`, with all their data.
+ * @returns the `seq` to continue after; `undefined` when the rest is too young.
  */
 export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Transaction<number | undefined> {
   const { after, finishedBefore, limit } = args
@@ -53,7 +53,7 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })
 
-/** Deletes ended runs with all that hangs on them, as part of another transaction. */
+/** Deletes ended runs with all their data, as part of another transaction. */
 function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
   yield* deletePendingOfGroups(seqs)
   yield* dropRemains(seqs)
@@ -63,11 +63,11 @@ function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
 }
 
 /**
- * Retention by size: the newest ended runs are kept, as many as fit, and older ones deleted. Sizes are those of the
- * contents; indexes and the free space of the database file come on top.
+ * Retention by size: keeps the newest ended runs, as many as fit, and deletes older ones. Counts the contents only;
+ * indexes and free space of the database file come on top.
  */
 
-/** What a row takes besides its texts and bytes. */
+/** Overhead of a row. */
 const ROW_BYTES = 300
 
 const bytesOf = (...columns: readonly string[]) =>
@@ -93,7 +93,7 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
     .limit(p.limit),
 )
 
-/** Measures the next older runs before a number; those that go on take nothing. */
+/** Measures the next older runs before a `seq`; active runs count as 0. */
 export const measureRuns = read('runs.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
   const { before, limit } = step
   return takeOff(yield* all(newestBefore, { before, limit }), step)
@@ -111,8 +111,8 @@ const oldest = query<{ after: number; upTo: number; limit: number }, { seq: numb
 )
 
 /**
- * One step of a trim: deletes what has ended of the oldest runs after a number and up to another. Answers the number to
- * go on after, or `undefined` at the end.
+ * One batch of a trim: deletes the ended ones of the oldest runs with `after < seq <= upTo`.
+ * @returns the `seq` to continue after; `undefined` at the end.
  */
 export const trimRuns = write(
   'runs.trim',

@@ -12,7 +12,7 @@ import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, t
 import { insertRun } from './runs-submit.js'
 import type { WaitRecord } from './runs-wait.js'
 
-/** A dead letter with the settings at the start of its list. */
+/** A dead letter with the settings of its trigger. */
 export interface DeadRun extends RunRow {
   /** JSON of `ElementMeta`. */
   readonly meta: string | null
@@ -22,7 +22,7 @@ const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: s
   db.selectFrom('steps').select(['run_seq', 'meta']).where(d.inNumbers('run_seq', p.seqs)).where('position', '=', 0),
 )
 
-/** A page of dead letters that are to be taken up again. */
+/** Reads a page of dead letters that are about to be revived. */
 export const revivable = read('runs.revivable', function* (selector: DeadRunSelector): Transaction<{
   runs: DeadRun[]
   more: boolean
@@ -46,15 +46,15 @@ const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, RunRow>(
     .where('dlq_id', 'is not', null),
 )
 
-/** Those of some runs that are dead letters, as far as they can be taken up again. */
+/** Reads those of the runs that are still dead letters. */
 export function* revivableAmong(seqs: readonly number[], accountId: string): Transaction<DeadRun[]> {
   return yield* withMetas(yield* all(deadBySeq, { seqs, accountId }))
 }
 
-/** What a new life changes of the settings of deliveries; the rest stays. */
+/** Changes to the delivery settings of a revived run. */
 export interface RunRevision {
   readonly maxRetries?: number
-  /** Members that replace those of the stored configuration. */
+  /** Fields that replace those of the stored configuration. */
   readonly config: Readonly<Record<string, unknown>>
   /** Headers that replace stored ones, in Title-Case. */
   readonly headers: Readonly<Record<string, readonly string[]>>
@@ -62,7 +62,7 @@ export interface RunRevision {
   readonly labels?: string
 }
 
-/** The settings of a delivery after a revision. */
+/** Applies a revision to delivery settings. */
 export function revised(delivery: DeliveryColumns, revision: RunRevision): DeliveryColumns {
   const isSameKey = revision.flowKey === undefined || revision.flowKey === delivery.flow_key
   return {
@@ -78,38 +78,38 @@ export function revised(delivery: DeliveryColumns, revision: RunRevision): Deliv
 interface Revivable {
   /** The dead letter, as `runs.seq`. */
   readonly seq: number
-  /** The run that takes its place. */
+  /** The run that replaces it. */
   readonly run: NewRun
-  /** JSON of `ElementMeta` for the start of the new list. */
+  /** JSON of `ElementMeta` for the first element of the new list. */
   readonly meta: string
 }
 
-/** From the payload: only the first element is kept, and delivered like this by a message of this id. */
+/** Begins again from the payload: keeps only the first element, and delivers it by this message. */
 interface Restart extends Revivable {
   readonly kind: 'restart'
   readonly messageId: string
   readonly opening: DeliveryColumns
 }
 
-/** The list is kept, and what was still to come when the run failed is done now. */
+/** Keeps the list, and delivers the messages and waits that were pending when the run failed. */
 interface Resumption extends Revivable {
   readonly kind: 'resume'
   readonly revision: RunRevision
 }
 
-/** How a dead letter is taken up again. */
+/** A plan to revive a dead letter. */
 export type Revival = Restart | Resumption
 
-/** Dead letters to take up again, all in one transaction. */
+/** Dead letters to revive in one transaction. */
 export interface ReviveArgs {
   readonly accountId: string
   readonly revivals: readonly Revival[]
-  /** The first deliveries are not due before then. */
+  /** Earliest time of the first deliveries, Unix milliseconds. */
   readonly dueAt: number
   readonly at: number
 }
 
-/** The runs that were made, by the number of the dead letter. Letters that had gone in the meantime are not there. */
+/** The new runs, by `seq` of their dead letters; letters that are gone by now are left out. */
 export interface Revived {
   readonly revived: readonly { readonly seq: number; readonly runId: string }[]
   readonly offers: readonly PendingRow[]
@@ -167,7 +167,7 @@ const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
   db.updateTable('run_events').set({ run_seq: p.to }).where('run_seq', '=', p.from),
 )
 
-/** Takes dead letters up again as new runs; the letters leave the queue. */
+/** Revives dead letters as new runs, and removes the letters. */
 export const revive = write('runs.revive', reviving)
 
 /** The same as part of another transaction. */
@@ -219,7 +219,7 @@ function* resume(
 function sentAgain(row: RemainRow, to: number, { run, revision }: Resumption, args: ReviveArgs): NewMessage {
   // Written by `remainsToKeep`.
   const delivery = JSON.parse(row.data) as DeliveryColumns
-  // What goes elsewhere than to the program has settings of its own.
+  // Calls to third parties keep their own settings.
   const settings = delivery.url === run.url ? revised(delivery, revision) : delivery
   return messageOf(to, row.message_id, settings, Math.max(row.due_at, args.dueAt), args)
 }
@@ -231,7 +231,7 @@ function* waitAgain(
   args: ReviveArgs,
 ): Transaction<NewMessage[]> {
   const waits = remains.filter(({ kind }) => kind === 'wait')
-  // Written by the workflow room when it accepted the trigger.
+  // Written by this module when it accepted the trigger.
   const { delivery: ofRun } = JSON.parse(meta) as { delivery: DeliveryColumns }
   const rows = waits.map((row) => {
     // Written by `remainsToKeep`.
@@ -286,15 +286,17 @@ const known = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
   db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq),
 )
 
-/** Runs that the dead one had invoked, and of whose end it never learnt, tell the new one: those that have ended, now. */
+/** Links the runs that the dead run invoked, and whose end it did not receive, to the new run; reports ended ones now. */
 function* adoptChildren(from: number, to: number, at: number): Transaction<PendingRow[]> {
   const children = yield* all(childrenOf, { seq: from })
   if (children.length === 0) return []
-  const told = new Set((yield* all(known, { seq: to })).map((step) => step.message_id))
-  const untold = children.filter(({ parent }) => !told.has((JSON.parse(parent ?? '{}') as ParentLink).messageId))
-  yield* change(setParent, { seqs: untold.map((child) => child.seq), parent: to })
+  const reported = new Set((yield* all(known, { seq: to })).map((step) => step.message_id))
+  const unreported = children.filter(
+    ({ parent }) => !reported.has((JSON.parse(parent ?? '{}') as ParentLink).messageId),
+  )
+  yield* change(setParent, { seqs: unreported.map((child) => child.seq), parent: to })
   const offers: PendingRow[] = []
-  for (const child of untold.filter((child) => child.state !== 'RUN_STARTED')) {
+  for (const child of unreported.filter((child) => child.state !== 'RUN_STARTED')) {
     const { state, parent } = child
     const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
     offers.push(...(yield* notifyParents([{ parent_seq: to, parent }], endOf(state, response), at)))

@@ -11,22 +11,22 @@ import { type EndedChild, notifyParents } from './runs-parents.js'
 import { keepRemains, remainsToKeep } from './runs-remains.js'
 import type { NewElement } from './runs-rows.js'
 
-/** How a run fails. */
+/** The failure of a run. */
 export interface RunFailing {
-  /** JSON of what failed; the failed attempts before the last one are added to it as `attempts`. */
+  /** The record of the failure; the transaction adds the earlier failed attempts as `attempts`. */
   readonly failure: Readonly<Record<string, unknown>> & { readonly status: number }
   readonly dlqId: string
-  /** The element that calls the failure function, if there is one. */
+  /** The failure callback, if the run has one. */
   readonly callback?: NewElement
 }
 
-/** What follows for a run from the outcome of a delivery. */
+/** The effect of a delivery's outcome on its run. */
 export type RunEffect =
   /** The run fails, unless it has ended. */
   | { readonly kind: 'fail'; readonly failing: RunFailing }
-  /** The run fails if its program has still not answered the first contact. */
+  /** The run fails if its SDK has not confirmed the first contact. */
   | { readonly kind: 'fail-unless-confirmed'; readonly failing: RunFailing }
-  /** Something joins the list, unless the run has ended. */
+  /** An element is appended, unless the run has ended. */
   | { readonly kind: 'append'; readonly element: NewElement }
   /** The failure callback of a failed run has ended. */
   | {
@@ -35,10 +35,10 @@ export type RunEffect =
       readonly callback: Readonly<Record<string, unknown>>
     }
 
-/** The outcome of a delivery with what follows for the run. */
+/** The outcome of a delivery, and its effect on the run. */
 export interface SettleRunArgs {
   readonly runSeq: number
-  /** The end of the message itself: its row must go. */
+  /** The end of the message; it must delete the row. */
   readonly message: SettleArgs
   readonly effect: RunEffect
 }
@@ -102,8 +102,8 @@ const attemptsOf = query<
 )
 
 /**
- * How long the end of a delivery that nothing follows from may wait for company. The program's next step is usually on
- * its way already, and then both need one commit instead of two.
+ * How long `settleDone` may wait to share a commit. The next step of the program usually arrives at the same time; then
+ * both need one commit instead of two.
  */
 const PATIENCE_MS = 10
 
@@ -118,10 +118,10 @@ const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
     .where('retried', '=', sql.lit(0)),
 )
 
-/** A delivery from which nothing follows for its run. */
+/** A finished delivery that has no effect on its run. */
 export interface DoneDelivery {
   readonly seq: number
-  /** The attempt that this is the end of. */
+  /** The attempt that ended. */
   readonly retried: number
 }
 
@@ -136,20 +136,20 @@ const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneD
   for (const done of all) if (done.retried > 0) yield* deleteDone(done)
 })
 
-/** Forgets the message of a delivery from which nothing follows, but not what failed before. */
+/** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
 export const settleDone = write('runs.settleDone', deleteDone, {
   patienceMs: PATIENCE_MS,
   together: together(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })
 
-/** Commits the outcome of a delivery together with what follows for its run. */
+/** Commits the outcome of a delivery together with its effect on the run. */
 export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {
   const { message, effect } = args
-  // The run before the message, as every other transaction locks them.
+  // Locks the run before the message, like every other transaction.
   const run = yield* first(lockRun, { seq: args.runSeq })
   if (effect.kind === 'fail' && run && !isFatal(run, effect)) return yield* settleLate(message)
   const before = yield* stateBefore(args)
-  // A failure has a record of its own for what had failed before, and so has its callback; everything else has the log.
+  // A failure and its callback record earlier attempts themselves; all others go to the log of the run.
   const isRecordedElsewhere = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
   if (!isRecordedElsewhere && message.retried > 0) yield* keepAttempts(message.seq)
   if ((yield* settleMessage(message)).kind === 'gone' || !run) return { kind: 'gone' }
@@ -158,13 +158,13 @@ export const settleRun = write('runs.settle', function* (args: SettleRunArgs): T
 
 const NOTHING: SettleRunResult = { kind: 'settled', offers: [], runEnded: false }
 
-/** Whether the run fails by this: not when it has ended, nor when its program was reached in another way. */
+/** Whether the effect fails the run: not if the run has ended, nor if its SDK has confirmed it. */
 function isFatal({ state, contact }: LockedRun, effect: RunEffect): boolean {
   if (state !== 'RUN_STARTED') return false
   return effect.kind === 'fail' || (effect.kind === 'fail-unless-confirmed' && contact !== 'known')
 }
 
-/** A delivery has failed for good whose run has ended without it: its last attempt is one more for the log. */
+/** Settles a delivery that failed for good after its run had ended: its last attempt goes to the log. */
 function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
   const end = { kind: 'retry', nextAt: message.at } as const
   if ((yield* settleMessage({ ...message, end })).kind === 'gone') return { kind: 'gone' }
@@ -172,9 +172,9 @@ function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
   return NOTHING
 }
 
-/** What goes with the message when it is settled, and may be needed all the same. */
+/** Data that is deleted with the message, read before. */
 interface StateBefore {
-  /** The failed attempts before this one, newest first. */
+  /** The earlier failed attempts, newest first. */
   readonly attempts: readonly object[]
   readonly remains: Parameters<typeof keepRemains>[0]
 }
@@ -231,9 +231,9 @@ function* fail(
     failureState,
     dlqId: failing.dlqId,
   })
-  const told = yield* notifyParents([run], { isCanceled: false, isFailed: true }, at)
+  const parentOffers = yield* notifyParents([run], { isCanceled: false, isFailed: true }, at)
   const callback = failing.callback ? [{ accountId: run.account_id, runSeq: run.seq, element: failing.callback }] : []
-  return { kind: 'settled', offers: [...told, ...(yield* appendElements(callback, at))], runEnded: true }
+  return { kind: 'settled', offers: [...parentOffers, ...(yield* appendElements(callback, at))], runEnded: true }
 }
 
 function* attemptsBefore(messageSeq: number): Transaction<object[]> {

@@ -7,13 +7,13 @@ import { type Appending, deliverElements, insertElements } from './runs-append.j
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
-/** One thing that a request asks of the account's runs. */
+/** One item of a request, for a run of the account. */
 export type Submission =
-  /** Make a run, unless its id is taken. With a `parent`, that run must still be going on. */
+  /** Starts a run, unless its id is taken. The `parent` must be active. */
   | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
   /**
-   * The answer of an SDK to the first contact of a run: go on with it. An id that is not known is that of a run that would
-   * begin now, which whoever decides about that may have to be asked for first.
+   * An SDK confirms the first contact of a run. With an unknown id, this would start the run: `refuse` lets the caller
+   * ask the gate first.
    */
   | {
       readonly kind: 'confirm'
@@ -22,14 +22,14 @@ export type Submission =
       readonly ifUnknown: 'refuse' | 'start'
     }
   /**
-   * Append to the list of a run that must still be going on. A call has a `mark`, by which it is known when its program
-   * asks for it again (`runs-repeats.ts`).
+   * Appends to the list of a run, which must be active. `mark` identifies a call that the program requests again
+   * (`runs-repeats.ts`).
    */
   | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement; readonly mark?: string }
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
-/** Everything that one request asks. It happens wholly or not at all. */
+/** All items of one request; stored all or none. */
 export interface SubmitArgs {
   readonly accountId: string
   readonly submissions: readonly Submission[]
@@ -37,16 +37,16 @@ export interface SubmitArgs {
   readonly at: number
 }
 
-/** What became of one submission. */
+/** Outcome of one submission. */
 export type Submitted =
   | { readonly kind: 'started' | 'confirmed'; readonly runId: string; readonly createdAt: number }
-  /** A run with this id was there before; `messageId` is that of its first element. */
+  /** The run existed already; `messageId` is that of its first element. */
   | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
   | { readonly kind: 'appended' }
-  /** A call or an invocation that was asked for before, and is not made again; `messageId` is that of the first one. */
+  /** A call or invocation that was requested before and is not repeated; `messageId` is that of the first one. */
   | { readonly kind: 'repeated'; readonly messageId: string }
 
-/** Where an element has joined the list of its run. */
+/** The position of a new element in the list of its run. */
 export interface ElementPlace {
   readonly messageId: string
   readonly runSeq: number
@@ -54,28 +54,28 @@ export interface ElementPlace {
 }
 
 /**
- * What became of the request. `ended` and `missing` name a run that nothing can be added to, or that would begin with its
- * confirmation; nothing was changed.
+ * Outcome of a request. `ended` and `missing` name a run that accepts nothing, or that a confirmation would start; then
+ * nothing was changed.
  */
 export type SubmitResult =
   | {
       readonly kind: 'accepted'
       readonly results: readonly Submitted[]
       readonly offers: readonly PendingRow[]
-      /** Of all new elements, in the order of their submissions. */
+      /** Positions of all new elements, in the order of their submissions. */
       readonly places: readonly ElementPlace[]
     }
   | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
   | { readonly kind: 'missing'; readonly runId: string }
 
-/** What has to be known of a run to let something happen to it. */
+/** A locked run, with the columns that a submission needs. */
 interface LockedRun {
   seq: number
   run_id: string
   state: RunState
   contact: RunContact
   created_at: number
-  /** Of a run that this very request makes: its first element is not in the store yet. */
+  /** Set if this request starts the run: its first element is not in the store yet. */
   firstMessageId?: string
 }
 
@@ -99,7 +99,7 @@ const lockRuns = query<{ accountId: string; runIds: readonly string[] }, LockedR
       .where(d.inTexts('run_id', p.runIds)),
   ),
 )
-/** Makes a run; no row when its id is taken. */
+/** Inserts a run; returns no row if its id is taken. */
 export const insertRun = query<Inserted, { seq: number }>(({ db, p }) =>
   db
     .insertInto('runs')
@@ -138,7 +138,7 @@ const noteWebhook = query<{ runSeq: number; eventId: string }>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['run_seq', 'event_id']).doNothing()),
 )
 
-/** Does what a request asks of runs, all or nothing. */
+/** Stores the submissions of a request, all or none. */
 export const submit = write('runs.submit', function* (args: SubmitArgs): Transaction<SubmitResult> {
   const work = new Submitting(args, yield* knownRuns(args))
   const refusal = work.refusal()
@@ -160,7 +160,7 @@ function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<str
     if (submission.kind === 'start' && submission.parent) runIds.add(submission.parent.runId)
   }
   const [runId, ...others] = runIds
-  // Nearly always there is one run, and a list of runs costs more to look up.
+  // Nearly always there is one run, and its query is cheaper than that for a list.
   const rows =
     runId === undefined || others.length > 0
       ? yield* all(lockRuns, { accountId, runIds: [...runIds] })
@@ -168,7 +168,7 @@ function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<str
   return new Map(rows.map((row) => [row.run_id, row]))
 }
 
-/** The work on one request: the runs it touches, locked, and the elements it appends or delivers again in the end. */
+/** Processes one request: holds its locked runs, and collects the elements to append or to deliver again. */
 class Submitting {
   readonly appending: Appending[] = []
   readonly delivering: Appending[] = []
@@ -200,13 +200,13 @@ class Submitting {
       const known = this.#known.get(runId)
       const done = known ? yield* this.#onExistingRun(known, submission) : yield* this.#start(submission)
       if (done) return done
-      // Another transaction, running beside this one, has just made a run with this id, and may have deleted it again.
+      // A concurrent transaction has just inserted a run with this id, and may have deleted it again.
       const others = yield* first(lockRun, { accountId: this.#args.accountId, runId })
       if (others) this.#known.set(runId, others)
     }
   }
 
-  /** What a start comes to whose run is there already. */
+  /** Handles a start or confirmation of a run that exists. */
   *#onExistingRun(run: LockedRun, submission: StartOfRun): Transaction<Submitted> {
     const parent = parentOf(submission)
     if (parent) return yield* this.#onRepeatedInvocation(submission.run, parent)
@@ -246,8 +246,8 @@ class Submitting {
   }
 
   /**
-   * A run with this id is there. Only when it was invoked for this very step will it ever tell of its end: waiting for
-   * anybody else's would be forever.
+   * A run with this id exists. It reports its end to the parent only if this step invoked it; otherwise the parent would
+   * wait forever.
    */
   *#onRepeatedInvocation({ run_id: runId }: NewRun, parent: ParentLink): Transaction<Submitted> {
     const messageId = yield* invocationFor(this.#seqOf(parent), parent)
@@ -255,12 +255,12 @@ class Submitting {
     return { kind: 'repeated', messageId }
   }
 
-  /** `refusal` has made sure that it is there. */
+  /** `refusal` has checked that the parent exists. */
   #seqOf({ runId }: ParentLink): number {
     return this.#known.get(runId)?.seq ?? 0
   }
 
-  /** What the trigger said stays, payload included; the first element is now delivered by a message of its own. */
+  /** Keeps settings and payload of the trigger; a new message delivers the first element. */
   *#confirm(run: LockedRun, first_: NewElement): Transaction<Submitted> {
     yield* change(confirmRun, { seq: run.seq })
     run.contact = 'known'
@@ -270,7 +270,7 @@ class Submitting {
     return { kind: 'confirmed', runId: run.run_id, createdAt: run.created_at }
   }
 
-  /** Where the new elements have joined their lists. */
+  /** Maps the new elements to their positions. */
   places(positions: readonly number[]): ElementPlace[] {
     return this.appending.map(({ runSeq, element }, index) => {
       return { runSeq, messageId: element.messageId, position: positions[index] ?? 0 }
@@ -283,7 +283,7 @@ class Submitting {
 }
 
 const takenId = (runId: string): string =>
-  `The run id "${runId}" is taken by a run that was not invoked by this step, whose end would never be told to it. Invoke the workflow under another id, or without one.`
+  `The run id "${runId}" belongs to a run that this step did not invoke, and which would never report its end to it. Invoke the workflow with another id, or without one.`
 
 function runNeededBy(submission: Submission): string | undefined {
   if (submission.kind === 'append') return submission.runId

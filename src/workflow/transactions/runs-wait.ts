@@ -8,38 +8,41 @@ import { type Appending, appendElements, deliverElements } from './runs-append.j
 import { answerOf } from './runs-repeats.js'
 import type { DeliveryColumns } from './runs-rows.js'
 
-/** What a waiting run has registered; JSON in `run_waits.wait`. */
+/** A registered wait; JSON in `run_waits.wait`. */
 export interface WaitRecord {
-  /** The step to append when the wait is over, without its `out`. */
+  /** The step to append when the wait ends, without its `out`. */
   readonly step: Readonly<Record<string, unknown>>
-  /** What the run sent, for those who ask who waits. */
+  /** As sent by the run; shown in lists of waiters. */
   readonly url: string
   readonly timeoutUrl: string
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** How the end of the wait is delivered. */
+  /** Delivery settings for the end of the wait. */
   readonly delivery?: DeliveryColumns
 }
 
-/** Registers that a run waits for an event. */
+/** A request to wait for an event. */
 export interface WaitArgs {
   readonly accountId: string
   readonly runId: string
   readonly eventId: string
-  /** The message that ends the wait, whatever ends it. */
+  /** The message that delivers the end of the wait, by event or timeout. */
   readonly messageId: string
   readonly record: WaitRecord
   readonly deadline: number
   readonly at: number
 }
 
-/** `notified`: the event had come before, so the wait is over at once; `known`: this wait was registered before, and may be over. */
+/**
+ * `notified`: the event had arrived before, so the wait ends at once. `known`: this wait was registered before, and may
+ * have ended.
+ */
 export type WaitResult =
   | { readonly kind: 'waiting' | 'notified'; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'known'; readonly messageId: string }
   | { readonly kind: 'ended'; readonly state: RunState }
   | { readonly kind: 'missing' }
 
-/** A wait as it is stored. */
+/** A stored wait. */
 export type WaitRow = Selectable<RunWaitsTable>
 
 const lockRun = query<{ accountId: string; runId: string }, { seq: number; state: RunState }>(({ db, p, d }) =>
@@ -64,7 +67,7 @@ const storedEvents = query<
 )
 const removeEvent = query<{ seq: number }>(({ db, p }) => db.deleteFrom('run_events').where('seq', '=', p.seq))
 
-/** Registers a wait; an event that was kept for it ends it at once. */
+/** Registers a wait; a kept event ends it at once. */
 export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<WaitResult> {
   const run = yield* first(lockRun, { accountId: args.accountId, runId: args.runId })
   if (!run) return { kind: 'missing' }
@@ -104,7 +107,7 @@ function notified(args: WaitArgs, runSeq: number, data: Uint8Array): Appending {
   return { accountId, runSeq, element: withDelivery(element, record) }
 }
 
-/** What the element that ends a wait keeps of it for the logs, JSON: when it began and when it would have been given up. */
+/** JSON that the element at the end of a wait keeps for the logs: start and deadline of the wait. */
 export function metaOfWait(since: number, until: number): string {
   return JSON.stringify({ wait: { since, until } })
 }
@@ -113,7 +116,7 @@ function withDelivery<Element extends object>(element: Element, { delivery }: Wa
   return { ...element, ...(delivery && { delivery }) }
 }
 
-/** The step that an event makes of a wait. */
+/** Builds the step that completes a wait with an event. */
 export function answeredStep({ step }: WaitRecord, eventId: string, data: Uint8Array): Uint8Array {
   return Buffer.from(JSON.stringify({ ...step, waitEventId: eventId, out: Buffer.from(data).toString('base64') }))
 }
