@@ -1,32 +1,33 @@
 /**
  * Workflows: durable runs of steps. The steps execute on the user's own endpoint; this module stores their results.
  *
- * A run is an append-only list of elements. The first element is the payload of the trigger. The server delivers the list
- * to the endpoint; the SDK replays it, executes the next step (or plans several in parallel), sends the result to the
- * publish endpoints of the queue, and answers 200. The result becomes the next element, and its arrival causes the next
- * delivery. When the program returns, the SDK ends the run.
+ * A run is an append-only list of elements. The first element is the payload of the trigger. The server delivers the
+ * list to the endpoint; the SDK replays it, executes the next step (or plans several in parallel), sends the result to
+ * the publish endpoints of the queue, and answers 200. The result becomes the next element, and its arrival causes the
+ * next delivery. When the program returns, the SDK ends the run.
  *
  *   trigger ─┐                                    ┌─▶ the list up to the element ─▶ endpoint
  *   step ────┼─ intake ─ one commit: element + its message ─ queue ─┤
  *   wait ────┘                                    └─▶ a third party (call) ─▶ result ─▶ endpoint
  *
- * One message of the kind `workflow` delivers each element; its `group_key` is the run. A delivery carries the list up to
- * its own element, never further: parallel branches and retries depend on it. A sleep is a message that is due later. A
- * wait for an event is a message that is due at the deadline; when the event arrives, the message becomes due at once.
+ * One message of the kind `workflow` delivers each element; its `group_key` is the run. A delivery carries the list up
+ * to its own element, never further: parallel branches and retries depend on it. A sleep is a message that is due
+ * later. A wait for an event is a message that is due at the deadline; when the event arrives, the message becomes due
+ * at once.
  *
- * `run-state.ts` is the state machine of a run, as pure functions. `intake.ts`, `run-messages.ts` and the routes execute
- * its verdicts. Every transaction that changes a run checks that the run is still active, so a committed cancel wins over
- * every later step, result and failure, even over those that were sent earlier.
+ * `run-state.ts` is the state machine of a run, as pure functions. `intake.ts`, `run-messages.ts` and the routes
+ * execute its verdicts. Every transaction that changes a run checks that the run is still active, so a committed
+ * cancel wins over every later step, result and failure, even over those that were sent earlier.
  *
  * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Of parallel results, exactly one
- * list is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed run. A
- * step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are opaque bytes:
- * only the run logs parse them, to show them.
+ * list is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed
+ * run. A step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are
+ * opaque bytes: only the run logs parse them, to show them.
  *
- * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run from
- * its list and these; restart makes one from its payload. Both remove the dead letter in the same transaction. Every
- * active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run (`run_attempts`).
- * Ended runs are deleted when they are too old, or when they take too much space.
+ * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run
+ * from its list and these; restart makes one from its payload. Both remove the dead letter in the same transaction.
+ * Every active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run
+ * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
  *
  * `bulk` may register a gate (`TriggerGate` in `intake.ts`) that refuses the start of runs.
  *

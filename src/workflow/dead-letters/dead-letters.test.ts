@@ -4,7 +4,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { pendingOf } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 
-/** A step that fails until it is told to be well. */
+/** A step that fails until `heal` is called. */
 function fragile() {
   let broken = true
   let calls = 0
@@ -66,7 +66,7 @@ describe('dead letters of runs', () => {
     expect(await suite.service.log(workflowRunId)).toMatchObject({ workflowState: 'RUN_FAILED' })
   })
 
-  it('gives a resumed run what comes to the addresses that it had made before it failed', async () => {
+  it('delivers to a resumed run the calls of webhooks that it created before it failed', async () => {
     const weak = fragile()
     const addresses: string[] = []
     const app = await host({
@@ -105,7 +105,7 @@ describe('dead letters of runs', () => {
     expect(await call('late')).toBe(404)
   })
 
-  it('restarts a run from its payload, with other retries when they are asked for', async () => {
+  it('restarts a run from its payload, with other retries on request', async () => {
     const weak = fragile()
     let before = 0
     const app = await host({
@@ -126,7 +126,7 @@ describe('dead letters of runs', () => {
     expect(await api('POST', `/restart/${dlqId}`)).toMatchObject({ status: 404 })
   })
 
-  it('takes a run up again under another flow-control key without the limits of the one before', async () => {
+  it('restarts a run under another flow-control key without the limits of the previous key', async () => {
     const app = await host({ '/fail': async () => new Response('no', { status: 500 }) })
     const { dlqId } = await fail(`${app.url}/fail`, { flowControl: { key: 'before', parallelism: 3 } })
     expect(await api('POST', `/restart/${dlqId}`, { 'Upstash-Flow-Control-Key': 'after' })).toMatchObject({
@@ -168,7 +168,7 @@ describe('dead letters of runs', () => {
     expect(await api('GET', '?labeel=x')).toMatchObject({ status: 400 })
   })
 
-  it('shows payloads and headers but what is to be redacted, and no more of them at once than fit', async () => {
+  it('shows payloads and headers, redacts values, and limits the size of a page', async () => {
     const app = await suite.host({ '/large': async () => new Response('no workflow', { status: 200 }) })
     const { client, ended } = suite.service
     const settings = {
@@ -194,7 +194,7 @@ describe('dead letters of runs', () => {
     expect((await client.dlq.delete({ filter })).deleted).toBe(3)
   }, 60_000)
 
-  it('resumes, restarts and deletes in bulk by filter, and refuses a misspelt filter before anything is done', async () => {
+  it('resumes, restarts and deletes in bulk by filter, and refuses a misspelt filter first', async () => {
     const app = await host({ '/bulk': { route: async (context) => context.run('bad', fragile().step) } })
     const url = `${app.url}/bulk`
     for (let made = 0; made < 3; made++) await fail(url, { label: 'bulk' })
@@ -215,7 +215,7 @@ describe('dead letters of runs', () => {
     expect(await client.dlq.delete('17-17')).toEqual({ deleted: 0 })
   })
 
-  it('calls a failure function again after it has failed, and gives one up that is being tried', async () => {
+  it('retries a failed failure callback, and refuses to cancel one that has ended', async () => {
     let broken = true
     const app = await host({
       '/callback': {
@@ -243,7 +243,7 @@ describe('dead letters of runs', () => {
     expect(await api('POST', '/callback/1-1')).toMatchObject({ status: 404 })
   })
 
-  it('gives up a failure callback that is being tried again', async () => {
+  it('cancels a failure callback between retries', async () => {
     const app = await host({
       '/hopeless': {
         route: async (context) =>

@@ -36,55 +36,57 @@ const message = (more: object = {}) => ({
 const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null }
 
 describe('why a run waits', () => {
-  it('says it in words for every way of waiting', () => {
-    const say = (more: Partial<WaitingRun>) =>
+  it('has a text for every reason', () => {
+    const reasonsOf = (more: Partial<WaitingRun>) =>
       becauseOf({ ...STILL, ...more }).map(({ kind, text }) => `${kind}: ${text}`)
-    expect(say({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
+    expect(reasonsOf({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
       'retry: retry 2 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503',
     ])
-    expect(say({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
+    expect(reasonsOf({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
       'in-flight: https://x.test/w has had the request for 12 s',
     ])
     const later = [message({ next_at: NOW + 1_000 })]
-    expect(say({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
+    expect(reasonsOf({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
       'sleeping: step "nap": sleeping until 2023-11-14T22:13:21.000Z',
     ])
-    expect(say({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
-    expect(say({ pending: [message()] })).toEqual([
+    expect(reasonsOf({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
+    expect(reasonsOf({ pending: [message()] })).toEqual([
       'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
     ])
     const failed = [message({ retried: 1, next_at: NOW + 1_000 })]
     const answered = [{ ...attempt, status: 500, body: Buffer.from('{"error":"Error","message":"no luck"}') }]
-    expect(say({ pending: failed, attempts: answered })).toEqual([
+    expect(reasonsOf({ pending: failed, attempts: answered })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 500: no luck',
     ])
-    // What this server has refused to the SDK comes back as the JSON of the refusal.
+    // A refusal by this server arrives as the JSON of its error.
     const refused = [{ ...attempt, body: Buffer.from(JSON.stringify({ message: '{"error":"Send less."}' })) }]
-    expect(say({ pending: failed, attempts: refused })).toEqual([
+    expect(reasonsOf({ pending: failed, attempts: refused })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503: Send less.',
     ])
     const keyed = [message({ flow_key: 'k' })]
-    expect(say({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
+    expect(reasonsOf({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',
     ])
     const place = { pending: keyed, flowPlaces: [{ message_seq: 1, place: 3 }] }
-    expect(say({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
+    expect(reasonsOf({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 2 at once',
     ])
     const rate = { by: 'rate', rate: 5, periodMs: 60_000, until: NOW + 9_000 } as const
-    expect(say({ ...place, holdOf: () => rate })).toEqual([
+    expect(reasonsOf({ ...place, holdOf: () => rate })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 5 per 60 s, the next at 2023-11-14T22:13:29.000Z',
     ])
-    expect(say(place)).toEqual(['queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w'])
-    expect(say({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
+    expect(reasonsOf(place)).toEqual([
+      'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
+    ])
+    expect(reasonsOf({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
       'delayed: delayed until 2023-11-14T22:13:21.000Z',
       'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',
     ])
-    expect(say({})).toHaveLength(1)
-    expect(say({})[0]).toContain('without sending another step')
+    expect(reasonsOf({})).toHaveLength(1)
+    expect(reasonsOf({})[0]).toContain('without sending another step')
   })
 
-  it('forgets deliveries that cannot be under way any more', () => {
+  it('drops deliveries in flight after the timeout of an attempt', () => {
     const inFlight = new InFlightDeliveries(1_000)
     inFlight.begin(1, NOW)
     inFlight.begin(2, NOW + 500)
@@ -97,7 +99,7 @@ describe('why a run waits', () => {
 
   const suite = useWorkflows()
 
-  it('is shown in the log of a run that goes on, branch by branch, and is gone with its end', async () => {
+  it('is shown in the log of an active run for each branch, and disappears with its end', async () => {
     let answer = (): void => undefined
     const held = new Promise<void>((resolve) => {
       answer = resolve
@@ -118,7 +120,7 @@ describe('why a run waits', () => {
     })
     const { client } = suite.service
     const { workflowRunId } = await client.trigger({ url: `${app.url}/many`, retries: 3, retryDelay: '3600000' })
-    // Exactly these: the deliveries that planned the branches may still be under way when all four have begun.
+    // Exactly these: the deliveries that planned the branches may still be in flight when all four have started.
     const run = await suite.service.when(workflowRunId, 'a reason for each branch and no other', ({ because = [] }) => {
       const kinds = because.map(({ kind }) => kind).sort()
       return kinds.join() === 'event,in-flight,retry,sleeping'
@@ -138,7 +140,7 @@ describe('why a run waits', () => {
     expect(ended.because).toBeUndefined()
   })
 
-  it('names the run that was invoked, in the reason and in the step that it will complete', async () => {
+  it('names the invoked run, in the reason and in the step that it will complete', async () => {
     const app = await suite.host({
       '/child': { route: async (context) => context.waitForEvent('wait', 'child-event') },
       '/parent': {
@@ -171,7 +173,7 @@ describe('why a run waits', () => {
     expect(ended.steps[1]?.steps[0]).toMatchObject({ state: 'STEP_SUCCESS', invokedWorkflowRunId: child })
   })
 
-  it('names the step of each branch, and a branch that was given up beside others that go on', async () => {
+  it('names the step of each branch, and an abandoned branch beside active ones', async () => {
     let third = (): void => undefined
     const answered = new Promise<void>((resolve) => {
       third = resolve
@@ -201,7 +203,7 @@ describe('why a run waits', () => {
       '/idle': { route: async (context) => context.sleep('long', '1h') },
     })
     const { client, url, auth } = suite.service
-    // A program that is changed under way may answer without a result what it has planned before.
+    // A program that is changed during a run may answer a planned branch without a result.
     const proxy = await suite.host({
       '/branches': async (request) => {
         const body = await request.clone().text()
@@ -221,9 +223,9 @@ describe('why a run waits', () => {
         } as RequestInit),
     })
     const { workflowRunId } = await client.trigger({ url: `${proxy.url}/branches`, retries: 2, retryDelay: '3600000' })
-    const said = ({ because = [] }: SeenRun) =>
+    const reasons = ({ because = [] }: SeenRun) =>
       because.map(({ kind, text }) => [kind, /^step "(\w+)": /.exec(text)?.[1]])
-    const whole = [
+    const expected = [
       ['discarded-branch', undefined],
       ['in-flight', 'call'],
       ['invoked-run', 'child'],
@@ -234,7 +236,7 @@ describe('why a run waits', () => {
     const run = await suite.service.when(
       workflowRunId,
       'a reason for each branch',
-      (seen) => JSON.stringify(said(seen).sort()) === JSON.stringify(whole),
+      (seen) => JSON.stringify(reasons(seen).sort()) === JSON.stringify(expected),
     )
     expect(run.because?.find(({ kind }) => kind === 'discarded-branch')?.text).toContain('the parallel branch "lost"')
     third()

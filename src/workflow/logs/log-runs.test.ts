@@ -8,8 +8,8 @@ import { runLogs } from './log-runs.js'
 const NOW = 1_700_000_000_000
 const STEPS = 1_500
 const IDS = Array.from({ length: STEPS }, (_, index) => index + 1)
-/** With a look through the whole list for each step each of these logs takes 5 s to 50 s, and holds up everything else. */
-const LONGEST_MS = 4_000
+/** With a scan of the whole list for each step, each of these logs took 5 s to 50 s and blocked everything else. */
+const TIMEOUT_MS = 4_000
 
 const DELIVERY = { url: 'https://x.test/w', method: 'POST', headers: '{}', config: '{}', max_retries: 3, labels: '' }
 const RUN: RunRow = {
@@ -84,19 +84,19 @@ function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) 
   return groups.flatMap(({ steps }) => steps)
 }
 
-describe('the log of a run with very many steps', { timeout: LONGEST_MS }, () => {
-  it('shows calls with their answers in time', () => {
+describe('the log of a run with very many steps', { timeout: TIMEOUT_MS }, () => {
+  it('shows calls with their responses in time', () => {
     const steps = logOf(IDS.flatMap((id) => [call(2 * id - 1, id), step(2 * id, id, 'Call')]))
     expect(steps.map(({ stepId, callUrl }) => [stepId, callUrl])).toEqual(IDS.map((id) => [id, DELIVERY.url]))
   })
 
-  it('shows branches with calls under way in time', () => {
+  it('shows branches with active calls in time', () => {
     const calls = IDS.map((id) => call(STEPS + id, id))
     const steps = logOf([...IDS.map((id) => plan(id, id)), ...calls])
     expect(steps.map(({ stepId, state }) => [stepId, state])).toEqual(IDS.map((id) => [id, 'STEP_PROGRESS']))
   })
 
-  it('shows branches that are to be delivered in time', () => {
+  it('shows pending branches in time', () => {
     const plans = IDS.map((id) => plan(id, id))
     const steps = logOf(plans, { pending: plans.map(({ message_id }, index) => pending(index, message_id)) })
     expect(steps.map(({ stepId }) => stepId)).toEqual([...IDS, ...IDS.map(() => undefined)])
@@ -112,7 +112,7 @@ describe('the log of a run with very many steps', { timeout: LONGEST_MS }, () =>
 describe('the log of a run', () => {
   const suite = useWorkflows()
 
-  it('keeps what had failed before it came through, with the step that it was for', async () => {
+  it('keeps the failed attempts of deliveries that succeeded later, with their steps', async () => {
     const left = { flaky: 2, branch: 1, third: 1, end: 1 }
     const failing = (what: keyof typeof left): void => {
       if (left[what]-- > 0) throw new Error(`${what} is not ready`)
@@ -150,7 +150,7 @@ describe('the log of a run', () => {
     expect(errorsOf('call')).toEqual(expect.arrayContaining([expect.objectContaining({ status: 503, body: 'busy' })]))
   })
 
-  it('keeps what had failed of a delivery that was cancelled while it was retried', async () => {
+  it('keeps the failed attempts of a delivery that was cancelled between retries', async () => {
     const app = await suite.host({
       '/never': {
         route: async (context) => {
@@ -175,7 +175,7 @@ describe('the log of a run', () => {
     })
   })
 
-  it('keeps what had failed of other branches when the run fails, and shows errors in the order of their times', async () => {
+  it('keeps the failed attempts of other branches when the run fails, and sorts errors by time', async () => {
     const left = { shaky: 2, final: 2 }
     const app = await suite.host({
       '/failing': {

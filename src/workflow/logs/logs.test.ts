@@ -54,7 +54,7 @@ describe('run logs', () => {
     expect(idsOf(await get(`/v2/workflows/logs?messageId=${step?.messageId}`))).toEqual([b])
   })
 
-  it('find a run by a URL that holds commas', async () => {
+  it('find a run by a URL with commas', async () => {
     const url = 'http://127.0.0.1:1/a,b?c=d,e'
     const { workflowRunId } = await suite.service.client.trigger({ url, delay: '1h' })
     const later = await suite.service.client.trigger({ url: `${url}/more`, delay: '1h' })
@@ -66,7 +66,7 @@ describe('run logs', () => {
     ])
   })
 
-  it('refuse what they cannot mean', async () => {
+  it('refuse invalid filters', async () => {
     expect((await get('/v2/workflows/logs?state=RUNNING'))[1]).toEqual({
       error: 'state must be one of RUN_STARTED, RUN_SUCCESS, RUN_FAILED, RUN_CANCELED; found "RUNNING".',
     })
@@ -76,7 +76,7 @@ describe('run logs', () => {
     }
   })
 
-  it('show nothing that is to be redacted', async () => {
+  it('show no redacted values', async () => {
     const app = await host({ '/secret': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({
       url: `${app.url}/secret`,
@@ -92,15 +92,15 @@ describe('run logs', () => {
     expect(app.delivered[0]?.headers['x-secret']).toBe('the secret header')
   })
 
-  it('tell of each step how it was delivered, how long a wait may take, and what was given to an invoked run', async () => {
+  it('show how each step was delivered, the limits of waits, and the input of an invoked run', async () => {
     const app = await suite.host({
       '/child': { route: async (context) => context.run('one', () => 1) },
       '/parent': {
         route: async (context) => {
-          await context.waitForEvent('given up', 'nobody', { timeout: '1s' })
+          await context.waitForEvent('timed out', 'nobody', { timeout: '1s' })
           const workflow = { workflowId: 'child', routeFunction: async () => 1, options: {} } as never
           await context.invoke('ask', { workflow, body: { a: 1 }, headers: { 'x-child': 'yes' } })
-          await context.waitForEvent('told', 'somebody', { timeout: '90s' })
+          await context.waitForEvent('notified', 'somebody', { timeout: '90s' })
         },
       },
     })
@@ -109,17 +109,17 @@ describe('run logs', () => {
     const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, ...settings })
     const stepOf = (run: SeenRun, name: string) =>
       run.steps.flatMap((group) => group.steps).find(({ stepName }) => stepName === name)
-    const waiting = await when(workflowRunId, 'the second wait', (run) => stepOf(run, 'told') !== undefined)
+    const waiting = await when(workflowRunId, 'the second wait', (run) => stepOf(run, 'notified') !== undefined)
     const open = { waitEventId: 'somebody', waitTimeoutDuration: '90s', waitTimeout: false }
-    expect(stepOf(waiting, 'told')).toMatchObject({ ...open, state: 'STEP_PROGRESS' })
+    expect(stepOf(waiting, 'notified')).toMatchObject({ ...open, state: 'STEP_PROGRESS' })
     await client.notify({ eventId: 'somebody', eventData: 'hi' })
     const run = await ended(workflowRunId)
     const delivered = { retries: 2, retryDelay: '50', headers: { 'X-Mine': ['yes'] } }
     expect(stepOf(run, 'init')).toMatchObject(delivered)
     const over = { waitTimeoutDuration: '1s', waitTimeoutDeadline: expect.any(Number), waitTimeout: true }
-    expect(stepOf(run, 'given up')).toMatchObject({ ...delivered, ...over, waitEventId: 'nobody' })
-    const { waitTimeoutDeadline } = stepOf(waiting, 'told') ?? {}
-    expect(stepOf(run, 'told')).toMatchObject({ ...delivered, ...open, waitTimeoutDeadline, state: 'STEP_SUCCESS' })
+    expect(stepOf(run, 'timed out')).toMatchObject({ ...delivered, ...over, waitEventId: 'nobody' })
+    const { waitTimeoutDeadline } = stepOf(waiting, 'notified') ?? {}
+    expect(stepOf(run, 'notified')).toMatchObject({ ...delivered, ...open, waitTimeoutDeadline, state: 'STEP_SUCCESS' })
     expect(stepOf(run, 'ask')).toMatchObject({
       ...delivered,
       invokedWorkflowUrl: `${app.url}/child`,
@@ -128,7 +128,7 @@ describe('run logs', () => {
     })
   })
 
-  it('show the failure of a parallel branch on that branch, and no other step of its group as failed', async () => {
+  it('show the failure of a parallel branch on that branch only', async () => {
     let asked = 0
     const app = await host({
       '/third': async () => new Response('', { status: ++asked > 0 ? 500 : 200 }),
@@ -162,7 +162,7 @@ describe('run logs', () => {
     })
   })
 
-  it('show a failure on the call whose result the program would not take', async () => {
+  it('show a failure on the call whose result the program did not accept', async () => {
     const asked = new Set<string>()
     let refuses = false
     const third = (name: string, answer: () => Promise<Response>) => async () => {
@@ -197,7 +197,7 @@ describe('run logs', () => {
     ])
   })
 
-  it('tell how an invoked run has ended when that is too late for the run that invoked it', async () => {
+  it('show the end of an invoked run even after the run that invoked it has ended', async () => {
     let release: ((value: string) => void) | undefined
     const slow = (): Promise<string> => new Promise((resolve) => (release = resolve))
     const workflow = { workflowId: 'child', routeFunction: async () => 1, options: {} } as never
@@ -223,7 +223,7 @@ describe('run logs', () => {
     expect(statesOf(late)).toEqual(['STEP_SUCCESS', 'STEP_FAILED'])
   })
 
-  it('are cut to the length that was asked for', async () => {
+  it('are cut to the requested length', async () => {
     const app = await host({ '/long': { route: async (context) => context.run('one', () => 'r'.repeat(50)) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/long`, body: 'p'.repeat(50) })
     await suite.service.ended(workflowRunId)
@@ -233,7 +233,7 @@ describe('run logs', () => {
     ])
   })
 
-  it('show a step that is tried again, with its errors', async () => {
+  it('show a step that is retried, with its errors', async () => {
     const app = await host({
       '/bad': {
         route: async (context) =>
@@ -262,7 +262,7 @@ describe('run logs', () => {
     expect(next?.nextDeliveryTime).toBeGreaterThan(Date.now() + 3_000_000)
   })
 
-  it('end with an error that can be read when a step asks for what cannot be', async () => {
+  it('end with a readable error when a step is invalid', async () => {
     const app = await host({
       '/call': { route: async (context) => context.call('call', { url: 'ftp://example.com/x' }) },
     })
@@ -272,7 +272,7 @@ describe('run logs', () => {
     expect(JSON.stringify(run.steps.at(-1))).toContain('begins with http:// or https://')
   })
 
-  it('show the list of a run that goes on to the SDK', async () => {
+  it('show the list of an active run to the SDK', async () => {
     const app = await host({
       '/list': {
         route: async (context) => {
@@ -292,7 +292,7 @@ describe('run logs', () => {
     expect((await get('/v2/workflows/runs/wfr_nobody'))[0]).toBe(404)
   })
 
-  it('are deleted some time after the end of their runs, and never before it', async () => {
+  it('are deleted some time after their runs have ended, never before', async () => {
     const app = await host({ '/old': { route: async (context) => context.run('one', () => 1) } })
     const ended = await suite.service.client.trigger({ url: `${app.url}/old` })
     const delayed = await suite.service.client.trigger({ url: `${app.url}/old`, delay: '1h' })

@@ -54,13 +54,13 @@ describe('the request of a delivery', () => {
     })
   })
 
-  it('of a first contact says that nothing is known, and no version', () => {
+  it('of a first contact names an unknown SDK, and no version', () => {
     const { headers } = outboundOf(message({ role: 'contact' }), ofStep([step('a')]))
     expect(headers['Upstash-Workflow-Unknown-Sdk']).toEqual(['true'])
     expect(headers['Upstash-Workflow-Sdk-Version']).toBeUndefined()
   })
 
-  it('to a third party says nothing of the run', () => {
+  it('to a third party reveals nothing of the run', () => {
     const { headers, body } = outboundOf(message({ role: 'call' }), ofOther('toCallback'))
     expect([headers, text(body)]).toEqual([{ 'X-Tenant': ['blue'] }, 'body'])
   })
@@ -68,14 +68,14 @@ describe('the request of a delivery', () => {
   it.each([
     ['result', 'fromCallback'],
     ['failure', 'failureCall'],
-  ] as const)('that brings a %s has no version, or the SDK would take it for a list', (role, kind) => {
+  ] as const)('with a %s has no version, or the SDK would take it for a list', (role, kind) => {
     const { headers, body } = outboundOf(message({ role }), ofOther(kind))
     expect(text(body)).toBe('body')
     expect(headers['Upstash-Workflow-Runid']).toEqual(['wfr_1'])
     expect(headers['Upstash-Workflow-Sdk-Version']).toBeUndefined()
   })
 
-  it('leaves out a list that is too large, for programs that can fetch it', () => {
+  it('leaves out a list that is too large if the SDK can fetch it', () => {
     const large = ofStep([{ message_id: 'msg_a', body: new Uint8Array(INLINE_LIMIT_BYTES + 1) }])
     expect(outboundOf(message({ role: 'step', lazy: true }), large).body).toBeUndefined()
     expect(outboundOf(message({ role: 'step' }), large).body?.byteLength).toBeGreaterThan(INLINE_LIMIT_BYTES)

@@ -7,13 +7,13 @@ describe('an item of a publish request', () => {
     ['starts a run', { 'upstash-workflow-init': 'true' }, 'trigger'],
     ['starts a run for another', { 'upstash-workflow-init': 'true', 'upstash-workflow-invoke': 'true' }, 'invoke'],
     [
-      'answers the first contact',
+      'confirms the first contact',
       { 'upstash-workflow-init': 'true', 'upstash-workflow-trigger-by-sdk': 'true' },
       'confirm',
     ],
     ['is a step', { 'upstash-workflow-init': 'false' }, 'step'],
-    ['is a step when it says nothing', {}, 'step'],
-    ['is a step when it says so', { 'upstash-workflow-init': 'false', 'upstash-workflow-calltype': 'step' }, 'step'],
+    ['is a step by default', {}, 'step'],
+    ['is a step by its call type', { 'upstash-workflow-init': 'false', 'upstash-workflow-calltype': 'step' }, 'step'],
     ['is a call', { 'upstash-workflow-init': 'false', 'upstash-workflow-calltype': 'toCallback' }, 'call'],
   ]
   it.each(rows)('%s', (_what, headers, kind) => {
@@ -34,7 +34,7 @@ describe('an item of a publish request', () => {
     ]).toEqual([true, false, false])
   })
 
-  it('cannot set the headers that the server speaks itself', () => {
+  it('cannot set the headers that the server sets itself', () => {
     const names = [
       'x-tenant',
       'authorization',

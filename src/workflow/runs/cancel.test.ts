@@ -13,19 +13,19 @@ describe('a cancelled run', () => {
       headers: suite.service.auth,
     })
 
-  /** Nothing of the run is pending, and what was answered stays all there is. */
+  /** Expects that nothing is pending, and that no further delivery arrives. */
   const expectDead = async (runId: string, app: App): Promise<void> => {
     const before = app.delivered.length
     expect(await pendingOf(suite.store, runId)).toEqual([])
     expect(await suite.service.log(runId)).toMatchObject({ workflowState: 'RUN_CANCELED' })
-    // Whatever the service still had in mind is sent before a run that is triggered now.
+    // Anything that is still queued is sent before a run that is triggered now.
     const probe = await host({ '/probe': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${probe.url}/probe` })
     await suite.service.ended(workflowRunId)
     expect(app.delivered.length).toBe(before)
   }
 
-  it('does not begin when it was delayed', async () => {
+  it('does not start after its delay', async () => {
     const app = await host({ '/later': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/later`, delay: '1h' })
     expect((await cancel(workflowRunId)).status).toBe(200)
@@ -70,7 +70,7 @@ describe('a cancelled run', () => {
     expect(messages.filter((message) => message.workflowRunId === workflowRunId)).toEqual([])
   })
 
-  it('has its request in flight aborted, and the outcome and the late step are ignored', async () => {
+  it('has its request in flight aborted; the outcome and the late step are ignored', async () => {
     let release = (): void => undefined
     let began = false
     const app = await host({
@@ -89,7 +89,7 @@ describe('a cancelled run', () => {
     await waitFor(() => app.aborted() === 1, { what: 'the request to be aborted' })
     release()
     await waitFor(() => app.delivered.length === 1, { what: 'the program to end' })
-    // The SDK was told that the run has ended: it answers 200 and does nothing more.
+    // The SDK has learned that the run has ended: it answers 200 and stops.
     expect(app.delivered[0]?.status).toBe(200)
     await expectDead(workflowRunId, app)
     const run = await suite.service.log(workflowRunId)
@@ -99,7 +99,7 @@ describe('a cancelled run', () => {
     ])
   })
 
-  it('does not call third parties any more', async () => {
+  it('makes no more calls to third parties', async () => {
     let calls = 0
     const app = await host({
       '/third': async () => new Response('', { status: ++calls > 0 ? 500 : 200 }),
@@ -133,7 +133,7 @@ describe('a cancelled run', () => {
   it('may be cancelled twice, but not after another end', async () => {
     const app = await host({ '/one': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/one`, delay: '1h' })
-    // Whoever misspells that the run has returned must not cancel it.
+    // A misspelt parameter must not cancel the run.
     const misspelt = `${suite.service.url}/v2/workflows/runs/${workflowRunId}?cancle=false`
     expect((await fetch(misspelt, { method: 'DELETE', headers: suite.service.auth })).status).toBe(400)
     expect((await suite.service.log(workflowRunId))?.workflowState).toBe('RUN_STARTED')

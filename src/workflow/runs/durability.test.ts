@@ -15,9 +15,9 @@ import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
 
-describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace }) => {
-  /** A service and an app on one store, which both can be ended and begun again. */
-  const life = async (routes: AppRoutes) => {
+describeOnEveryStore('runs across a restart of everything', (openStore, { newPlace }) => {
+  /** A service and an app on one store, which can be restarted. */
+  const startAll = async (routes: AppRoutes) => {
     const place = await newPlace()
     let store = await openStore(place)
     let service: WorkflowsUnderTest = await startWorkflows({ store, shutdownGraceMs: 0 })
@@ -28,7 +28,7 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
       service: () => service,
       app: () => app,
       async restart() {
-        // The service first: to the requests in flight its end looks like a crash, not like an answer.
+        // The service first: its requests in flight then end like in a crash, without a response.
         await service.stop()
         await Promise.all([app.close(), store.close()])
         store = await openStore(place)
@@ -41,9 +41,9 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
     }
   }
 
-  it('go on where they stood: asleep, waiting, in the middle of a step, and cancelled', async () => {
+  it('continue where they were: asleep, waiting, within a step, and cancelled', async () => {
     let begun = 0
-    const world = await life({
+    const server = await startAll({
       '/sleep': {
         route: async (context) => {
           await context.run('before', () => 1)
@@ -55,16 +55,16 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
       '/step': {
         route: async (context) =>
           context.run('step', async () => {
-            // The first attempt never ends; what it was for is tried again after the restart.
+            // The first attempt never ends; it is retried after the restart.
             if (++begun === 1) await new Promise(() => undefined)
             return 'done'
           }),
       },
       '/cancel': { route: async (context) => context.run('never', () => expect.fail('a cancelled run was delivered')) },
     })
-    const { client } = world.service()
+    const { client } = server.service()
     const trigger = async (path: string, delay?: number): Promise<string> =>
-      (await client.trigger({ url: world.url + path, ...(delay !== undefined && { delay }) })).workflowRunId
+      (await client.trigger({ url: server.url + path, ...(delay !== undefined && { delay }) })).workflowRunId
     const runs = {
       sleep: await trigger('/sleep'),
       wait: await trigger('/wait'),
@@ -72,27 +72,27 @@ describeOnEveryStore('runs over a restart of everything', (openStore, { newPlace
       cancel: await trigger('/cancel', 1),
     }
     await waitFor(async () => (await client.getWaiters({ eventId: 'event' })).length === 1, { what: 'the waiter' })
-    await world.service().when(runs.sleep, 'the sleep', ({ steps }) => steps.at(-1)?.steps[0]?.stepType === 'SleepFor')
+    await server.service().when(runs.sleep, 'the sleep', ({ steps }) => steps.at(-1)?.steps[0]?.stepType === 'SleepFor')
     await waitFor(() => begun === 1, { what: 'the step' })
-    const cancelled = await fetch(`${world.service().url}/v2/workflows/runs/${runs.cancel}`, {
+    const cancelled = await fetch(`${server.service().url}/v2/workflows/runs/${runs.cancel}`, {
       method: 'DELETE',
-      headers: world.service().auth,
+      headers: server.service().auth,
     })
     expect(cancelled.status).toBe(200)
 
-    await world.restart()
-    await world.service().client.notify({ eventId: 'event', eventData: 'came' })
-    expect(await world.service().ended(runs.sleep)).toMatchObject({ workflowRunResponse: '"slept"' })
-    expect(await world.service().ended(runs.wait)).toMatchObject({ workflowRunResponse: '"came"' })
-    expect(await world.service().ended(runs.step)).toMatchObject({ workflowRunResponse: '"done"' })
+    await server.restart()
+    await server.service().client.notify({ eventId: 'event', eventData: 'came' })
+    expect(await server.service().ended(runs.sleep)).toMatchObject({ workflowRunResponse: '"slept"' })
+    expect(await server.service().ended(runs.wait)).toMatchObject({ workflowRunResponse: '"came"' })
+    expect(await server.service().ended(runs.step)).toMatchObject({ workflowRunResponse: '"done"' })
     expect(begun).toBe(2)
-    expect(await world.service().log(runs.cancel)).toMatchObject({ workflowState: 'RUN_CANCELED' })
-    await world.end()
+    expect(await server.service().log(runs.cancel)).toMatchObject({ workflowState: 'RUN_CANCELED' })
+    await server.end()
     // Starts everything twice, on a machine that may be busy.
   }, 60_000)
 })
 
-it('fails a run with a step that is not what it returned, says why, and others go on', async () => {
+it('fails a run with a damaged step, with the reason; other runs continue', async () => {
   const dataDir = tempDir()
   const open = () => openStore({ location: 'sqlite', dataDir, onFailure: (error) => expect.fail(error.message) })
   let store = await open()
@@ -138,7 +138,7 @@ const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '
 const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 0 }
 
 describeOnEveryStore('retention of runs by size', (openStore) => {
-  it('keeps the newest ended runs that fit, and every run that goes on', async () => {
+  it('keeps the newest ended runs that fit, and every active run', async () => {
     const store = await openStore()
     const clock = new ManualClock(Date.now())
     const accountId = newId('acc_', clock.now())
@@ -151,7 +151,7 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
         workflow = createWorkflow({
           ...{ ...ROOMY, store, queue, clock, logger: silentLogger, publicUrl: 'http://127.0.0.1' },
           accountOfUser: () => undefined,
-          // A run below takes more than 10,000 bytes.
+          // Each run below takes more than 10,000 bytes.
           retentionBytes: 35_000,
         })
         return workflow.routes()
@@ -176,7 +176,7 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
       const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 100 }
       return (await store.run(runsLogs.logPage, page)).runs.map(({ run_id }) => run_id).reverse()
     }
-    const all = ['going on', 'a', 'b', 'c', 'd', 'e']
+    const all = ['active', 'a', 'b', 'c', 'd', 'e']
     for (const runId of all) await start(runId)
     for (const runId of all.slice(1)) {
       await store.run(runsFinish.finishRun, { accountId, runId, response: 'done', at: clock.now() })
@@ -191,6 +191,6 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
       },
       { what: 'the sweep' },
     )
-    expect(await kept()).toEqual(['going on', 'c', 'd', 'e'])
+    expect(await kept()).toEqual(['active', 'c', 'd', 'e'])
   })
 })

@@ -10,19 +10,19 @@ const failing = async (): Promise<never> => {
   throw new Error('no good')
 }
 
-/** An endpoint whose step throws what was posted to it, and what its failure function was told. */
+/** A workflow whose step throws an error of the requested length, and the errors that its failure function received. */
 function thrower() {
-  const told: string[] = []
+  const received: string[] = []
   const route: AppRoutes[string] = {
     route: async (context) =>
       context.run('bad', () => {
         throw new Error('x'.repeat(Number(context.requestPayload)))
       }),
     options: {
-      failureFunction: async ({ failResponse }) => void told.push(failResponse),
+      failureFunction: async ({ failResponse }) => void received.push(failResponse),
     },
   }
-  return { told, route }
+  return { received, route }
 }
 
 describe('how runs end', () => {
@@ -30,7 +30,7 @@ describe('how runs end', () => {
   const { host } = suite
 
   it('fails a run when its retries are used up, and calls its failure function with the payload', async () => {
-    const told: unknown[] = []
+    const received: unknown[] = []
     const app = await host({
       '/fail': {
         route: async (context) => {
@@ -39,7 +39,7 @@ describe('how runs end', () => {
         },
         options: {
           failureFunction: async ({ context, failStatus, failResponse }) => {
-            told.push([
+            received.push([
               context.workflowRunId,
               context.requestPayload,
               failStatus,
@@ -63,7 +63,7 @@ describe('how runs end', () => {
       'a failure callback',
       (seen) => seen.failureFunction?.state === 'CALLBACK_SUCCESS',
     )
-    expect(told).toEqual([[workflowRunId, { order: 17 }, 500, 'no good', 'blue']])
+    expect(received).toEqual([[workflowRunId, { order: 17 }, 500, 'no good', 'blue']])
     expect(run).toMatchObject({
       workflowState: 'RUN_FAILED',
       failureFunction: { failResponse: 'no good', failStatus: 500 },
@@ -79,7 +79,7 @@ describe('how runs end', () => {
     ])
   })
 
-  it('does not retry what the program calls hopeless', async () => {
+  it('does not retry a non-retryable error', async () => {
     const app = await host({
       '/hopeless': {
         route: async (context) =>
@@ -99,7 +99,7 @@ describe('how runs end', () => {
     expect(app.delivered.map(({ status }) => status)).toEqual([489, 200])
   })
 
-  it('says so when the failing program has no failure function', async () => {
+  it('shows no callback when the program has no failure function', async () => {
     const app = await host({ '/fail': { route: async (context) => context.run('bad', failing) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/fail`, retries: 0 })
     const run = await suite.service.when(
@@ -111,7 +111,7 @@ describe('how runs end', () => {
     expect(app.delivered.map(({ status }) => status)).toEqual([500, 200])
   })
 
-  it('retries a failure URL of its own and reports its failure', async () => {
+  it('retries a separate failure URL and reports its failure', async () => {
     const app = await host({
       '/fail': { route: async (context) => context.run('bad', failing) },
       '/alarm': async () => new Response('out of order', { status: 503 }),
@@ -138,7 +138,7 @@ describe('how runs end', () => {
     expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])
   })
 
-  it('calls a failure function under its own flow-control key, and leaves the limits of the run alone', async () => {
+  it('calls a failure function under its own flow-control key, and keeps the limits of the run', async () => {
     const app = await host({
       '/fail': async () => new Response('no', { status: 500 }),
       '/alarm': async () => new Response('{}'),
@@ -166,8 +166,8 @@ describe('how runs end', () => {
     expect([await limits('work'), await limits('alarms')]).toEqual([5, 2])
   })
 
-  it('brings the failing list to the failure function of an SDK that does not take the payload', async () => {
-    const told: unknown[] = []
+  it('sends the failing list to the failure function of an SDK that cannot use the payload', async () => {
+    const received: unknown[] = []
     const route = olderServe<string>(
       // Only the first delivery has the retries of the options.
       async (context) => context.run('bad', failing),
@@ -175,18 +175,19 @@ describe('how runs end', () => {
         qstashClient: new QueueClient({ baseUrl: suite.service.url, token: suite.service.token }),
         env: {},
         retries: 0,
-        failureFunction: async (context, status, message) => void told.push([context.requestPayload, status, message]),
+        failureFunction: async (context, status, message) =>
+          void received.push([context.requestPayload, status, message]),
       },
     )
     const app = await host({ '/older': async (request) => (await route(request)) ?? new Response() })
-    // Its runs are started by the program itself, when it gets the payload.
+    // The program starts the run itself when it receives the payload.
     const target = `${suite.service.url}/v2/publish/${app.url}/older`
     expect((await fetch(target, { method: 'POST', headers: suite.service.auth, body: 'payload' })).status).toBe(200)
-    await waitFor(() => told.length > 0, { what: 'the failure function' })
-    expect(told).toEqual([['payload', 500, 'no good']])
+    await waitFor(() => received.length > 0, { what: 'the failure function' })
+    expect(received).toEqual([['payload', 500, 'no good']])
   })
 
-  it('shows while the failure function is tried what had failed and when it is called next', async () => {
+  it('shows the failed attempts and the next call of a failure function between retries', async () => {
     const app = await host({
       '/fail': { route: async (context) => context.run('bad', failing) },
       '/alarm': async () => new Response('out of order', { status: 503 }),
@@ -214,7 +215,7 @@ describe('how runs end', () => {
     expect(run.failureFunction).toHaveProperty('nextDeliveryTime')
   })
 
-  it('fails a run at once whose destination is no workflow', async () => {
+  it('fails a run at once if its destination is not a workflow', async () => {
     const app = await host({ '/plain': async () => new Response('hello', { status: 200 }) })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/plain`, retries: 5 })
     const run = await suite.service.ended(workflowRunId)
@@ -226,7 +227,7 @@ describe('how runs end', () => {
     ])
   })
 
-  it('drops what else is pending when a parallel branch fails', async () => {
+  it('drops other pending messages when a parallel branch fails', async () => {
     let slept = false
     const app = await host({
       '/branches': {
@@ -274,7 +275,7 @@ describe('how runs end', () => {
     expect(list.status).toBe(404)
   })
 
-  it('takes the end of a run twice', async () => {
+  it('accepts the end of a run twice', async () => {
     const app = await host({ '/done': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/done` })
     await suite.service.ended(workflowRunId)
@@ -290,12 +291,12 @@ describe('how runs end', () => {
   })
 })
 
-describe('how runs end with large answers', () => {
+describe('how runs end with large responses', () => {
   const suite = useWorkflows({ queueBodyLimitBytes: 3 * 2 ** 20, responseKeepBytes: 100_000 })
 
-  /** Fails a run with an error of so many characters. */
+  /** Fails a run with an error of this length. */
   const failWith = async (characters: number) => {
-    const { told, route } = thrower()
+    const { received, route } = thrower()
     const app = await suite.host({ '/large': route })
     const { workflowRunId } = await suite.service.client.trigger({
       url: `${app.url}/large`,
@@ -307,24 +308,24 @@ describe('how runs end with large answers', () => {
       'a failure callback',
       ({ failureFunction }) => failureFunction?.state === 'CALLBACK_SUCCESS',
     )
-    return { told, run }
+    return { received, run }
   }
 
-  it('tells the failure function the whole answer, and shows its beginning in the log', async () => {
-    // The answer holds the text twice: as the message and at the top of the stack.
-    const { told, run } = await failWith(1_200_000)
-    expect(told.map(({ length }) => length)).toEqual([1_200_000])
+  it('sends the whole response to the failure function, and shows its start in the log', async () => {
+    // The response contains the text twice: as the message and at the top of the stack.
+    const { received, run } = await failWith(1_200_000)
+    expect(received.map(({ length }) => length)).toEqual([1_200_000])
     expect(run.failureFunction?.failResponse).toHaveLength(100_000)
     expect(run.steps.at(-1)?.steps[0]?.errors).toMatchObject([
       { error: 'x'.repeat(200), body: expect.stringMatching(/^.{100000}$/) },
     ])
   })
 
-  it('says what is the matter, instead of half an answer, when it is larger than a request may be', async () => {
-    const { told } = await failWith(2_000_000)
-    expect(told).toEqual([
+  it('sends an error with the start of the response if it is larger than the body limit', async () => {
+    const { received } = await failWith(2_000_000)
+    expect(received).toEqual([
       expect.stringMatching(/^the failing response is too large to be kept; it begins with .*"message":"xxx/),
     ])
-    expect(told[0]?.length).toBeLessThan(3_000)
+    expect(received[0]?.length).toBeLessThan(3_000)
   })
 })

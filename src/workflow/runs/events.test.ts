@@ -13,7 +13,7 @@ describe('waiting for events', () => {
       what: `a waiter for ${eventId}`,
     })
 
-  it('lets every run that waits for an event go on with its data', async () => {
+  it('resumes every run that waits for an event, with its data', async () => {
     const app = await host({
       '/wait': { route: async (context) => context.waitForEvent('wait', 'order 1/paid', { timeout: '1h' }) },
     })
@@ -69,7 +69,7 @@ describe('waiting for events', () => {
     expect(await suite.service.ended(waiter.workflowRunId)).toMatchObject({ workflowRunResponse: '{"a":1}' })
   })
 
-  it('forgets the wait of a cancelled run', async () => {
+  it('deletes the wait of a cancelled run', async () => {
     const app = await host({
       '/wait': { route: async (context) => context.waitForEvent('wait', 'gone', { timeout: '1h' }) },
     })
@@ -90,7 +90,7 @@ describe('waiting for events', () => {
     expect(await pendingOf(suite.store, workflowRunId)).toEqual([])
   })
 
-  it('tells ids apart that differ behind a question mark, or look like those of runs', async () => {
+  it('distinguishes ids that differ after a question mark, or look like run ids', async () => {
     const app = await host({
       '/ids': {
         route: async (context) => (await context.waitForEvent('wait', String(context.requestPayload))).eventData,
@@ -102,8 +102,8 @@ describe('waiting for events', () => {
     const waiters = async (eventId: string) => (await client.getWaiters({ eventId })).length
     await waitFor(async () => (await Promise.all(ids.map(waiters))).join() === '1,1,1', { what: 'all waits' })
     const target = `${url}/v2/notify/order?2&qstash_token=${suite.service.token}`
-    const told = await fetch(target, { method: 'POST', headers: auth, body: '"second"' })
-    expect(await told.json()).toMatchObject([{ workflowRunId: runs[1]?.workflowRunId }])
+    const notified = await fetch(target, { method: 'POST', headers: auth, body: '"second"' })
+    expect(await notified.json()).toMatchObject([{ workflowRunId: runs[1]?.workflowRunId }])
     for (const eventId of ['order?1', 'wfr_nobody/shipped']) {
       expect(await client.notify({ eventId, eventData: eventId })).toHaveLength(1)
     }
@@ -115,7 +115,7 @@ describe('waiting for events', () => {
     ])
   })
 
-  it('gives webhook requests to the run that made the address, also those that came early', async () => {
+  it('delivers webhook calls to the run that created the address, even early ones', async () => {
     const addresses: string[] = []
     const app = await host({
       '/hook': {
@@ -134,14 +134,14 @@ describe('waiting for events', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/hook` })
     const address = await waitFor(() => addresses[0], { what: 'the address' })
     for (const body of ['one', 'two']) {
-      // A proxy may ask under a name of its own, and tell the one that was meant.
+      // A proxy may call by another host name, and forward the original one.
       const proxy = { 'x-forwarded-host': new URL(address).host, 'x-forwarded-proto': 'http' }
       const asked = address.replace('127.0.0.1', body === 'two' ? 'localhost' : '127.0.0.1')
       const headers = { 'x-from': 'outside', ...(body === 'two' && proxy) }
       const answer = await fetch(`${asked}?n=${body}`, { method: 'PUT', body, headers })
       expect(answer.status).toBe(200)
     }
-    // Senders make sure of an address with these before they use it.
+    // Senders verify an address with these methods before they use it.
     for (const method of ['HEAD', 'OPTIONS']) expect((await fetch(`${address}?n=0`, { method })).status).toBe(200)
     const run = await suite.service.ended(workflowRunId)
     expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual([
@@ -153,7 +153,7 @@ describe('waiting for events', () => {
     expect((await fetch(address, { method: 'POST' })).status).toBe(404)
   })
 
-  it('keeps what comes early only for addresses that the run has made, and no more than a bounded part of it', async () => {
+  it('keeps early calls only for addresses that the run created, up to a limit', async () => {
     const addresses: string[] = []
     const app = await host({
       '/early': {
@@ -177,7 +177,7 @@ describe('waiting for events', () => {
     const large = new Uint8Array(2 ** 20)
     const statuses: number[] = []
     while (statuses.at(-1) !== 429 && statuses.length < 20) statuses.push(await send(address, large))
-    // In base64 and with its headers each takes a third more.
+    // Each takes a third more in base64, plus headers.
     expect(statuses).toEqual([...Array(11).fill(200), 429])
     await suite.service.client.notify({ eventId: 'go' })
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"first"' })
@@ -187,7 +187,7 @@ describe('waiting for events', () => {
 describe('invoking another workflow', () => {
   const suite = useWorkflows()
 
-  /** A parent that invokes a child, as one endpoint serves both. */
+  /** A parent that invokes a child, served by one endpoint. */
   const family = async (child: Parameters<typeof createWorkflow>[0]) => {
     const invoked = createWorkflow(child)
     const parent = createWorkflow(async (context) => {
@@ -220,7 +220,7 @@ describe('invoking another workflow', () => {
   const resultOf = async (runId: string): Promise<unknown> =>
     JSON.parse((await suite.service.ended(runId)).workflowRunResponse ?? 'null')
 
-  it('brings its result', async () => {
+  it('returns its result', async () => {
     const { workflowRunId, childRun } = await family(async (context) =>
       context.run('one', () => `${String(context.requestPayload)} there`),
     )
@@ -228,7 +228,7 @@ describe('invoking another workflow', () => {
     expect((await childRun())?.invoker).toMatchObject({ workflowRunId })
   })
 
-  it('learns that it has failed', async () => {
+  it('reports its failure', async () => {
     const { workflowRunId } = await family(async (context) =>
       context.run('one', () => {
         throw new Error('bad')
@@ -237,7 +237,7 @@ describe('invoking another workflow', () => {
     expect(await resultOf(workflowRunId)).toEqual({ isCanceled: false, isFailed: true })
   })
 
-  it('fails when the id that it invokes a run under is taken by a run of somebody else', async () => {
+  it('fails if the run id of the invocation belongs to another run', async () => {
     const app = await suite.host({
       '/child': { route: async (context) => context.run('one', () => 1) },
       '/parent': {
@@ -255,7 +255,7 @@ describe('invoking another workflow', () => {
     expect(JSON.stringify(run.steps)).toContain('belongs to a run that this step did not invoke')
   })
 
-  it('learns that it was cancelled', async () => {
+  it('reports its cancel', async () => {
     const { workflowRunId, childRun } = await family(async (context) => context.sleep('long', '1h'))
     const child = await waitFor(childRun, { what: 'the child' })
     await fetch(`${suite.service.url}/v2/workflows/runs/${child.workflowRunId}`, {

@@ -20,12 +20,12 @@ const delivery = {
 const idsOf = (lists: RecentLists, seq: number, messageId: string) =>
   lists.upTo(seq, messageId)?.list.map((element) => element.messageId)
 
-describe('the lists of runs that have just grown', () => {
-  it('end at the element that is delivered, however long they have become', () => {
+describe('the cache of lists that have grown lately', () => {
+  it('returns the list up to the delivered element', () => {
     const lists = new RecentLists()
     lists.started(runOf(1), step('a'), delivery)
     lists.appended(1, 1, step('b'))
-    // Not part of what programs replay.
+    // Not replayed by programs.
     lists.appended(1, 2)
     lists.appended(1, 3, step('c'))
     expect(idsOf(lists, 1, 'b')).toEqual(['a', 'b'])
@@ -34,7 +34,7 @@ describe('the lists of runs that have just grown', () => {
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
-  it('are known without a gap or not at all, until they are read again', () => {
+  it('keeps lists without gaps, or not at all until they are read again', () => {
     const lists = new RecentLists()
     lists.started(runOf(1), step('a'), delivery)
     lists.appended(1, 2, step('c'))
@@ -44,12 +44,12 @@ describe('the lists of runs that have just grown', () => {
     lists.loaded({ ...read, list }, list.map(listElement))
     lists.appended(1, 3, step('d'))
     expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
-    // A shorter list that was read meanwhile takes nothing away.
+    // A shorter list that was read before changes nothing.
     lists.loaded({ ...read, list }, list.map(listElement))
     expect(idsOf(lists, 1, 'd')).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  it('are forgotten with the end of their runs, and when their ids name others', () => {
+  it('drops a list when its run ends, or when its id is reused', () => {
     const lists = new RecentLists()
     lists.started(runOf(1, 'same'), step('a'), delivery)
     expect(lists.deliveryOf('acc', 'same')).toBe(delivery)
@@ -60,7 +60,7 @@ describe('the lists of runs that have just grown', () => {
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
-  it('take a bounded part of the memory: large ones are not kept, nor those that have not grown for long', () => {
+  it('limits its memory: skips large lists, and evicts those that grew longest ago', () => {
     const lists = new RecentLists()
     lists.started(runOf(0), step('a', 300_000), delivery)
     expect(idsOf(lists, 0, 'a')).toBeUndefined()

@@ -15,7 +15,7 @@ describe('a step that cannot be accepted', () => {
   it.each(Object.entries(wrong))('fails the run and says why: %s', async (path, problem) => {
     const app = await host({
       '/body': {
-        // biome-ignore lint/suspicious/noExplicitAny: what a program without types may do
+        // biome-ignore lint/suspicious/noExplicitAny: a program without types may do this
         route: (context) => context.call('call', { url: 'http://127.0.0.1:9/', method: 'POST', body: 5 as any }),
       },
       '/delay': { route: async (context) => context.sleep('nap', 'soon' as never) },
@@ -60,7 +60,7 @@ describe('a step that is too large', () => {
     expect(made).toBe(path === '/call' ? 0 : 1)
   })
 
-  it('fails the run at once also when it is what the program returns', async () => {
+  it('fails the run at once if the return value of the program is too large', async () => {
     let returned = 0
     const route = async (context: WorkflowContext): Promise<unknown> => {
       await context.run('first', () => 1)
@@ -81,7 +81,7 @@ describe('a step that is too large', () => {
     expect(returned).toBe(1)
   })
 
-  it('is told from a trigger that is too large, and from one of a client that says nothing of its size', async () => {
+  it('is distinguished from a trigger that is too large, and from a body without a length', async () => {
     const { service } = suite
     await expect(service.client.trigger({ url: 'http://127.0.0.1:9/', body: large })).rejects.toMatchObject({
       status: 413,
@@ -104,7 +104,7 @@ describe('a step that is too large', () => {
 const INSIDE = 'http://127.0.0.1:9/w'
 const OUTSIDE = 'https://192.0.9.9/w'
 
-describe('runs at addresses that this server may not contact', () => {
+describe('runs at forbidden addresses', () => {
   const suite = useWorkflows({ deliveryTargets: 'public' })
 
   const post = async (path: string, headers: Record<string, string> = {}, body?: unknown) => {
@@ -126,7 +126,7 @@ describe('runs at addresses that this server may not contact', () => {
   })
   const start = { ...later, 'upstash-workflow-init': 'true' }
 
-  it('are refused when they are triggered, and so are their failure URLs', async () => {
+  it('are refused at the trigger, and so are their failure URLs', async () => {
     expect(await post(`/v2/trigger/${INSIDE}`, later)).toMatchObject(refusal(403))
     const callback = { 'Upstash-Failure-Callback': INSIDE }
     expect(await post(`/v2/trigger/${OUTSIDE}`, { ...later, ...callback })).toMatchObject(refusal(403))
@@ -137,11 +137,11 @@ describe('runs at addresses that this server may not contact', () => {
     expect((await suite.service.client.logs()).runs).toEqual([])
   })
 
-  it('are not called by steps of other runs, and these fail and say why', async () => {
+  it('are not called by steps of other runs, which fail with the reason', async () => {
     const trigger = { destination: OUTSIDE, headers: headersOf('r', start) }
     expect((await post('/v2/batch', {}, [trigger])).status).toBe(200)
     const call = headersOf('r', { 'upstash-workflow-calltype': 'toCallback', 'upstash-callback': OUTSIDE })
-    // Not 400, by which an SDK would know that its run has ended.
+    // Not 400: an SDK would take it for the end of its run.
     expect(await post('/v2/batch', {}, [{ destination: INSIDE, headers: call }])).toMatchObject(refusal(412))
     const wait = { url: OUTSIDE, timeoutUrl: INSIDE, step: { stepId: 1 } }
     expect(await post('/v2/wait/event', headersOf('r'), wait)).toMatchObject(refusal(412))

@@ -18,27 +18,27 @@ const delivered: Decision = { kind: 'delivered' }
 const exhausted: Decision = { kind: 'failed', reason: 'exhausted' }
 const refused: Decision = { kind: 'failed', reason: 'refused' }
 
-describe('what follows from the outcome of a delivery', () => {
+describe('the verdict on the outcome of a delivery', () => {
   const rows: readonly (readonly [Role, string, Decision, AttemptOutcome, Verdict])[] = [
-    ['step', 'an answer', delivered, plain, { kind: 'done' }],
+    ['step', 'a response', delivered, plain, { kind: 'done' }],
     ['step', 'used-up retries', exhausted, unanswered, { kind: 'fail', reason: 'delivery' }],
-    ['step', 'a hopeless failure', refused, plain, { kind: 'fail', reason: 'delivery' }],
-    ['first', 'an answer of an SDK', delivered, fromSdk, { kind: 'done' }],
-    ['first', 'an answer of anything else', delivered, plain, { kind: 'fail', reason: 'not-a-workflow' }],
+    ['step', 'a non-retryable failure', refused, plain, { kind: 'fail', reason: 'delivery' }],
+    ['first', 'a response of an SDK', delivered, fromSdk, { kind: 'done' }],
+    ['first', 'a response of anything else', delivered, plain, { kind: 'fail', reason: 'not-a-workflow' }],
     ['first', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
-    ['contact', 'an answer of an SDK', delivered, fromSdk, { kind: 'fail-unless-confirmed' }],
-    ['contact', 'an answer of anything else', delivered, plain, { kind: 'fail-unless-confirmed' }],
+    ['contact', 'a response of an SDK', delivered, fromSdk, { kind: 'fail-unless-confirmed' }],
+    ['contact', 'a response of anything else', delivered, plain, { kind: 'fail-unless-confirmed' }],
     ['contact', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
-    ['untried', 'an answer of an SDK of 1.0 or newer', delivered, fromModernSdk, { kind: 'done' }],
-    ['untried', 'an answer of an older SDK', delivered, fromSdk, { kind: 'fail', reason: 'unknown-sdk' }],
-    ['untried', 'an answer of anything else', delivered, plain, { kind: 'fail', reason: 'unknown-sdk' }],
+    ['untried', 'a response of an SDK of 1.0 or newer', delivered, fromModernSdk, { kind: 'done' }],
+    ['untried', 'a response of an older SDK', delivered, fromSdk, { kind: 'fail', reason: 'unknown-sdk' }],
+    ['untried', 'a response of anything else', delivered, plain, { kind: 'fail', reason: 'unknown-sdk' }],
     ['untried', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
-    ['call', 'an answer', delivered, plain, { kind: 'return-call' }],
+    ['call', 'a response', delivered, plain, { kind: 'return-call' }],
     ['call', 'used-up retries', exhausted, unanswered, { kind: 'return-call' }],
-    ['result', 'an answer', delivered, fromSdk, { kind: 'done' }],
+    ['result', 'a response', delivered, fromSdk, { kind: 'done' }],
     ['result', 'used-up retries', exhausted, plain, { kind: 'fail', reason: 'delivery' }],
-    ['failure', 'an answer', delivered, fromSdk, { kind: 'callback-ended', state: 'CALLBACK_SUCCESS' }],
-    ['failure', 'an answer without a function', delivered, noFunction, { kind: 'callback-ended', state: null }],
+    ['failure', 'a response', delivered, fromSdk, { kind: 'callback-ended', state: 'CALLBACK_SUCCESS' }],
+    ['failure', 'a response without a function', delivered, noFunction, { kind: 'callback-ended', state: null }],
     ['failure', 'used-up retries', exhausted, plain, { kind: 'callback-ended', state: 'CALLBACK_FAIL' }],
   ]
   it.each(rows)('%s: %s', (role, _what, decision, outcome, verdict) => {
@@ -51,9 +51,9 @@ describe('what follows from the outcome of a delivery', () => {
   })
 })
 
-describe('what is still sent for a run', () => {
+describe('which messages of a run may be sent', () => {
   const roles: readonly Role[] = ['contact', 'first', 'untried', 'step', 'call', 'result']
-  it.each(roles)('%s: only while it goes on', (role) => {
+  it.each(roles)('%s: only while it is active', (role) => {
     const states = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const
     expect(states.filter((state) => mayDeliver(state, role))).toEqual(['RUN_STARTED'])
     expect(states.filter((state) => mayDeliver(state, 'failure'))).toEqual(['RUN_FAILED'])

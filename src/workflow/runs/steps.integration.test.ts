@@ -41,7 +41,7 @@ describe('the step protocol with the real SDK', () => {
     ])
   })
 
-  it('calls a third party once and brings its answer, whatever that is', async () => {
+  it('calls a third party once and returns any response', async () => {
     const seen: Record<string, string | null>[] = []
     const app = await host({
       '/third': async (request) => {
@@ -90,7 +90,7 @@ describe('the step protocol with the real SDK', () => {
     })
   })
 
-  it('reports an answer that the program could not send back', async () => {
+  it('reports a response that is too large for a step', async () => {
     const app = await host({
       '/zeros': async () => new Response(Buffer.alloc(3 * 2 ** 20)),
       '/call': {
@@ -106,7 +106,7 @@ describe('the step protocol with the real SDK', () => {
     expect([status, message]).toEqual([0, expect.stringMatching(/^the response takes 2\d{7} bytes as a step/)])
   })
 
-  it('retries a call and answers it once, after its last attempt', async () => {
+  it('retries a call and returns its result once, after the last attempt', async () => {
     let calls = 0
     const app = await host({
       '/flaky': async () => new Response('', { status: ++calls < 3 ? 500 : 200 }),
@@ -123,7 +123,7 @@ describe('the step protocol with the real SDK', () => {
     expect(app.delivered.filter(({ path }) => path === '/call')).toHaveLength(3)
   })
 
-  it('brings the answer of a third party that refuses to be tried again, and of one that is not there', async () => {
+  it('returns a non-retryable response, and the error of an unreachable third party', async () => {
     const app = await host({
       '/hopeless': async () => new Response('', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } }),
       '/call': {
@@ -161,7 +161,7 @@ describe('the step protocol with the real SDK', () => {
     )
   })
 
-  it('retries a failing step and tells it how often', async () => {
+  it('retries a failing step and passes the number of retries', async () => {
     const tries: number[] = []
     const app = await host({
       '/retry': {

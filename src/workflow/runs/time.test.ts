@@ -12,7 +12,7 @@ describe('runs and time', () => {
   const suite = useWorkflows({ clock })
   const { host } = suite
 
-  /** Waits until all that a run has still to do is due later, and answers when that is. */
+  /** Waits until all pending messages of a run are due later; returns the earliest time. */
   const dueAt = (runId: string): Promise<number> =>
     waitFor(
       async () => {
@@ -23,7 +23,7 @@ describe('runs and time', () => {
     )
   const advanceTo = (time: number) => clock.advance(time - clock.now())
 
-  it('delivers nothing before a sleep is over', async () => {
+  it('delivers nothing before a sleep ends', async () => {
     const app = await host({
       '/sleep': {
         route: async (context) => {
@@ -46,7 +46,7 @@ describe('runs and time', () => {
       },
       { what: 'the second sleep' },
     )
-    // It is sent in whole seconds.
+    // SDKs send it in whole seconds.
     expect(Math.abs(second - started - 3 * HOUR_MS)).toBeLessThanOrEqual(1_000)
     expect(app.delivered).toHaveLength(2)
     advanceTo(second)
@@ -68,7 +68,7 @@ describe('runs and time', () => {
   it.each([
     ['3d' as const, 72 * HOUR_MS],
     [0.5, 500],
-  ])('gives up waiting for an event at the deadline, after %s', async (timeout, afterMs) => {
+  ])('ends a wait for an event at the deadline, after %s', async (timeout, afterMs) => {
     const app = await host({
       '/wait': { route: async (context) => (await context.waitForEvent('wait', 'never', { timeout })).timeout },
     })
@@ -96,7 +96,7 @@ describe('runs and time', () => {
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"bird"' })
   })
 
-  it('waits as long as the program asks it to', async () => {
+  it('delays a retry as long as the program asks', async () => {
     let tries = 0
     const app = await host({
       '/busy': {
@@ -114,7 +114,7 @@ describe('runs and time', () => {
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '"free"' })
   })
 
-  it('runs parallel branches of every kind and goes on once', async () => {
+  it('runs parallel branches of every kind and continues once', async () => {
     let continued = 0
     const app = await host({
       '/third': async () => new Response('third', { headers: { 'content-type': 'text/plain' } }),
@@ -134,7 +134,7 @@ describe('runs and time', () => {
       },
     })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parallel` })
-    // Everything else is over by then.
+    // By then everything else has ended.
     advanceTo(await dueAt(workflowRunId))
     const run = await suite.service.ended(workflowRunId)
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '["ran",null,"third","other"]' })
@@ -148,10 +148,10 @@ describe('runs and time', () => {
     ])
   })
 
-  it('resumes everything that was still to come: a wait, a sleep, an invoked run and a parallel branch', async () => {
+  it('resumes everything that was pending: a wait, a sleep, an invoked run and a parallel branch', async () => {
     let isBroken = true
     let letFail = (): void => undefined
-    const othersAreUnderWay = new Promise<void>((resolve) => {
+    const othersAreActive = new Promise<void>((resolve) => {
       letFail = resolve
     })
     const app = await host({
@@ -160,8 +160,8 @@ describe('runs and time', () => {
         route: async (context) =>
           Promise.all([
             context.run('weak', async () => {
-              // Everything else is under way before this fails for good.
-              await othersAreUnderWay
+              // All other branches are active before this one fails for good.
+              await othersAreActive
               if (isBroken) throw new Error('broken')
               return 'well'
             }),
@@ -183,19 +183,19 @@ describe('runs and time', () => {
     letFail()
     const failed = await suite.service.ended(workflowRunId)
     expect(await client.getWaiters({ eventId: 'resumed-event' })).toEqual([])
-    // The child ends while nobody can learn of it.
+    // The child ends while its parent is dead.
     await client.notify({ eventId: 'end-child', eventData: 'grown' })
     isBroken = false
     const resumed = await client.dlq.resume({ dlqId: failed.dlqId ?? '' })
     await client.notify({ eventId: 'resumed-event', eventData: 'came' })
-    // Nothing but the old sleep is left, until its old time.
+    // Only the sleep is left, with its original time.
     advanceTo(await dueAt(resumed.workflowRunId))
     expect(clock.now()).toBe(started + HOUR_MS)
     const run = await suite.service.ended(resumed.workflowRunId)
     expect(JSON.parse(run.workflowRunResponse ?? 'null')).toEqual(['well', 'came', 'slept', 'grown'])
   })
 
-  it('delivers no faster than the flow control of the trigger lets it', async () => {
+  it('respects the rate limit of the trigger', async () => {
     const app = await host({ '/limited': { route: async (context) => context.run('one', () => 'ran') } })
     const flowControl = { key: 'rate', rate: 2, period: '1h' } as const
     const trigger = () => suite.service.client.trigger({ url: `${app.url}/limited`, flowControl })
@@ -215,7 +215,7 @@ describe('runs and time', () => {
     expect(await suite.service.ended(second)).toMatchObject({ workflowRunResponse: '"ran"' })
   })
 
-  it('has no more deliveries open at once than the flow control of the trigger lets it', async () => {
+  it('respects the parallelism of the trigger', async () => {
     const open: (() => void)[] = []
     const app = await host({
       '/narrow': {

@@ -18,11 +18,11 @@ describe('triggering runs without the workflow client', () => {
     return [answer.status, await answer.json()]
   }
 
-  /** Of each request whether it is a first contact; those come first, whichever was answered first. */
+  /** The unknown-SDK header of each request, first contacts first. */
   const contactsOf = ({ delivered }: App) =>
     delivered.map(({ headers }) => headers['upstash-workflow-unknown-sdk']).toSorted()
 
-  it('triggers over plain HTTP with settings, and with no request more than an SDK', async () => {
+  it('triggers over plain HTTP with settings, without extra requests', async () => {
     const app = await host({
       '/rest': {
         route: async (context) => {
@@ -51,7 +51,7 @@ describe('triggering runs without the workflow client', () => {
   })
 
   it.each(['Upstash-Workflow-Unknown-Sdk', 'Upstash-Forward-Upstash-Workflow-Unknown-Sdk'])(
-    'makes contact first when a trigger over plain HTTP asks for it with %s',
+    'makes a first contact when a trigger over plain HTTP asks for it with %s',
     async (name) => {
       const app = await host({ '/asked': { route: async (context) => context.run('one', () => 1) } })
       const [, triggered] = await post(`/v2/trigger/${app.url}/asked`, '', { [name]: 'true' })
@@ -61,7 +61,7 @@ describe('triggering runs without the workflow client', () => {
     },
   )
 
-  it('makes contact first when the client forwards that it is an unknown SDK, and keeps what it was triggered with', async () => {
+  it('makes a first contact for a client with an unknown SDK, and keeps the settings of the trigger', async () => {
     const app = await host({
       '/unknown': {
         route: async (context) => {
@@ -84,7 +84,7 @@ describe('triggering runs without the workflow client', () => {
     await expect.poll(() => contactsOf(app)).toEqual(['true', undefined, undefined])
   })
 
-  it('asks a destination anew for its SDK when a run that failed for want of one is restarted', async () => {
+  it('checks the SDK again when a run that failed without one is restarted', async () => {
     let answers = new Response('a page')
     const app = await host({ '/updated': async () => answers.clone() })
     const [, triggered] = await post(`/v2/trigger/${app.url}/updated`, '')
@@ -95,32 +95,36 @@ describe('triggering runs without the workflow client', () => {
     answers = new Response('', { headers: { 'Upstash-Workflow-Sdk': 'v1.3.2' } })
     const [, last] = await post(`/v2/workflows/dlq/restart/${failed.dlqId}`, '')
     const { workflowRunId } = last as { workflowRunId: string }
-    const silent = await suite.service.when(workflowRunId, 'silence', ({ because }) => because?.[0]?.kind === 'no-step')
+    const silent = await suite.service.when(
+      workflowRunId,
+      'a run without a next step',
+      ({ because }) => because?.[0]?.kind === 'no-step',
+    )
     expect(silent.workflowState).toBe('RUN_STARTED')
   })
 
   it.each<Record<string, string>>([{}, { 'Upstash-Failure-Callback': '' }])(
     'calls the failure function of a run that was triggered over plain HTTP with %o',
     async (headers) => {
-      const told: string[] = []
+      const received: string[] = []
       const app = await host({
         '/bad': {
           route: async (context) =>
             context.run('bad', () => {
               throw new Error('bad')
             }),
-          options: { failureFunction: async ({ failResponse }) => void told.push(failResponse) },
+          options: { failureFunction: async ({ failResponse }) => void received.push(failResponse) },
         },
       })
       const [, triggered] = await post(`/v2/trigger/${app.url}/bad`, 'x', { 'Upstash-Retries': '0', ...headers })
       const { workflowRunId } = triggered as { workflowRunId: string }
       await suite.service.when(workflowRunId, 'a callback', (run) => run.failureFunction?.state === 'CALLBACK_SUCCESS')
-      expect(told).toEqual(['bad'])
+      expect(received).toEqual(['bad'])
     },
   )
 
-  it('tells who is named with a call, as old SDKs do, when its result cannot be brought', async () => {
-    const told: unknown[] = []
+  it('calls the failure callback that an old SDK names with a call if the result cannot be delivered', async () => {
+    const received: unknown[] = []
     const app = await host({
       '/old': async ({ headers }) =>
         headers.has('upstash-workflow-callback')
@@ -128,7 +132,7 @@ describe('triggering runs without the workflow client', () => {
           : new Response('', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } }),
       '/third': async () => new Response('answer'),
       '/failed': async (request) => {
-        told.push([request.headers.get('upstash-workflow-is-failure'), await request.json()])
+        received.push([request.headers.get('upstash-workflow-is-failure'), await request.json()])
         return new Response('')
       },
     })
@@ -157,10 +161,10 @@ describe('triggering runs without the workflow client', () => {
     )
     expect(run.workflowState).toBe('RUN_FAILED')
     const sourceBody = Buffer.from('payload').toString('base64')
-    expect(told).toEqual([['true', expect.objectContaining({ workflowRunId: 'wfr_old', status: 500, sourceBody })]])
+    expect(received).toEqual([['true', expect.objectContaining({ workflowRunId: 'wfr_old', status: 500, sourceBody })]])
   })
 
-  it('fails a run whose destination does not say an SDK of 1.0 or newer', async () => {
+  it('fails a run whose destination does not name an SDK of 1.0 or newer', async () => {
     const app = await host({
       '/plain': async () => new Response('hello', { headers: { 'Upstash-Workflow-Sdk-Version': '1' } }),
     })
@@ -190,7 +194,7 @@ describe('triggering runs without the workflow client', () => {
     expect((await post('/v2/batch/trigger', JSON.stringify([...items, { destination: 'nowhere' }])))[0]).toBe(400)
   })
 
-  it('starts a run for a payload that was published to the endpoint', async () => {
+  it('starts a run for a payload published to the endpoint', async () => {
     const app = await host({
       '/publish': {
         route: async (context) => context.run('one', () => [context.requestPayload, context.headers.get('x-tenant')]),
@@ -214,7 +218,7 @@ describe('triggering runs without the workflow client', () => {
     })
   })
 
-  it('serves clients that publish the start of a run and repeat their settings with each step', async () => {
+  it('serves SDKs that publish the start of a run and repeat their settings with each step', async () => {
     const bodies: string[] = []
     const seen: (string | null)[] = []
     const settings = { 'Upstash-Workflow-RunId': 'old-run', 'Upstash-Forward-X-Tenant': 'blue', 'Upstash-Retries': '0' }
@@ -247,7 +251,7 @@ describe('triggering runs without the workflow client', () => {
     expect(seen).toEqual(['blue', 'red'])
   })
 
-  it('tells a third party nothing of the workflow, also when an older SDK forwards its version with a call', async () => {
+  it('hides the workflow from third parties, even if an older SDK forwards its version with a call', async () => {
     const called: Headers[] = []
     const results: unknown[] = []
     const app = await host({
@@ -269,7 +273,7 @@ describe('triggering runs without the workflow client', () => {
     expect([...(called[0]?.keys() ?? [])].filter((name) => name.startsWith('upstash-workflow'))).toEqual([])
   })
 
-  it('refuses run ids and settings that cannot be', async () => {
+  it('refuses invalid run ids and settings', async () => {
     const [noId] = await post('/v2/trigger/https://example.com/w', '', { 'Upstash-Workflow-RunId': 'a/b' })
     expect(noId).toBe(400)
     const [bad, error] = await post('/v2/trigger/https://example.com/w', '', { 'Upstash-Retries': 'many' })
@@ -282,7 +286,7 @@ describe('triggering runs without the workflow client', () => {
     ])
   })
 
-  it('takes a URL that is percent-encoded as a whole', async () => {
+  it('accepts a URL that is percent-encoded as a whole', async () => {
     const url = 'http://127.0.0.1:9/encoded?a=1'
     const headers = { 'Upstash-Workflow-RunId': 'encoded', 'Upstash-Delay': '1h' }
     expect((await post(`/v2/trigger/${encodeURIComponent(url)}`, '', headers))[0]).toBe(200)

@@ -17,8 +17,8 @@ const AT = 1_700_000_000_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '' }
 const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 100 }
 
-describeOnEveryStore('failed attempts of deliveries that came through', (openStore) => {
-  it('are kept, the newest of each delivery with the beginnings of their bodies, as long as the run', async () => {
+describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
+  it('are kept as long as the run: the newest of each delivery, with the start of their bodies', async () => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const run = { ...columns, run_id: 'r', contact: 'known' as const }
@@ -50,7 +50,7 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect((await store.run(runsLogs.logPage, page)).pastAttempts).toEqual([])
   })
 
-  it('are kept of each of many that come through at once, and a message that is tried again stays', async () => {
+  it('are kept when many deliveries end in one batch, and a message with a retry stays', async () => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const run = { ...columns, run_id: 'r', contact: 'known' as const }
@@ -83,7 +83,7 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect(pastAttempts.map(({ message_id }) => message_id)).toEqual([offers[2]?.message_id])
   })
 
-  it('are kept of everything that was being retried when its run is cancelled, alone or by an action', async () => {
+  it('are kept of all retried messages when their run is cancelled, alone or by a bulk action', async () => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const element = () => ({
@@ -91,7 +91,7 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
       meta: JSON.stringify({ delivery }),
     })
     const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
-    /** A run with so many deliveries, each of which has failed so often, and of which the first has not failed. */
+    /** Starts a run with several deliveries; all but the first have failed the given number of times. */
     const start = async (runId: string, deliveries: number, failures: number) => {
       const run = { ...columns, run_id: runId, contact: 'known' as const }
       const begun = [{ kind: 'start' as const, run, first: element() }]
@@ -132,19 +132,19 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     }
     expect(await keptOf('steady')).toBe(0)
     expect(await keptOf('one')).toBe(4)
-    // A run that has a hundred keeps no more.
+    // A run with 100 attempts keeps no more.
     expect(await keptOf('many')).toBe(100)
     expect(await keptOf('alone')).toBe(4)
   })
 
-  it('are kept of a delivery that fails for good when its run goes on or has come to its end without it', async () => {
+  it('are kept of a delivery that fails for good while its run stays active, or after the run has ended', async () => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const meta = JSON.stringify({ delivery })
     const element = () => {
       return { kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('s'), meta, dueAt: AT, delivery }
     }
-    /** A run, and the delivery of its first element, which has failed once. */
+    /** Starts a run; the delivery of its first element has failed once. */
     const start = async (runId: string) => {
       const run = { ...columns, run_id: runId, contact: 'known' as const }
       const submissions = [{ kind: 'start' as const, run, first: element() }]
@@ -182,7 +182,7 @@ describeOnEveryStore('failed attempts of deliveries that came through', (openSto
     expect(await keptOf('ended')).toEqual({ state: 'RUN_SUCCESS', at: [0, 1] })
     expect(await failForGood(ended, 'fail')).toEqual({ kind: 'gone' })
 
-    // The program was reached, so what came of its first delivery decides nothing.
+    // The SDK has confirmed the run, so the outcome of the first contact has no effect.
     expect(await failForGood(await start('confirmed'), 'fail-unless-confirmed')).toEqual(nothing)
     expect(await keptOf('confirmed')).toEqual({ state: 'RUN_STARTED', at: [0] })
   })

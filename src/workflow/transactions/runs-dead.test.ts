@@ -91,7 +91,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     revision,
   })
 
-  it('resumes with the list, what was pending, the waits, and the runs that were invoked', async () => {
+  it('resumes with the list, the pending messages, the waits and the invoked runs', async () => {
     accountId = newId('acc_', AT)
     await send(start('dead'))
     const [failing] = await append('dead', 'failing')
@@ -131,7 +131,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     expect(await store.run(find, { accountId, runId: 'twice' })).toBeUndefined()
   })
 
-  it('restarts with the payload alone, however long the list was', async () => {
+  it('restarts with the payload alone, even after a long list', async () => {
     accountId = newId('acc_', AT)
     await send(start('dead'))
     const [failing] = await append('dead', 'failing')
@@ -148,7 +148,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     })
   })
 
-  it('pages in the order of the failures, and lets one of many at once delete or revive a letter', async () => {
+  it('pages in the order of failures, and lets only one of concurrent requests delete or revive a letter', async () => {
     accountId = newId('acc_', AT)
     const failures = [30, 10, 20]
     for (const [index, at] of failures.entries()) {
@@ -171,7 +171,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     expect(outcomes.sort()).toEqual([0, 1])
   })
 
-  it('calls a failure function again only when it has failed', async () => {
+  it('retries a failure callback only after it has failed', async () => {
     accountId = newId('acc_', AT)
     const [message] = await send(start('dead'))
     const callback = { ...element('callback'), kind: 'failureCall' as const }

@@ -44,13 +44,13 @@ const call = (stepId: number): Submission => ({
 const invoke = (stepId: number, child: string) =>
   start(child, { runId: 'r', messageId: newId('msg_', AT), url: columns.url, createdAt: AT, step: { stepId } })
 
-describeOnEveryStore('what a program asks for again', (openStore) => {
+describeOnEveryStore('a repeated request of a program', (openStore) => {
   let store: Store
   let accountId: string
   beforeAll(async () => {
     store = await openStore()
   })
-  /** Each test has an account, and so a run, of its own. */
+  /** Each test has its own account and run. */
   const begin = async () => {
     accountId = newId('acc_', AT)
     await send(start('r'))
@@ -71,14 +71,14 @@ describeOnEveryStore('what a program asks for again', (openStore) => {
   const say = (data: string) =>
     store.run(notify, { accountId, runId: 'r', eventId: 'e', data: Buffer.from(data), at: AT })
 
-  it('is no second wait: the next event is kept for the next step', async () => {
+  it('registers no second wait: the next event is kept for the next step', async () => {
     await begin()
     await say('one')
     await say('two')
     const first = await waitFor(1)
-    expect(first.kind).toBe('noticed')
+    expect(first.kind).toBe('notified')
     expect(await waitFor(1)).toMatchObject({ kind: 'known', messageId: first.asked })
-    expect((await waitFor(11)).kind).toBe('noticed')
+    expect((await waitFor(11)).kind).toBe('notified')
     const outs = (await log()).elements.slice(1).map(({ body }) => JSON.parse(Buffer.from(body).toString()))
     expect(outs.map(({ stepId, out }) => [stepId, Buffer.from(out, 'base64').toString()])).toEqual([
       [1, 'one'],
@@ -90,7 +90,7 @@ describeOnEveryStore('what a program asks for again', (openStore) => {
     expect((await log()).waits).toEqual([])
   })
 
-  it('is no second call of its step', async () => {
+  it('makes no second call for a step', async () => {
     await begin()
     const made = call(1)
     expect(await send(made)).toEqual([{ kind: 'appended' }])
@@ -99,7 +99,7 @@ describeOnEveryStore('what a program asks for again', (openStore) => {
     expect((await log()).elements.map(({ kind }) => kind)).toEqual(['step', 'toCallback', 'toCallback'])
   })
 
-  it('is no second run, also when the first one has ended', async () => {
+  it('invokes no second run, even if the first one has ended', async () => {
     await begin()
     const child = invoke(1, 'c')
     expect(await send(child)).toMatchObject([{ kind: 'started', runId: 'c' }])

@@ -12,19 +12,19 @@ const start: Submission = {
   first: { kind: 'step', messageId: 'msg_1', body: new Uint8Array(), meta: '{}', dueAt: AT, delivery },
 }
 
-/** Answers the statements of a transaction one by one, as a store would beside others. */
+/** Runs a transaction with answers for its statements, to simulate concurrent transactions. */
 function answering<Result>(transaction: Transaction<Result>, answer: (statement: Statement) => unknown): Result {
   let step = transaction.next()
   while (!step.done) step = transaction.next(answer(step.value))
   return step.value
 }
 
-it('makes a run whose id another transaction took and gave free again at that very moment', () => {
+it('starts a run although a concurrent transaction inserted and deleted one with the same id', () => {
   let inserts = 0
   const result = answering(runsSubmit.submit.body({ accountId: 'acc', submissions: [start], at: AT }), (statement) => {
     if (statement.kind === 'insert' || statement.kind === 'damage') return undefined
     if (statement.kind === 'number') return statement.rows.map((_, index) => index + 1)
-    // Taken when the run is to be made, deleted by the time that it is looked up.
+    // The id is taken at the INSERT, and free again at the lookup.
     if ('parent_seq' in statement.params) return inserts++ === 0 ? [] : [{ seq: 7 }]
     if ('runId' in statement.params) return []
     return [{ last: null }]

@@ -53,14 +53,14 @@ const linkTo = (runId: string): ParentLink => ({
   step: { stepId: 1, stepName: 'child' },
 })
 
-describeOnEveryStore('operations on runs', (openStore) => {
+describeOnEveryStore('transactions of runs', (openStore) => {
   let store: Store
   let accountId: string
 
   beforeAll(async () => {
     store = await openStore()
   })
-  /** Each test has an account, and so a world, of its own. */
+  /** Each test has its own account. */
   const world = () => {
     accountId = newId('acc_', AT)
     return accountId
@@ -77,7 +77,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
     store.run(cancelRuns, { seqs: await Promise.all(runIds.map(seqOf)), at: AT + 1 })
 
   describe('submit', () => {
-    it('makes a run once, however many ask at once', async () => {
+    it('starts a run once, even for concurrent requests', async () => {
       world()
       const answers = await Promise.all(Array.from({ length: 8 }, () => send(start('r'))))
       const kinds = answers.flatMap((answer) =>
@@ -89,7 +89,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect((await listOf('r')).pending).toHaveLength(1)
     })
 
-    it('gives every element a place of its own, so that one list is the first to hold them all', async () => {
+    it('gives every element its own position, so that one list is the first to hold them all', async () => {
       world()
       await send(start('r'))
       const answers = await Promise.all(Array.from({ length: 12 }, (_, index) => send(append('r', `step ${index}`))))
@@ -104,7 +104,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       for (const [index, one] of lists.entries()) expect(one?.list.at(-1)?.message_id).toBe(offers[index]?.message_id)
     })
 
-    it('refuses the whole request when one of its runs has ended or never was', async () => {
+    it('refuses the whole request when one of its runs has ended or does not exist', async () => {
       world()
       await send(start('r'), start('gone'))
       await cancel('gone')
@@ -136,7 +136,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect(await send(confirm)).toMatchObject({ results: [{ kind: 'exists' }], offers: [] })
     })
 
-    it('makes a run that is confirmed without being there only when it is said to', async () => {
+    it('starts a run at its confirmation only if the caller allows it', async () => {
       world()
       const confirm = { kind: 'confirm', run: run('r'), first: first() } as const
       const refused = await send(start('other'), { ...confirm, ifUnknown: 'refuse' })
@@ -147,7 +147,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
   })
 
   describe('cancelRuns', () => {
-    it('cancels what goes on, drops what is pending of it, and counts no run twice', async () => {
+    it('cancels active runs, deletes their pending messages, and counts no run twice', async () => {
       world()
       await send(start('a'), start('b'), start('done'), start('other'))
       await send(append('a', 'x'))
@@ -163,7 +163,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect((await listOf('other')).pending).toHaveLength(1)
     })
 
-    it('tells the runs that invoked a cancelled one, unless they are cancelled with it', async () => {
+    it('notifies the runs that invoked a cancelled one, unless they are cancelled with it', async () => {
       world()
       await send(start('parent'), start('lost'))
       const link = linkTo('parent')
@@ -176,7 +176,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       ])
     })
 
-    it('wins over every outcome that comes after it', async () => {
+    it('wins over every later outcome', async () => {
       world()
       const started = await send(start('r'))
       const message = started.kind === 'accepted' ? started.offers[0] : undefined
@@ -203,7 +203,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
     })
   })
 
-  it('fails a run with everything that hangs on it', async () => {
+  it('fails a run, and deletes its pending messages and waits', async () => {
     world()
     const started = await send(start('r'))
     await send(append('r', 'asleep'))
@@ -252,7 +252,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
         ...(runId !== undefined && { runId }),
       })
 
-    it('are ended once, by whichever of many notifications comes first, or by the deadline', async () => {
+    it('end once, by the first of concurrent notifications or by the deadline', async () => {
       world()
       await send(start('r'))
       await waitFor('r', 'e')
@@ -267,7 +267,7 @@ describeOnEveryStore('operations on runs', (openStore) => {
       expect((await listOf('r')).texts).toHaveLength(2)
     })
 
-    it('bring the message of their deadline forward', async () => {
+    it('make the message of their deadline due at once', async () => {
       world()
       await send(start('r'))
       await waitFor('r', 'e')
@@ -281,21 +281,21 @@ describeOnEveryStore('operations on runs', (openStore) => {
       )
     })
 
-    it('are registered once, and find events that came before for their run', async () => {
+    it('are registered once, and find events that were kept for their run', async () => {
       world()
       await send(start('r'))
       expect(await say('e')).toMatchObject({ kind: 'notified', released: [] })
       expect(await waitFor('r', 'e')).toMatchObject({ kind: 'waiting' })
       expect(await waitFor('r', 'e')).toMatchObject({ kind: 'known' })
       expect(await say('other', 'r')).toMatchObject({ kind: 'kept' })
-      expect(await waitFor('r', 'other')).toMatchObject({ kind: 'noticed' })
+      expect(await waitFor('r', 'other')).toMatchObject({ kind: 'notified' })
       expect(await say('other', 'nobody')).toMatchObject({ kind: 'unknown-run' })
       await cancel('r')
       expect(await waitFor('r', 'late')).toEqual({ kind: 'ended', state: 'RUN_CANCELED' })
       expect(await store.run(waiters, { accountId, eventId: 'e' })).toEqual([])
     })
 
-    it('come to a webhook only for an event that its run has made, and are kept up to a limit', async () => {
+    it('accept webhook calls only for events that their run created, up to a limit', async () => {
       world()
       await send(start('r'), start('s'))
       const call = (runId: string, eventId: string, bytes = 10) =>
