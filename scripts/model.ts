@@ -1,9 +1,9 @@
 /**
- * `npm run model -- [--seed <first>] [--runs <how many>] [--moves <of each>] [--store sqlite|postgres] [--crowd]`: plays
- * worlds of workflow runs at random, one for each seed, against the real intake, message kinds, bulk actions and store,
- * with a simulated clock, engine and endpoint. A promise that breaks ends it with the seed that shows it; the same seed
- * plays the same world again. With `--crowd`, many things happen at the same time instead of one after the other: the
- * same seed then does the same things, which meet in the store as chance has it.
+ * `npm run model -- [--seed <first>] [--runs <how many>] [--moves <of each>] [--store sqlite|postgres] [--crowd]`: runs
+ * random simulations of workflow runs, one for each seed, with the real intake, message kinds, bulk actions and store, and
+ * a simulated clock, dispatcher and endpoint. A violated guarantee ends it and prints the seed; the same seed repeats the
+ * simulation. With `--crowd`, actions happen concurrently instead of one after the other: the same seed then does the
+ * same actions, but their transactions interleave at random.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { openStore, type Store } from '../src/store/index.js'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { Crowd } from '../src/workflow/testing/crowd/crowd.js'
 import { CENSUS_MODULE } from '../src/workflow/testing/model/census.js'
-import { World } from '../src/workflow/testing/model/world.js'
+import { Simulation } from '../src/workflow/testing/model/simulation.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -27,17 +27,17 @@ const { values: given } = parseArgs({
 const FIRST = Number(given.seed)
 const RUNS = Number(given.runs)
 const MOVES = Number(given.moves)
-/** How many worlds share a store: a large store would slow all of them down. */
-const WORLDS_A_STORE = 25
-/** So much of a crowd happens at the same time. */
+/** How many simulations share a store: a large store would slow all of them down. */
+const SEEDS_PER_STORE = 25
+/** Concurrent actions of a crowd. */
 const AT_ONCE = 10
 
 async function play(store: Store, seed: number): Promise<void> {
   try {
     if (given.crowd) return await playCrowd(new Crowd(store, seed))
-    const world = new World(store, seed)
-    await world.play(MOVES)
-    await world.finish()
+    const simulation = new Simulation(store, seed)
+    await simulation.play(MOVES)
+    await simulation.finish()
   } catch (cause) {
     const problem = cause instanceof Error ? cause.message : String(cause)
     const how = `--runs 1 --moves ${MOVES} --store ${given.store}${given.crowd ? ' --crowd' : ''}`
@@ -67,10 +67,10 @@ async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
   }
 }
 
-for (let first = FIRST; first < FIRST + RUNS; first += WORLDS_A_STORE) {
-  const end = Math.min(first + WORLDS_A_STORE, FIRST + RUNS)
+for (let first = FIRST; first < FIRST + RUNS; first += SEEDS_PER_STORE) {
+  const end = Math.min(first + SEEDS_PER_STORE, FIRST + RUNS)
   await withStore(async (store) => {
     for (let seed = first; seed < end; seed++) await play(store, seed)
   })
-  console.log(`seeds ${first} to ${end - 1} kept every promise, with ${MOVES} moves each`)
+  console.log(`seeds ${first} to ${end - 1} kept every guarantee, with ${MOVES} moves each`)
 }

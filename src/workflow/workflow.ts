@@ -12,7 +12,6 @@ import { InFlightDeliveries, RunMessages } from './runs/run-messages.js'
 import { RefusedReturns, runRoutes } from './runs/run-routes.js'
 import { triggerRoutes } from './runs/trigger-routes.js'
 import * as runsRetention from './transactions/runs-retention.js'
-import * as runsTrim from './transactions/runs-retention.js'
 
 /** The collaborators and limits of the module. */
 export interface WorkflowDeps {
@@ -78,8 +77,8 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
 function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
   const budget = new ByteBudget({
     keepBytes: retentionBytes,
-    measure: (step) => store.run(runsTrim.measureRuns, step),
-    trim: (step) => store.run(runsTrim.trimRuns, step),
+    measure: (step) => store.run(runsRetention.measureRuns, step),
+    trim: (step) => store.run(runsRetention.trimRuns, step),
   })
   return new Retention({
     name: 'runs',

@@ -14,7 +14,7 @@ import { plainMessages, readActions, runsOf } from '../model/census.js'
 import type { CrowdDeps } from './deps.js'
 
 const CHUNK_ITEMS = 8
-/** What actions do to runs, and to messages. */
+/** Kinds of actions on runs, and on messages. */
 const OF_RUNS = [
   'cancelRuns',
   'resumeRuns',
@@ -34,25 +34,25 @@ interface Action {
   readonly actionId: string
   readonly kind: Kind
   readonly items: readonly number[]
-  /** Chunks that somebody has still to work on. */
+  /** Chunks that are not done. */
   chunks: number[]
-  /** Items that it was said to have been done to. */
+  /** Items reported as succeeded. */
   readonly done: Set<number>
 }
 
-/** What bulk actions work with. */
+/** Collaborators of the bulk actions. */
 export interface CrowdBulkDeps extends CrowdDeps {
-  /** Runs were cancelled, by one who was told so. */
+  /** An action reported that these runs were cancelled. */
   readonly cancelled: (seqs: readonly number[]) => void
-  /** A dead run lives on. */
+  /** A dead run was resumed or restarted. */
   readonly revived: (dead: RunRow, revival: Revival) => void
   readonly deletedDead: (seqs: readonly number[]) => void
   readonly cancelledMessages: (seqs: readonly number[]) => void
-  /** Dead letters have left their queue, by one who was told so. */
+  /** An action reported that these dead letters were retried or deleted. */
   readonly leftDeadLetters: (seqs: readonly number[]) => void
 }
 
-/** Bulk actions of a crowd: several over the same runs and messages, and the same part by two at once. */
+/** Bulk actions of a crowd: several on the same runs and messages, and the same batch by two workers at once. */
 export class CrowdBulk {
   readonly #deps: CrowdBulkDeps
   readonly #actions: Action[] = []
@@ -61,7 +61,8 @@ export class CrowdBulk {
     this.#deps = deps
   }
 
-  something(): Promise<void> {
+  /** Does one random action. */
+  act(): Promise<void> {
     const dice = this.#deps.random.below(10)
     if (dice < 2) return this.#start()
     return dice < 9 ? this.#work() : this.#control()
@@ -81,14 +82,14 @@ export class CrowdBulk {
     this.#actions.push({ seq, actionId, kind, items: set, chunks: chunks.map((_, index) => index), done: new Set() })
   }
 
-  /** In any state: what is right when a set is fixed may be wrong when its turn comes. */
+  /** Items in any state: their state may change between the start of the action and their batch. */
   async #candidates(kind: Kind): Promise<number[]> {
     const { store, accountId } = this.#deps
     if (OF_MESSAGES.some((one) => one === kind)) return store.run(plainMessages, { accountId })
     return (await runsOf(store, accountId)).map(({ seq }) => seq)
   }
 
-  /** Works on a part, now and then with somebody else who does not know. */
+  /** Processes a batch; sometimes by two workers at once. */
   async #work(): Promise<void> {
     const { random } = this.#deps
     const action = random.pick(this.#actions.filter(({ chunks }) => chunks.length > 0))
@@ -105,15 +106,15 @@ export class CrowdBulk {
 
   async #decide(action: Action, chunk: number, to: number): Promise<string> {
     const part = { actionSeq: action.seq, chunk, from: 0, to, at: this.#deps.now() }
-    const { succeeded, offers, action: row } = await this.#doIt(action, part)
+    const { succeeded, offers, action: row } = await this.#run(action, part)
     const fresh = succeeded.filter((seq) => !action.done.has(seq))
     for (const seq of fresh) action.done.add(seq)
-    this.#tell(action.kind, fresh)
+    this.#report(action.kind, fresh)
     this.#deps.offer(offers)
     return row.state
   }
 
-  #doIt(action: Action, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
+  #run(action: Action, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
     const { store } = this.#deps
     switch (action.kind) {
       case 'cancelRuns':
@@ -135,8 +136,8 @@ export class CrowdBulk {
     }
   }
 
-  /** What has been done is told to whoever must hear of it, once. */
-  #tell(kind: Kind, seqs: readonly number[]): void {
+  /** Reports succeeded items once to the trackers of their kind. */
+  #report(kind: Kind, seqs: readonly number[]): void {
     const { cancelled, deletedDead, cancelledMessages, leftDeadLetters } = this.#deps
     const listeners: { readonly [K in Kind]?: (seqs: readonly number[]) => void } = {
       cancelRuns: cancelled,
@@ -157,7 +158,7 @@ export class CrowdBulk {
     const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
     for (const revival of revivals) {
       const before = dead.find(({ seq }) => seq === revival.seq)
-      // Of two who work on the same part both are told of all that was done, and only one has done it.
+      // Two workers on one batch both get all its results, but only one has made the runs.
       const isOurs = decided.succeeded.includes(revival.seq) && lives.has(revival.run.run_id)
       if (before && isOurs) revived(before, revival)
     }
@@ -170,13 +171,13 @@ export class CrowdBulk {
     return this.#deps.store.run(bulkKinds.retryDeadLettersPart, { ...part, ids, revision })
   }
 
-  /** The server has come up again: it goes on with what is running, chunk by chunk. */
+  /** After a restart the server continues the running actions, chunk by chunk. */
   async restart(): Promise<void> {
     const { store, accountId } = this.#deps
     const running = await store.run(bulkRead.running, {})
     for (const { seq, account_id } of running) {
       const action = this.#actions.find((one) => one.seq === seq)
-      if (!action && account_id === accountId) throw new Error(`the action ${seq} runs, and nobody has started it`)
+      if (!action && account_id === accountId) throw new Error(`the action ${seq} runs, but was never started`)
       if (!action) continue
       const chunks = await store.run(bulkRead.openChunks, { actionSeq: seq, from: 0, limit: 1_000 })
       action.chunks = chunks.map(({ chunk }) => chunk)
@@ -192,7 +193,7 @@ export class CrowdBulk {
     if (what) await store.run(what, { accountId, actionId: action.actionId, by, reason: null, at: now() })
   }
 
-  /** Lets every action go on to its end. */
+  /** Resumes and finishes every action. */
   async finish(): Promise<void> {
     const { store, accountId, now } = this.#deps
     for (const { actionId } of this.#actions) {
@@ -202,7 +203,7 @@ export class CrowdBulk {
     while (this.#actions.some(({ chunks }) => chunks.length > 0)) await this.#work()
   }
 
-  /** Counters are what one comes to by counting outcomes again, and what those who worked were told. */
+  /** Checks that counters match the stored outcomes, and the reported results. */
   async check(): Promise<void> {
     for (const { action, chunks } of await this.#deps.store.run(readActions, { accountId: this.#deps.accountId })) {
       const known = this.#actions.find(({ seq }) => seq === action.seq)
@@ -216,7 +217,7 @@ export class CrowdBulk {
       const isSame = known && done.size === known.done.size && [...done].every((seq) => known.done.has(seq))
       if (!isSame)
         throw new Error(
-          `${action.action_id} (${action.kind}) has done ${[...done]}, and told of ${[...(known?.done ?? [])]}`,
+          `${action.action_id} (${action.kind}) has done ${[...done]}, and reported ${[...(known?.done ?? [])]}`,
         )
       const { matched, succeeded, already_finished, already_cancelled, not_found, failed, skipped, state } = action
       const sum = succeeded + already_finished + already_cancelled + not_found + failed + skipped

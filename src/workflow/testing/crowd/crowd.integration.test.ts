@@ -4,9 +4,9 @@ import { CENSUS_MODULE } from '../model/census.js'
 import { Crowd } from './crowd.js'
 
 describeOnEveryStore(
-  'a crowd over the same runs, messages and actions',
+  'a crowd on the same runs, messages and actions',
   (openStore) => {
-    it('loses nothing, does nothing twice and counts right, whatever meets in the store', async () => {
+    it('loses nothing, does nothing twice and counts correctly under concurrent transactions', async () => {
       const store = await openStore()
       for (let seed = 1; seed <= 2; seed++) {
         const crowd = new Crowd(store, seed)
@@ -15,7 +15,7 @@ describeOnEveryStore(
         })
         await crowd.finish()
       }
-      // Hundreds of transactions on a machine that may be busy.
+      // Hundreds of transactions, on a busy machine.
     }, 120_000)
   },
   [CENSUS_MODULE],

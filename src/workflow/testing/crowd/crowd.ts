@@ -19,12 +19,12 @@ import { CrowdMessages } from './messages.js'
 import { CrowdRuns } from './runs.js'
 
 const LIMITS = { timeoutMs: 900_000 }
-const MOST_ROUNDS = 2_000
+const MAX_ROUNDS = 2_000
 
 /**
- * Many callers and deliveries at once, over the same few runs, messages, queues and actions: their transactions meet in
- * the store as chance has it. What each was told is kept, and when all of a round have been answered, the store must
- * hold exactly that: nothing lost, nothing done twice, every count as one comes to by counting again.
+ * Many concurrent callers and deliveries on the same few runs, messages, queues and actions: their transactions interleave
+ * at random. The crowd records every result; after each round the store must hold exactly these: nothing lost, nothing
+ * done twice, every counter correct.
  */
 export class Crowd {
   readonly #random: Random
@@ -38,8 +38,8 @@ export class Crowd {
   readonly #messages: CrowdMessages
   readonly #runs: CrowdRuns
   readonly #bulk: CrowdBulk
-  #isRough = true
-  /** The server has been killed: what it has asked the store for may still be done, and nobody hears of it. */
+  #isFaulty = true
+  /** The server was killed: its transactions may still commit, but their results are lost. */
   #isDead = false
 
   constructor(realStore: Store, seed: number) {
@@ -76,25 +76,25 @@ export class Crowd {
     if (!this.#isDead) this.#engine.drop(which)
   }
 
-  /** Lets so many things happen at once, in so many rounds. */
+  /** Performs rounds of concurrent random actions. */
   async play(rounds: number, atOnce: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.#engine.pump()
       const isLast = this.#random.chance(0.1)
-      await Promise.all([...Array.from({ length: atOnce }, () => this.#something()), ...(isLast ? [this.#kill()] : [])])
+      await Promise.all([...Array.from({ length: atOnce }, () => this.#act()), ...(isLast ? [this.#kill()] : [])])
       if (isLast) await this.#restart()
       await this.#check()
       if (this.#random.chance(0.3)) this.#clock.advance(20_000)
     }
   }
 
-  /** Lets everything come to its end, and checks what it came to. */
+  /** Lets everything end, and checks the results. */
   async finish(): Promise<void> {
-    this.#isRough = false
+    this.#isFaulty = false
     await this.#bulk.finish()
     await this.#messages.resumeAll()
-    for (let round = 0; !(await this.#isAtRest()); round++) {
-      if (round > MOST_ROUNDS) throw new Error('the crowd does not come to rest')
+    for (let round = 0; !(await this.#isDrained()); round++) {
+      if (round > MAX_ROUNDS) throw new Error('the crowd does not end')
       await this.#messages.fire()
       if (await this.#deliverAll()) continue
       const wakeAt = Math.min(this.#engine.wakeAt, this.#messages.nextFireAt)
@@ -104,13 +104,13 @@ export class Crowd {
     await this.#runs.checkEnds()
   }
 
-  /** Kills the server in the middle of what it is doing. */
+  /** Kills the server at a random moment. */
   async #kill(): Promise<void> {
     for (let turns = this.#random.below(4); turns > 0; turns--) await runsOf(this.#store, this.#accountId)
     this.#isDead = true
   }
 
-  /** What was in memory is gone. */
+  /** Restarts the server: memory is lost. */
   async #restart(): Promise<void> {
     this.#lists = new RecentLists()
     this.#endpoint = this.#newEndpoint(this.#endpoint.publisher)
@@ -141,11 +141,11 @@ export class Crowd {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
     const queue = { offer: (rows: readonly PendingRow[]) => this.#offer(rows), refuseForbidden: () => undefined }
     const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
-    const witness = this.#witness()
-    return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, witness }
+    const observer = this.#observer()
+    return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer }
   }
 
-  #witness(): EndpointDeps['witness'] {
+  #observer(): EndpointDeps['observer'] {
     const known = this.#known
     return {
       accepted: (runId, messageId) => void known.run(runId).accepted.add(messageId),
@@ -165,12 +165,12 @@ export class Crowd {
     }
   }
 
-  #something(): Promise<void> {
+  #act(): Promise<void> {
     const dice = this.#random.below(100)
     if (dice < 45) return this.#deliver().then(() => undefined)
-    if (dice < 65) return this.#runs.something()
-    if (dice < 80) return this.#bulk.something()
-    return this.#messages.something()
+    if (dice < 65) return this.#runs.act()
+    if (dice < 80) return this.#bulk.act()
+    return this.#messages.act()
   }
 
   async #deliverAll(): Promise<boolean> {
@@ -179,16 +179,16 @@ export class Crowd {
     return sent.some(Boolean)
   }
 
-  /** One delivery from its sending to its settleArgs, unless it is dropped on the way. */
+  /** Makes one delivery, from the request to its settlement, unless it is dropped. */
   async #deliver(): Promise<boolean> {
     if (this.#isDead) return false
     const flight = await this.#engine.send()
     if (!flight) return false
-    // Somebody may have cancelled it at the very same time.
+    // A concurrent action may have cancelled it.
     if (isDropped(flight)) return true
     this.#messages.sent(flight.message)
     this.#runs.sent(flight.message)
-    const fails = this.#isRough && this.#random.chance(0.2)
+    const fails = this.#isFaulty && this.#random.chance(0.2)
     if (!fails) await this.#answer(flight)
     if (isDropped(flight) || this.#isDead) return true
     this.#engine.over(flight)
@@ -196,9 +196,9 @@ export class Crowd {
     return true
   }
 
-  /** A proxy on the way may bring a request twice, at the same time. */
+  /** A proxy may deliver a request twice at the same time. */
   async #answer({ message, outbound }: Flight): Promise<void> {
-    const times = this.#isRough && this.#random.chance(0.1) ? 2 : 1
+    const times = this.#isFaulty && this.#random.chance(0.1) ? 2 : 1
     await Promise.all(Array.from({ length: times }, () => answer(this.#endpoint, message, outbound)))
   }
 
@@ -227,12 +227,12 @@ export class Crowd {
     await this.#bulk.check()
   }
 
-  async #isAtRest(): Promise<boolean> {
-    for (let looks = 0; looks < 2; looks++) await this.#engine.pump()
+  async #isDrained(): Promise<boolean> {
+    for (let calls = 0; calls < 2; calls++) await this.#engine.pump()
     if (!this.#engine.isEmpty || this.#messages.nextFireAt < Number.POSITIVE_INFINITY) return false
     const { messages, dueAt } = await waitingMessages(this.#store, this.#accountId)
     const isLost = dueAt <= this.#clock.now() && this.#engine.wakeAt > this.#clock.now()
-    if (isLost) throw new Error(`${messages} messages wait in the store, and the engine does not know of them`)
+    if (isLost) throw new Error(`${messages} messages wait in the store, and the dispatcher does not know them`)
     return messages === 0
   }
 }

@@ -5,17 +5,17 @@ import type { EndpointDeps } from '../model/endpoint.js'
 import type { Knowledge } from '../model/knowledge.js'
 import type { Random } from '../model/random.js'
 
-/** What those of a crowd work with. */
+/** Collaborators of all actions of a crowd. */
 export interface CrowdDeps {
   readonly store: Store
   readonly random: Random
   readonly accountId: string
   readonly known: Knowledge
-  /** That of the present life of the server. */
+  /** The endpoint since the last restart. */
   readonly endpoint: () => EndpointDeps
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (which: DropSelector) => void
-  /** A run has ended: what is remembered of its list is over. */
+  /** Drops the cached list of an ended run. */
   readonly forget: (runSeq: number) => void
 }

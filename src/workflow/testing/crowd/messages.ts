@@ -15,17 +15,17 @@ import { json } from '../model/program.js'
 import type { CrowdDeps } from './deps.js'
 
 const QUEUES = ['first', 'second'] as const
-const MOST_TURNS = 3
+const MAX_TURNS = 3
 const FIRE_EVERY_MS = 60_000
 const FIRES = 3
 
-/** What a crowd does to plain messages, queues and schedules, and what must have come of it. */
+/** Actions of a crowd on plain messages, queues and schedules, and checks of their results. */
 export class CrowdMessages {
   readonly #deps: CrowdDeps
   readonly #cancelled = new Set<number>()
-  /** Dead letters that an action has sent again or deleted. */
+  /** Dead letters that were retried or deleted. */
   readonly #left = new Set<number>()
-  /** Keys of deduplication, and the message that holds each. */
+  /** Deduplication keys, each with its message. */
   readonly #keys = new Map<string, string>()
   #published = 0
   #schedules: { readonly scheduleId: string; dueAt: number; left: number }[] = []
@@ -34,7 +34,8 @@ export class CrowdMessages {
     this.#deps = deps
   }
 
-  something(): Promise<void> {
+  /** Does one random action. */
+  act(): Promise<void> {
     const dice = this.#deps.random.below(20)
     if (dice < 8) return this.#publish()
     if (dice < 11) return this.#cancel()
@@ -42,7 +43,7 @@ export class CrowdMessages {
     if (dice < 15) return this.#removeQueue()
     if (dice < 16) return this.#schedule()
     if (dice < 17) return this.#changeKey()
-    if (dice < 18) return this.#takeUpDeadTwice()
+    if (dice < 18) return this.#retryDeadTwice()
     return this.fire()
   }
 
@@ -51,7 +52,7 @@ export class CrowdMessages {
     if (this.#cancelled.has(seq)) throw new Error(`${messageId} was sent after it was cancelled`)
   }
 
-  /** To both queues at once now and then, and under keys of deduplication that others claim too. */
+  /** Publishes messages, some to both queues, some with deduplication keys that others use, too. */
   async #publish(): Promise<void> {
     const { random } = this.#deps
     const entries = Array.from({ length: 1 + random.below(3) }, () => this.#entry())
@@ -105,7 +106,7 @@ export class CrowdMessages {
     offer(offers)
   }
 
-  /** These messages were cancelled, by one who was told so. */
+  /** A caller got the result that these messages were cancelled. */
   cancelled(seqs: readonly number[]): void {
     for (const seq of seqs) {
       if (this.#cancelled.has(seq)) throw new Error(`message ${seq} was cancelled twice`)
@@ -114,7 +115,7 @@ export class CrowdMessages {
     this.#deps.drop({ seqs })
   }
 
-  /** These dead letters were sent again or deleted, by one who was told so. */
+  /** A caller got the result that these dead letters were retried or deleted. */
   leftDeadLetters(seqs: readonly number[]): void {
     for (const seq of seqs) {
       if (this.#left.has(seq)) throw new Error(`message ${seq} has left the dead letters twice`)
@@ -126,7 +127,7 @@ export class CrowdMessages {
     const { store, random, accountId, now, offer } = this.#deps
     const name = random.pick(QUEUES) ?? 'first'
     const paused = random.chance(0.3) ? 1 : 0
-    const parallelism = 1 + random.below(MOST_TURNS)
+    const parallelism = 1 + random.below(MAX_TURNS)
     if (random.chance(0.5)) {
       offer(await store.run(queuesTransactions.upsert, { accountId, name, parallelism, paused, now: now() }))
     } else offer((await store.run(queuesTransactions.setPaused, { accountId, name, paused, now: now() })) ?? [])
@@ -137,7 +138,7 @@ export class CrowdMessages {
     await store.run(queuesTransactions.removeEmpty, { accountId, name: random.pick(QUEUES) ?? 'first' })
   }
 
-  /** Lets every queue go on. */
+  /** Resumes every queue. */
   async resumeAll(): Promise<void> {
     const { store, accountId, now, offer } = this.#deps
     for (const name of QUEUES) {
@@ -153,12 +154,12 @@ export class CrowdMessages {
     await store.run(flowKeys.sweep, { before: now() - 600_000 })
   }
 
-  /** Two take the same dead letters up again: each is sent again once. */
-  async #takeUpDeadTwice(): Promise<void> {
-    await Promise.all([this.#takeUpDead(), this.#takeUpDead()])
+  /** Two callers retry the same dead letters: each is retried once. */
+  async #retryDeadTwice(): Promise<void> {
+    await Promise.all([this.#retryDead(), this.#retryDead()])
   }
 
-  async #takeUpDead(): Promise<void> {
+  async #retryDead(): Promise<void> {
     const { store, accountId, now, offer } = this.#deps
     const order = 'earliestFirst' as const
     const selector = {
@@ -184,12 +185,12 @@ export class CrowdMessages {
     this.#schedules.push({ scheduleId, dueAt: at + FIRE_EVERY_MS, left: FIRES })
   }
 
-  /** When the next fire is due; `Infinity` when there is none. */
+  /** Time of the next fire; `Infinity` if there is none. */
   get nextFireAt(): number {
     return Math.min(...this.#schedules.map(({ dueAt }) => dueAt))
   }
 
-  /** Fires what is due, twice at once: only one of both does. */
+  /** Fires due schedules twice at once: only one attempt may succeed. */
   async fire(): Promise<void> {
     const { now } = this.#deps
     const due = this.#schedules.filter(({ dueAt }) => dueAt <= now())
@@ -211,17 +212,20 @@ export class CrowdMessages {
     return offers.length > 0
   }
 
-  /** Nothing was sent again twice, turns belong to what goes on, no queue has more of them than it ever may, and none stands still with room. */
+  /**
+   * Checks that no dead letter was retried twice, that turns belong to open messages, that no queue exceeds its turns, and
+   * that none stands still with free turns.
+   */
   async check(): Promise<void> {
     const { store, accountId } = this.#deps
-    if ((await store.run(mostCopies, { accountId })) > 1) throw new Error('a dead letter was sent again twice')
+    if ((await store.run(mostCopies, { accountId })) > 1) throw new Error('a dead letter was retried twice')
     const { queues, turns, messages } = await store.run(readQueues, { accountId })
     const open = new Set(messages.flatMap(({ seq, queue, slot_seq }) => (queue === null ? slot_seq : seq) ?? []))
     for (const turn of turns)
-      if (!open.has(turn.message_seq)) throw new Error(`turn ${turn.message_seq} is over and there`)
+      if (!open.has(turn.message_seq)) throw new Error(`turn ${turn.message_seq} has ended, but is stored`)
     const given = new Set(turns.map(({ message_seq }) => message_seq))
     for (const { seq, queue, state } of messages) {
-      if (this.#cancelled.has(seq)) throw new Error(`message ${seq} was cancelled and goes on`)
+      if (this.#cancelled.has(seq)) throw new Error(`message ${seq} was cancelled, but is open`)
       if (queue === null) continue
       if ((state === 'pending') !== given.has(seq))
         throw new Error(`message ${seq} is ${state}, turn: ${given.has(seq)}`)
@@ -230,7 +234,7 @@ export class CrowdMessages {
     for (const { name, parallelism, paused } of queues) {
       const count = turns.filter(({ queue }) => queue === name).length
       const held = messages.some(({ queue, state }) => queue === name && state === 'held')
-      if (count > MOST_TURNS) throw new Error(`${name} has ${count} turns`)
+      if (count > MAX_TURNS) throw new Error(`${name} has ${count} turns`)
       if (paused === 0 && held && count < parallelism) throw new Error(`${name} stands still with ${count} turns`)
     }
   }

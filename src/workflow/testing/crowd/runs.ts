@@ -14,23 +14,24 @@ import { checkRun } from '../model/knowledge.js'
 import { randomProgram, triggerItem } from '../model/program.js'
 import type { CrowdDeps } from './deps.js'
 
-/** What a crowd does to runs, each of it perhaps by two at once, and what must have come of it. */
+/** Actions of a crowd on runs, some of them by two callers at once, and checks of their results. */
 export class CrowdRuns {
   readonly #deps: CrowdDeps
-  /** By `runs.seq`, as far as it was seen. */
+  /** Ids of all runs seen so far, by `runs.seq`. */
   readonly #ids = new Map<number, string>()
-  /** Waits that an event has ended. */
+  /** Waits that an event ended. */
   readonly #released = new Set<string>()
-  /** Dead letters that were taken up again, or deleted. */
+  /** Dead letters that were revived or deleted. */
   readonly #revived = new Set<number>()
-  /** Runs that the server said it does not know. */
+  /** Runs that the server did not know. */
   readonly #missing = new Set<string>()
 
   constructor(deps: CrowdDeps) {
     this.#deps = deps
   }
 
-  something(): Promise<void> {
+  /** Does one random action. */
+  act(): Promise<void> {
     const dice = this.#deps.random.below(20)
     if (dice < 8) return this.#trigger()
     if (dice < 11) return this.#cancel()
@@ -48,7 +49,7 @@ export class CrowdRuns {
     this.#missing.add(runId)
   }
 
-  /** These runs were cancelled, by one who was told so. */
+  /** A caller got the result that these runs were cancelled. */
   cancelled(seqs: readonly number[]): void {
     for (const seq of seqs) {
       this.#deps.forget(seq)
@@ -58,13 +59,13 @@ export class CrowdRuns {
     this.#deps.drop({ groupKeys: seqs })
   }
 
-  /** As `context.cancel()` does. */
+  /** Like `context.cancel()`. */
   async cancelOne(runId: string): Promise<void> {
     const run = (await this.#rows()).find(({ run_id }) => run_id === runId)
     if (run) await this.#cancelAll([run.seq])
   }
 
-  /** Now and then two ask for a run of the same id: one is started. */
+  /** Sometimes two callers trigger a run with the same id: one is started. */
   async #trigger(): Promise<void> {
     const { random, known, now } = this.#deps
     const { intake, publisher } = this.#deps.endpoint()
@@ -72,8 +73,8 @@ export class CrowdRuns {
     const settings = { 'upstash-retries': String(random.below(3)), ...someFlow(random) }
     const item = triggerItem(runId, randomProgram(random), settings)
     const times = random.chance(0.3) ? 2 : 1
-    const asked = Array.from({ length: times }, () => intake.submit(publisher, [item]))
-    const replies = (await Promise.all(asked)).map(([reply]) => reply)
+    const submits = Array.from({ length: times }, () => intake.submit(publisher, [item]))
+    const replies = (await Promise.all(submits)).map(([reply]) => reply)
     const started = replies.filter((reply) => reply && 'messageId' in reply && reply.deduplicated !== true)
     if (started.length !== 1) throw new Error(`${runId} was started ${started.length} times`)
     for (const reply of replies) if (reply && 'messageId' in reply) known.run(runId).accepted.add(reply.messageId)
@@ -107,7 +108,7 @@ export class CrowdRuns {
     offer(notified.offers)
   }
 
-  /** Two may take the same dead letter up again: one does. */
+  /** Two callers may revive the same dead letter: one succeeds. */
   async #revive(): Promise<void> {
     const { random, store, accountId, now, offer } = this.#deps
     const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 2 }
@@ -121,7 +122,7 @@ export class CrowdRuns {
     offer(offers)
   }
 
-  /** Dead letters were deleted, by one who was told so. */
+  /** A caller got the result that these dead letters were deleted. */
   deletedDead(seqs: readonly number[]): void {
     for (const seq of seqs) {
       if (this.#revived.has(seq)) throw new Error(`run ${seq} was deleted from the dead letters after it had left them`)
@@ -129,15 +130,14 @@ export class CrowdRuns {
     }
   }
 
-  /** A dead letter was taken up again. */
+  /** A dead letter was revived. */
   revived(dead: RunRow, revival: ReturnType<typeof revivalOf>): void {
-    if (this.#revived.has(dead.seq))
-      throw new Error(`${dead.run_id} was taken up again after it had left the dead letters`)
+    if (this.#revived.has(dead.seq)) throw new Error(`${dead.run_id} was revived after it had left the dead letters`)
     this.#revived.add(dead.seq)
-    this.#deps.known.takenUp(dead, revival)
+    this.#deps.known.revived(dead, revival)
   }
 
-  /** Deletes what has ended long ago, while everything else goes on. */
+  /** Runs retention while everything else continues. */
   async #sweep(): Promise<void> {
     const { store, now } = this.#deps
     const args = { after: 0, finishedBefore: now() - 600_000, now: now(), limit: 50 }
@@ -149,7 +149,7 @@ export class CrowdRuns {
     return runsOf(this.#deps.store, this.#deps.accountId)
   }
 
-  /** Every run is in the state that somebody was told it has come to, and what was deleted had ended. */
+  /** Checks that every run is in its reported state, and that deleted runs had ended. */
   async check(): Promise<void> {
     const { known } = this.#deps
     const rows = await this.#rows()
@@ -163,13 +163,13 @@ export class CrowdRuns {
     }
     const there = new Set(rows.map(({ run_id }) => run_id))
     for (const runId of [...known.runIds, ...this.#missing].filter((id) => !there.has(id))) {
-      if (known.stateOf(runId) === 'RUN_STARTED') throw new Error(`${runId} goes on, and was deleted`)
+      if (known.stateOf(runId) === 'RUN_STARTED') throw new Error(`${runId} was deleted while it was active`)
       known.forget(runId)
     }
     this.#missing.clear()
   }
 
-  /** Every run has ended as it should have. */
+  /** Checks that every run has ended correctly. */
   async checkEnds(): Promise<void> {
     const { store, accountId, known } = this.#deps
     const range = { before: Number.MAX_SAFE_INTEGER, limit: 10_000 }
@@ -183,9 +183,9 @@ export class CrowdRuns {
   }
 }
 
-/** Elements that two have appended at the same time stand one after the other, without a gap. */
+/** Elements that were appended concurrently must have consecutive positions. */
 function checkPositions(runId: string, elements: readonly { readonly position: number }[]): void {
   const positions = elements.map(({ position }) => position).toSorted((a, b) => a - b)
   if (positions.some((position, index) => position !== index))
-    throw new Error(`the elements of ${runId} stand at ${positions}`)
+    throw new Error(`the elements of ${runId} have the positions ${positions}`)
 }

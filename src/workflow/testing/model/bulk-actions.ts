@@ -14,7 +14,7 @@ import type { RunRow } from '../../transactions/runs-rows.js'
 import type { Random } from './random.js'
 
 const CHUNK_ITEMS = 8
-/** What an action does to a run, and which runs it can be done to. */
+/** The kinds of actions on runs. */
 const KINDS = [
   'cancelRuns',
   'deleteDeadRuns',
@@ -24,7 +24,7 @@ const KINDS = [
 ] as const satisfies readonly BulkKindName[]
 type Kind = (typeof KINDS)[number]
 
-interface Part {
+interface Batch {
   readonly chunk: number
   readonly from: number
   readonly to: number
@@ -36,17 +36,17 @@ interface Action {
   readonly kind: Kind
   /** The fixed set, in the order of its items. */
   readonly set: readonly number[]
-  parts: Part[]
+  batches: Batch[]
   isPaused: boolean
-  /** Items that have come to an outcome. */
+  /** Items with an outcome. */
   readonly decided: Set<number>
   succeeded: number
-  /** Items that a fence has kept from starting. */
+  /** Items that a fence refused. */
   fenced: number
 }
 
-/** What actions see and change of the world. */
-export interface BulkWorld {
+/** Collaborators of the bulk actions. */
+export interface BulkActionsDeps {
   readonly store: Store
   readonly accountId: string
   readonly random: Random
@@ -54,77 +54,77 @@ export interface BulkWorld {
   rows(): Promise<readonly RunRow[]>
   /** Runs have just been cancelled. */
   cancelled(runs: readonly RunRow[]): void
-  /** A dead run lives on as another one: where it stood, or from its payload under a message of its own. */
+  /** A dead run was resumed or restarted as a new run. */
   revived(dead: RunRow, revival: Revival): void
   offer(rows: readonly PendingRow[]): void
 }
 
 /**
- * Bulk actions over the runs of a world, worked on part by part while everything else goes on. Each part must have been
- * done to exactly those of its runs that it could be done to at that moment, and each action must come to exactly one
- * outcome for each run of its set.
+ * Bulk actions over the runs of a simulation, processed batch by batch while everything else continues. Each batch must
+ * succeed for exactly those runs whose state allows it at that moment, and each action must have exactly one outcome for
+ * each run of its set.
  */
 export class BulkActions {
-  readonly #world: BulkWorld
-  #going: Action[] = []
+  readonly #deps: BulkActionsDeps
+  #active: Action[] = []
 
-  constructor(world: BulkWorld) {
-    this.#world = world
+  constructor(deps: BulkActionsDeps) {
+    this.#deps = deps
   }
 
   /** Fixes a set of runs in any state and stores an action over it. */
   async start(): Promise<void> {
-    const { random, store, accountId } = this.#world
-    // Dead letters are few, and most of what an action does is done to them.
-    const chosen = (await this.#world.rows()).filter(({ dlq_id }) => random.chance(dlq_id === null ? 0.2 : 0.9))
+    const { random, store, accountId } = this.#deps
+    // Dead letters are few, and most kinds of actions work on them.
+    const chosen = (await this.#deps.rows()).filter(({ dlq_id }) => random.chance(dlq_id === null ? 0.2 : 0.9))
     const set = chosen.map(({ seq }) => seq)
     set.sort((a, b) => a - b)
     const kind = this.#someKind(chosen)
-    const at = this.#world.now()
+    const at = this.#deps.now()
     const chunks = bulkSelect.packChunks(set, CHUNK_ITEMS)
     const none = { settings: null, reason: null, ratePerSecond: null, fence: null, absent: [] }
     const who = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', selector: '{}' }
     const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
     const { seq } = await store.run(bulkAction.createAction, args)
-    const parts = chunks.flatMap(({ items }, chunk) => halves(chunk, items))
+    const batches = chunks.flatMap(({ items }, chunk) => batchesOf(chunk, items))
     const progress = { isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
-    this.#going.push({ seq, actionId: args.actionId, kind, set, parts, ...progress })
+    this.#active.push({ seq, actionId: args.actionId, kind, set, batches, ...progress })
   }
 
-  /** Failure functions that have failed are few. */
+  /** Failed callbacks are few, so they are preferred. */
   #someKind(chosen: readonly RunRow[]): Kind {
-    const { random } = this.#world
+    const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
     if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
     return KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
   }
 
-  /** Works on the next part of some action; sometimes again on the same, as after an answer that got lost. */
+  /** Processes the next batch of some action; sometimes twice, as after a lost response. */
   async work(): Promise<void> {
-    const { random } = this.#world
-    const action = random.pick(this.#going.filter(({ isPaused }) => !isPaused))
+    const { random } = this.#deps
+    const action = random.pick(this.#active.filter(({ isPaused }) => !isPaused))
     if (!action) return
-    const part = action.parts.shift()
-    if (part) await this.#decide(action, part)
-    if (part && random.chance(0.1)) await this.#decide(action, part)
-    if (action.parts.length === 0) await this.#check(action, 'finished')
+    const batch = action.batches.shift()
+    if (batch) await this.#decide(action, batch)
+    if (batch && random.chance(0.1)) await this.#decide(action, batch)
+    if (action.batches.length === 0) await this.#check(action, 'finished')
   }
 
-  /** Ends some action before its time. */
+  /** Aborts some action. */
   async abort(): Promise<void> {
-    const { random, store, accountId } = this.#world
-    const action = random.pick(this.#going)
-    if (!action || action.parts.length === 0) return
+    const { random, store, accountId } = this.#deps
+    const action = random.pick(this.#active)
+    if (!action || action.batches.length === 0) return
     await store.run(bulkControl.abort, { accountId, ...this.#controlling(action) })
     await this.#expectNothing(action, 'aborted')
     await this.#check(action, 'aborted')
   }
 
-  /** Holds some action up, or lets it go on. */
+  /** Pauses or resumes some action. */
   async pause(): Promise<void> {
-    const { random, store, accountId } = this.#world
-    const action = random.pick(this.#going)
-    if (!action || action.parts.length === 0) return
+    const { random, store, accountId } = this.#deps
+    const action = random.pick(this.#active)
+    if (!action || action.batches.length === 0) return
     if (action.isPaused) return this.#resume(action)
     await store.run(bulkControl.pause, { accountId, ...this.#controlling(action) })
     action.isPaused = true
@@ -132,78 +132,78 @@ export class BulkActions {
   }
 
   async #resume(action: Action): Promise<void> {
-    const { store, accountId } = this.#world
+    const { store, accountId } = this.#deps
     await store.run(bulkControl.resume, { accountId, ...this.#controlling(action) })
     action.isPaused = false
   }
 
-  /** A new life of the server goes on with what runs, and with nothing else. */
+  /** After a restart the server continues the running actions, and no others. */
   async restart(): Promise<void> {
-    const { store, accountId } = this.#world
+    const { store, accountId } = this.#deps
     const rows = (await store.run(bulkRead.running, {})).filter((row) => row.account_id === accountId)
-    const expected = this.#going.filter(({ isPaused, parts }) => !isPaused && parts.length > 0)
+    const expected = this.#active.filter(({ isPaused, batches }) => !isPaused && batches.length > 0)
     const isSame = rows.length === expected.length && rows.every(({ seq }) => expected.some((one) => one.seq === seq))
     if (!isSame) {
       const names = (actions: readonly { readonly seq: number }[]): string => actions.map(({ seq }) => seq).join()
-      throw new Error(`a restart goes on with the actions ${names(rows)} instead of ${names(expected)}`)
+      throw new Error(`a restart continues the actions ${names(rows)} instead of ${names(expected)}`)
     }
     for (const action of expected) {
       const chunks = await store.run(bulkRead.openChunks, { actionSeq: action.seq, from: 0, limit: 1_000 })
-      action.parts = chunks.flatMap(({ chunk, items }) => halves(chunk, items))
+      action.batches = chunks.flatMap(({ chunk, items }) => batchesOf(chunk, items))
     }
   }
 
   #controlling({ actionId }: Action) {
-    const at = this.#world.now()
+    const at = this.#deps.now()
     const by = { actor: 'model@example.com', source: 'QUEUE_TOKEN', ip: '::1', logId: newId('log_', at) }
     return { actionId, by, reason: null, at }
   }
 
-  /** Works on everything that is left. */
+  /** Processes all remaining batches. */
   async finish(): Promise<void> {
-    for (const action of this.#going) if (action.isPaused) await this.#resume(action)
-    while (this.#going.length > 0) await this.work()
+    for (const action of this.#active) if (action.isPaused) await this.#resume(action)
+    while (this.#active.length > 0) await this.work()
   }
 
-  async #decide(action: Action, part: Part): Promise<void> {
-    const all = action.set.slice(part.chunk * CHUNK_ITEMS + part.from, part.chunk * CHUNK_ITEMS + part.to)
+  async #decide(action: Action, batch: Batch): Promise<void> {
+    const all = action.set.slice(batch.chunk * CHUNK_ITEMS + batch.from, batch.chunk * CHUNK_ITEMS + batch.to)
     const items = all.filter((seq) => !action.decided.has(seq))
-    const before = (await this.#world.rows()).filter(({ seq }) => items.includes(seq))
+    const before = (await this.#deps.rows()).filter(({ seq }) => items.includes(seq))
     const fenced = before.filter((run) => isFenced(action.kind, run))
     const possible = before.filter((run) => isPossible(action.kind, run) && !fenced.includes(run))
-    const { action: row, offers } = await this.#run(action, part)
+    const { action: row, offers } = await this.#run(action, batch)
     for (const seq of items) action.decided.add(seq)
     this.#checkFenced(action, row, fenced.length)
     const succeeded = row.succeeded - action.succeeded
     if (succeeded !== possible.length) {
-      throw new Error(`a part of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
+      throw new Error(`a batch of ${action.actionId} (${action.kind}) did ${succeeded} instead of ${possible.length}`)
     }
     action.succeeded = row.succeeded
-    if (action.kind === 'cancelRuns') this.#world.cancelled(possible)
-    this.#world.offer(offers)
+    if (action.kind === 'cancelRuns') this.#deps.cancelled(possible)
+    this.#deps.offer(offers)
   }
 
-  /** What a fence refuses is counted as failed, once, and stays where it is. */
+  /** Runs that a fence refuses count as failed, once, and stay dead letters. */
   #checkFenced(action: Action, row: bulkPart.DecidedPart['action'], expected: number): void {
     const refused = row.failed - action.fenced
     if (refused !== expected) {
-      throw new Error(`a part of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
+      throw new Error(`a batch of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
     }
     action.fenced = row.failed
   }
 
   async #expectNothing(action: Action, state: string): Promise<void> {
-    const [part] = action.parts
+    const [batch] = action.batches
     const before = action.succeeded
-    const decided = part && (await this.#run(action, part))
+    const decided = batch && (await this.#run(action, batch))
     if (decided && (decided.succeeded.length > 0 || decided.action.succeeded > before)) {
-      throw new Error(`${action.actionId} went on after it was ${state}`)
+      throw new Error(`${action.actionId} continued after it was ${state}`)
     }
   }
 
-  #run(action: Action, part: Part): Promise<bulkPart.DecidedPart> {
-    const { store } = this.#world
-    const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
+  #run(action: Action, batch: Batch): Promise<bulkPart.DecidedPart> {
+    const { store } = this.#deps
+    const args = { actionSeq: action.seq, ...batch, at: this.#deps.now() }
     switch (action.kind) {
       case 'cancelRuns':
         return store.run(bulkKinds.cancelRunsPart, args)
@@ -219,7 +219,7 @@ export class BulkActions {
   }
 
   async #revive(kind: RevivalKind, args: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
-    const { store, accountId } = this.#world
+    const { store, accountId } = this.#deps
     const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
@@ -228,15 +228,15 @@ export class BulkActions {
     const done = new Set(decided.succeeded)
     for (const revival of revivals.filter(({ seq }) => done.has(seq))) {
       const before = dead.find(({ seq }) => seq === revival.seq)
-      if (before) this.#world.revived(before, revival)
+      if (before) this.#deps.revived(before, revival)
     }
     return decided
   }
 
   /** Every run of the set has exactly one outcome. */
   async #check(action: Action, state: 'finished' | 'aborted'): Promise<void> {
-    this.#going = this.#going.filter((going) => going !== action)
-    const { store, accountId } = this.#world
+    this.#active = this.#active.filter((other) => other !== action)
+    const { store, accountId } = this.#deps
     const row = await store.run(bulkRead.action, { accountId, actionId: action.actionId })
     if (row?.state !== state) throw new Error(`${action.actionId} is ${row?.state} instead of ${state}`)
     const decided = bulkAction.decidedItems(row)
@@ -259,7 +259,7 @@ function isPossible(kind: Kind, run: RunRow): boolean {
   }
 }
 
-/** In every world a fence stands before the runs of some programs. */
+/** In every simulation a fence refuses runs with a flow-control key. */
 const isBehindFence = ({ flow_key }: Pick<RunRow, 'flow_key'>): boolean => flow_key !== null
 
 function isFenced(kind: Kind, run: RunRow): boolean {
@@ -267,8 +267,8 @@ function isFenced(kind: Kind, run: RunRow): boolean {
   return starts && run.dlq_id !== null && isBehindFence(run)
 }
 
-/** Parts do not have to be whole chunks. */
-function halves(chunk: number, items: number): Part[] {
+/** Splits a chunk into two batches: batches need not be whole chunks. */
+function batchesOf(chunk: number, items: number): Batch[] {
   const middle = Math.floor(items / 2)
   const cuts = [
     { chunk, from: 0, to: middle },

@@ -8,12 +8,11 @@ import { query } from '../../../store/query.js'
 import type { Tables } from '../../../store/schema/index.js'
 import type { MessageState } from '../../../store/schema/messages.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
-import * as runsTrim from '../../transactions/runs-retention.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 
-/** What there is in the tables of runs and messages, and what retention leaves of it. */
+/** Reads of the tables of runs and messages for checks, and checks of retention. */
 
-/** Give it to whoever opens the store of a world: its threads have to know the operations of this file. */
+/** Pass it to `openStore`: the threads of the store must load the operations of this file. */
 export const CENSUS_MODULE = import.meta.url
 
 const TABLES = [
@@ -32,7 +31,7 @@ const counts = TABLES.map(
     ] as const,
 )
 
-/** How many rows each table of runs and messages has, of all accounts. */
+/** Counts the rows of each table of runs and messages, for all accounts. */
 const countRows = read('model.countRows', function* (_: object): Transaction<[string, number][]> {
   const found: [string, number][] = []
   for (const [table, count] of counts) found.push([table, (yield* only(count, {})).rows])
@@ -44,7 +43,7 @@ const removeAll = write('model.removeAll', function* (_: object): Transaction<vo
   for (const removal of removals) yield* change(removal, {})
 })
 
-/** Empties the tables: what a world that was given up in the middle has left would go on in the next ones. */
+/** Empties the tables: the remains of a failed simulation would continue in the next ones. */
 export const clear = (store: Store): Promise<void> => store.run(removeAll, {})
 
 const newestRuns = query<{ accountId: string }, RunRow>(({ db, p }) =>
@@ -54,13 +53,13 @@ const readRuns = read('model.runs', function* (args: { accountId: string }): Tra
   return yield* all(newestRuns, args)
 })
 
-/** The runs of an account, newest first, without all that their logs show. */
+/** The runs of an account, newest first, without their lists. */
 export const runsOf = (store: Store, accountId: string): Promise<readonly RunRow[]> =>
   store.run(readRuns, { accountId })
 
 interface Kept {
   accountId: string
-  /** What has ended at this time or later is kept; Unix milliseconds. */
+  /** Rows that ended at this time or later are kept; Unix milliseconds. */
   since: number
 }
 
@@ -86,7 +85,7 @@ const keptActions = query<Kept, { action_id: string }>(({ db, p }) =>
     .where((eb) => eb.or([eb('finished_at', 'is', null), eb('finished_at', '>=', p.since)])),
 )
 
-/** Everything of an account that retention must leave alone: runs with their messages, plain messages, bulk actions. */
+/** Ids of an account that retention must keep: runs with their messages, plain messages, bulk actions. */
 const kept = read('model.kept', function* (args: Kept): Transaction<string[]> {
   const runs = yield* all(keptRuns, args)
   const seqs = new Set(runs.map(({ seq }) => seq))
@@ -99,10 +98,10 @@ const kept = read('model.kept', function* (args: Kept): Transaction<string[]> {
   ]
 })
 
-/** What waits of an account, in memory or not. */
+/** The waiting messages of an account. */
 export interface Waiting {
   readonly messages: number
-  /** The first time at which one of them is due; `Infinity` when all wait for their turns. */
+  /** Earliest due time; `Infinity` if all wait for their turns. */
   readonly dueAt: number
 }
 
@@ -119,11 +118,11 @@ const readWaiting = read('model.waiting', function* (args: { accountId: string }
   return { messages: rows.length, dueAt: Math.min(...due) }
 })
 
-/** What of an account has not been delivered. */
+/** Reads the waiting messages of an account. */
 export const waitingMessages = (store: Store, accountId: string): Promise<Waiting> =>
   store.run(readWaiting, { accountId })
 
-/** What goes on of plain messages and their queues. */
+/** Queues with their turns and open messages. */
 export interface QueueState {
   readonly queues: readonly { readonly name: string; readonly parallelism: number; readonly paused: number }[]
   readonly turns: readonly { readonly message_seq: number; readonly queue: string }[]
@@ -151,7 +150,7 @@ const openMessages = query<OfAccount, QueueState['messages'][number]>(({ db, p }
     .where('finished_at', 'is', null),
 )
 
-/** The queues of an account, their turns, and all messages that have not ended. */
+/** Reads the queues of an account, their turns, and all messages that have not ended. */
 export const readQueues = read('model.queues', function* (args: OfAccount): Transaction<QueueState> {
   const queues = yield* all(queuesOf, args)
   return { queues, turns: yield* all(turnsOf, args), messages: yield* all(openMessages, args) }
@@ -170,7 +169,7 @@ const copies = query<OfAccount, { copies: number }>(({ db, p }) =>
     .limit(1),
 )
 
-/** Of plain messages that have not failed, how many have the same body at most. */
+/** The largest number of plain messages with the same body, failed ones excluded. */
 export const mostCopies = read('model.mostCopies', function* (args: OfAccount): Transaction<number> {
   return (yield* all(copies, args))[0]?.copies ?? 0
 })
@@ -207,7 +206,7 @@ export const readActions = read('model.actions', function* (args: OfAccount): Tr
 })
 
 const LIMIT = 50
-/** Deletes what ended before a time, as the three retentions do. */
+/** Runs all retention sweeps. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
   const args = { finishedBefore, now, limit: LIMIT }
   await store.run(flowKeys.sweep, { before: finishedBefore })
@@ -217,14 +216,14 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
   }
 }
 
-/** What retention is to delete: of the oldest runs what has ended, up to a `runs.seq`, or everything that ended before a time. */
+/** What retention deletes: ended runs up to a `runs.seq`, or everything that ended before a time. */
 export type Old = { readonly upTo: number } | { readonly endedBefore: number }
 
-/** Deletes what is old, and nothing else. */
+/** Runs retention, and checks that it deletes nothing else. */
 export async function retain(store: Store, accountId: string, old: Old, now: number): Promise<void> {
   const since = 'upTo' in old ? Number.MAX_SAFE_INTEGER : old.endedBefore
   const before = await store.run(kept, { accountId, since })
-  if ('upTo' in old) await store.run(runsTrim.trimRuns, { after: 0, upTo: old.upTo, limit: 1_000 })
+  if ('upTo' in old) await store.run(runsRetention.trimRuns, { after: 0, upTo: old.upTo, limit: 1_000 })
   else await sweep(store, since, now)
   const after = new Set(await store.run(kept, { accountId, since }))
   const lost = before.filter((id) => !after.has(id))
@@ -246,22 +245,22 @@ const readNewestEnds = read('model.newestEnds', function* (args: { accountId: st
   return found.sort((a, b) => a - b)
 })
 
-/** Deletes everything but what has ended last of each kind, which may have begun long before. */
+/** Runs retention with the newest end time of each table: rows that began earlier must stay. */
 export async function retainLast(store: Store, accountId: string, now: number): Promise<void> {
   for (const endedBefore of await store.run(readNewestEnds, { accountId }))
     await retain(store, accountId, { endedBefore }, now)
 }
 
-/** How many rows there are in each table. */
+/** Number of rows of each table. */
 export type Census = ReadonlyMap<string, number>
 
-/** What is left when everything that has ended is deleted. */
+/** Deletes everything that has ended; returns the remaining rows. */
 export async function remains(store: Store): Promise<Census> {
   await sweep(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
   return new Map(await store.run(countRows, {}))
 }
 
-/** When everything of a world has ended, nothing of it is left in any table. @param before what others had left behind. */
+/** Checks that an ended simulation leaves no rows. @param before rows of earlier simulations. */
 export async function checkNothingLeft(store: Store, before: Census): Promise<void> {
   const after = [...(await remains(store))]
   const left = after.filter(([table, rows]) => rows > (before.get(table) ?? 0))

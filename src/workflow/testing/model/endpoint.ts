@@ -24,7 +24,7 @@ import {
 } from './program.js'
 import type { Random } from './random.js'
 
-/** What the simulated endpoint works with. */
+/** Collaborators of the simulated endpoint. */
 export interface EndpointDeps {
   readonly store: Store
   readonly intake: RunIntake
@@ -32,29 +32,29 @@ export interface EndpointDeps {
   readonly random: Random
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[]) => void
-  readonly witness: Witness
+  readonly observer: Observer
 }
 
-/** Who learns of everything that a program sees and does. */
-export interface Witness {
-  /** The server has acknowledged that this message of the run is in its list. */
+/** Receives everything that programs observe and do. */
+export interface Observer {
+  /** The server has acknowledged the element of this message. */
   accepted(runId: string, messageId: string): void
-  /** The message is due at this time, and not before. */
+  /** The message is due at this time, not before. */
   asleep(messageId: string, until: number): void
   waiting(runId: string, wait: { messageId: string; eventId: string; since: number; until: number }): void
   finished(runId: string, runSeq: number, results: string): void
-  /** The program of the run has cancelled it. */
+  /** The program has cancelled its own run. */
   cancelledItself(runId: string): Promise<void>
-  /** The failure function of the run was called with this payload. */
+  /** The failure function received this payload. */
   failed(runId: string, payload: string): void
   delivered(runId: string, messageId: string, list: readonly string[]): void
-  /** The server says that it knows no such run. */
+  /** The server does not know the run. */
   unknown(runId: string): Promise<void>
 }
 
 const one = (outbound: Outbound, name: string): string => outbound.headers[name]?.[0] ?? ''
 
-/** Does what an SDK does on a delivery. Refused steps of ended runs are passed over, as an SDK does. */
+/** Acts like an SDK on a delivery; like an SDK, it ignores refusals of steps for ended runs. */
 export async function answer(deps: EndpointDeps, message: PendingMessage, outbound: Outbound): Promise<void> {
   if (outbound.url !== PROGRAM_URL) return
   const runId = one(outbound, 'Upstash-Workflow-Runid')
@@ -62,7 +62,7 @@ export async function answer(deps: EndpointDeps, message: PendingMessage, outbou
     await answerAs(deps, runId, message, outbound)
   } catch (error) {
     if (!(error instanceof HomeportError)) throw error
-    if (error.code === 'run_unknown') return deps.witness.unknown(runId)
+    if (error.code === 'run_unknown') return deps.observer.unknown(runId)
     if (error.code !== 'run_ended') throw error
   }
 }
@@ -74,7 +74,7 @@ function answerAs(deps: EndpointDeps, runId: string, message: PendingMessage, ou
   return answerList(deps, runId, message, outbound)
 }
 
-/** A plain message, of a schedule say: the program starts a run of itself with what it brings (reference workflow 4.4). */
+/** Handles a plain message, such as that of a schedule: the program starts a run with its payload (reference workflow 4.4). */
 async function begin(deps: EndpointDeps, { body }: Outbound): Promise<void> {
   const runId = newId('wfr_', deps.now())
   const { program } = JSON.parse(new TextDecoder().decode(body)) as Payload
@@ -91,21 +91,21 @@ async function answerList(deps: EndpointDeps, runId: string, message: PendingMes
   const list = raw ?? (await fetchList(deps, runId, message.messageId))
   if (!list) return
   const ids = list.map(({ messageId }) => messageId)
-  deps.witness.delivered(runId, message.messageId, ids)
+  deps.observer.delivered(runId, message.messageId, ids)
   const [payload, ...steps] = list.map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString()))
-  // Written by `triggerItem` and by `make` below.
+  // Written by `triggerItem` and `execute`.
   const { program, depth } = payload as Payload
   await perform(deps, runId, moveOf(program, steps as ListedStep[]), depth)
 }
 
-/** What was too large to be sent along; of an ended run there is nothing to fetch. */
+/** Fetches a list that was too large to be sent; `undefined` if the run has ended. */
 async function fetchList(deps: EndpointDeps, runId: string, upTo: string): Promise<RawElement[] | undefined> {
   const { accountId } = deps.publisher.caller
   const found = await deps.store.run(runsRead.withElements, { accountId, runId })
   if (found?.run.state !== 'RUN_STARTED') return undefined
   const steps = found.elements.filter(({ kind }) => kind === 'step')
   const end = steps.findIndex(({ message_id }) => message_id === upTo)
-  if (end < 0) throw new Error(`the list of ${runId} does not hold ${upTo}, which was delivered`)
+  if (end < 0) throw new Error(`the list of ${runId} lacks ${upTo}, which was delivered`)
   return steps.slice(0, end + 1).map(({ message_id: messageId, body }) => {
     return { messageId, body: Buffer.from(body).toString('base64') }
   })
@@ -113,8 +113,9 @@ async function fetchList(deps: EndpointDeps, runId: string, upTo: string): Promi
 
 async function answerFailure(deps: EndpointDeps, runId: string, { body }: Outbound): Promise<void> {
   const { sourceBody, workflowRunId } = JSON.parse(new TextDecoder().decode(body))
-  if (workflowRunId !== runId) throw new Error(`the failure function of ${runId} was told of ${workflowRunId}`)
-  deps.witness.failed(runId, Buffer.from(sourceBody, 'base64').toString())
+  if (workflowRunId !== runId)
+    throw new Error(`the failure function of ${runId} received a failure of ${workflowRunId}`)
+  deps.observer.failed(runId, Buffer.from(sourceBody, 'base64').toString())
 }
 
 async function answerResult(deps: EndpointDeps, runId: string, outbound: Outbound): Promise<void> {
@@ -132,13 +133,13 @@ async function perform(deps: EndpointDeps, runId: string, move: Move, depth: num
       return submit(deps, runId, items)
     }
     case 'do':
-      return make(deps, runId, move, depth)
+      return execute(deps, runId, move, depth)
     case 'finish':
       return finish(deps, runId, JSON.stringify(move.results))
   }
 }
 
-async function make(
+async function execute(
   deps: EndpointDeps,
   runId: string,
   { step, stepId, concurrent }: Move & { kind: 'do' },
@@ -148,7 +149,7 @@ async function make(
   const shared = { stepId, stepName: 's', concurrent }
   switch (step) {
     case 'run':
-      // No two executions of a step come to the same.
+      // Every execution of a step has a different result.
       return submit(deps, runId, [
         stepItem(runId, { ...shared, stepType: 'Run', out: `${stepId}#${random.below(1e9)}` }),
       ])
@@ -163,7 +164,7 @@ async function make(
       return void (await intake.submit(publisher, [invokeItem(invocation)]))
     }
     case 'cancel':
-      return deps.witness.cancelledItself(runId)
+      return deps.observer.cancelledItself(runId)
   }
 }
 
@@ -171,22 +172,22 @@ async function submit(deps: EndpointDeps, runId: string, items: readonly Publish
   const replies = await deps.intake.submit(deps.publisher, items)
   for (const [index, reply] of replies.entries()) {
     if (!('messageId' in reply)) continue
-    deps.witness.accepted(runId, reply.messageId)
+    deps.observer.accepted(runId, reply.messageId)
     const sleeps = items[index]?.headers['upstash-delay'] !== undefined
-    if (sleeps) deps.witness.asleep(reply.messageId, deps.now() + SLEEP_MS)
+    if (sleeps) deps.observer.asleep(reply.messageId, deps.now() + SLEEP_MS)
   }
 }
 
 async function waitFor(deps: EndpointDeps, runId: string, step: ListedStep): Promise<void> {
   const { accountId } = deps.publisher.caller
-  // A program asks again for the very same.
+  // A repeated delivery sends the same request.
   const [since, messageId, eventId] = [deps.now(), newId('msg_', deps.now()), `event-${step.stepId % 3}`]
   const until = since + WAIT_MS
   const record = { step: { ...step }, url: PROGRAM_URL, timeoutUrl: PROGRAM_URL, headers: {} }
   const args = { accountId, runId, eventId, messageId, record, deadline: until, at: since }
   const result = await deps.store.run(runsWait.wait, args)
   if (result.kind !== 'waiting' && result.kind !== 'notified') return
-  deps.witness.waiting(runId, { messageId, eventId, since, until })
+  deps.observer.waiting(runId, { messageId, eventId, since, until })
   deps.offer(result.offers)
 }
 
@@ -194,6 +195,6 @@ async function finish(deps: EndpointDeps, runId: string, response: string): Prom
   const { accountId } = deps.publisher.caller
   const result = await deps.store.run(runsFinish.finishRun, { accountId, runId, response, at: deps.now() })
   if (result.kind !== 'finished') return
-  deps.witness.finished(runId, result.runSeq, response)
+  deps.observer.finished(runId, result.runSeq, response)
   deps.offer(result.offers)
 }

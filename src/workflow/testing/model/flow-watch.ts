@@ -16,13 +16,13 @@ const PERIOD_MS = 120_000
 const RATE = 2
 const PARALLELISM = 2
 
-/** Nothing, or the settings that put a run under a key. */
+/** Settings of a random flow-control key, or none. */
 export function someFlow(random: Random): Record<string, string> {
   const key = random.pick(['narrow', 'slow', undefined, undefined] as const)
   return key ? { 'upstash-flow-control-key': key, 'upstash-flow-control-value': KEYS[key] } : {}
 }
 
-/** What the watch works with. */
+/** Collaborators of the flow watch. */
 export interface FlowWatchDeps {
   readonly store: Store
   readonly accountId: string
@@ -32,15 +32,15 @@ export interface FlowWatchDeps {
 }
 
 /**
- * Holds what is sent against the limits of its key: a paused key sends nothing, no more requests are open than it allows,
- * none is counted that is not open, none is begun beyond the rate, and a period counts no call that nobody makes.
+ * Checks deliveries against the limits of their flow-control key: nothing is sent under a paused key, parallelism and rate
+ * are respected, and the engine counts exactly the requests that are open or started.
  */
 export class FlowWatch {
   readonly #deps: FlowWatchDeps
   readonly paused = new Set<string>()
   #periodStart = Number.NEGATIVE_INFINITY
-  #begun = 0
-  /** A period from before the clock was set back: it may go on later, or another one begin at the very same time. */
+  #started = 0
+  /** Start of a period from before the clock was set back: it may continue, or another may start at the same time. */
   #unsure = Number.NaN
 
   constructor(deps: FlowWatchDeps) {
@@ -61,28 +61,28 @@ export class FlowWatch {
     return flights.filter(({ message, state }) => message.flowKey === flowKey && state !== 'over').length
   }
 
-  /** The engine says when the period has begun: with its first call. */
+  /** Counts a call in the period; the engine starts a period with its first call. */
   #count(): void {
     const { engine, accountId, now } = this.#deps
     const { periodStart } = engine().flow.use(accountId, 'slow', now())
     if (periodStart === this.#unsure) return
     const isTooSoon = periodStart > this.#periodStart && periodStart < this.#periodStart + PERIOD_MS
     if (isTooSoon) throw new Error(`a period of the rate began ${periodStart - this.#periodStart} ms after another`)
-    this.#begun = periodStart === this.#periodStart ? this.#begun + 1 : 1
+    this.#started = periodStart === this.#periodStart ? this.#started + 1 : 1
     this.#periodStart = periodStart
-    if (this.#begun > RATE) throw new Error(`${this.#begun} requests began in one period of the rate ${RATE}`)
+    if (this.#started > RATE) throw new Error(`${this.#started} requests began in one period of the rate ${RATE}`)
   }
 
   clockWasSetBack(): void {
     this.#unsure = this.#periodStart
   }
 
-  /** Use is not durable: a new life of the engine begins a period of its own. */
+  /** Periods are not durable: a restarted engine begins a new one. */
   forgetPeriod(): void {
     this.#periodStart = Number.NEGATIVE_INFINITY
   }
 
-  /** Places that are taken are those of requests under way, and of messages that are about to be sent. */
+  /** The engine counts every open request, plus messages that are about to be sent. */
   checkPlaces(): void {
     const { engine, accountId, now } = this.#deps
     for (const key of Object.keys(KEYS)) {
@@ -93,19 +93,19 @@ export class FlowWatch {
     this.#checkPeriod()
   }
 
-  /** A period counts the calls that were made in it and those that messages with a place are about to make, no others. */
+  /** A period counts its calls, plus messages that are about to be sent, nothing else. */
   #checkPeriod(): void {
     const { engine, accountId, now } = this.#deps
     const { open, begun, periodStart } = engine().flow.use(accountId, 'slow', now())
     if (periodStart === this.#unsure) return
-    const made = periodStart === this.#periodStart ? this.#begun : 0
+    const made = periodStart === this.#periodStart ? this.#started : 0
     const aboutTo = open - this.#open('slow')
     const isReal = begun >= made && begun <= made + aboutTo
     if (!isReal) throw new Error(`a period of the rate counts ${begun} calls; ${made} were made, ${aboutTo} may follow`)
     if (periodStart > 0 && begun === 0) throw new Error('a period of the rate has begun without a call')
   }
 
-  /** With nothing to send and nothing under way, every place has been given back. */
+  /** With nothing to send and nothing in flight, the engine counts no open request. */
   checkEmpty(): void {
     const { engine, accountId, now } = this.#deps
     for (const key of Object.keys(KEYS)) {
@@ -114,7 +114,7 @@ export class FlowWatch {
     }
   }
 
-  /** Pauses some key, lets it go on, or ends its period. */
+  /** Pauses or resumes some key, or ends its period. */
   async change(): Promise<void> {
     const { random } = this.#deps
     const key = random.pick(Object.keys(KEYS) as Key[]) ?? 'narrow'
@@ -122,7 +122,7 @@ export class FlowWatch {
     return this.#set(key, this.paused.has(key) ? 0 : 1)
   }
 
-  /** Lets every key go on. */
+  /** Resumes every key. */
   async resumeAll(): Promise<void> {
     for (const key of this.paused) await this.#set(key as Key, 0)
   }

@@ -5,7 +5,7 @@ import type { Revival } from '../../transactions/runs-revive.js'
 import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
 import { firstResults, type ListedStep } from './program.js'
 
-/** What a program waits for. */
+/** A wait of a program. */
 export interface KnownWait {
   readonly messageId: string
   readonly eventId: string
@@ -14,24 +14,24 @@ export interface KnownWait {
   readonly until: number
 }
 
-/** What the model knows of the runs of a world without asking the store. */
+/** Expected state of the runs of a simulation, tracked without reading the store. */
 export class Knowledge {
   readonly #runs = new Map<string, KnownRun>()
-  /** Runs that nobody remembers any more. */
+  /** Runs that retention has deleted. */
   readonly #gone = new Set<string>()
-  /** By message: the times before which it must not be delivered. */
+  /** By message: the time before which it must not be delivered. */
   readonly asleep = new Map<string, number>()
   readonly waits = new Map<string, KnownWait>()
-  /** Messages of waits that an event has ended: they are due from then on. */
+  /** Messages of waits that an event ended: they are due since. */
   readonly released = new Set<string>()
-  /** By message: its next attempt, after one that has failed. */
+  /** By message: its next attempt, after a failed one. */
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
-  /** By `runs.seq`, then by message: how often deliveries have failed without failing their run. */
+  /** By `runs.seq`, then by message: number of failed attempts that did not fail the run. */
   readonly failures = new Map<number, Map<string, number>>()
   /** `runs.seq` of cancelled runs. */
   readonly cancelled = new Set<number>()
-  /** Failure callbacks that were given up and not asked for again. */
-  readonly givenUp = new Set<string>()
+  /** Failure callbacks that were cancelled and not retried. */
+  readonly cancelledCallbacks = new Set<string>()
 
   get runIds(): string[] {
     return [...this.#runs.keys()]
@@ -60,13 +60,13 @@ export class Knowledge {
     known.state = state
   }
 
-  /** Nothing remembers the run any more: its id may name another one. */
+  /** Retention has deleted the run: its id may be reused. */
   forget(runId: string): void {
     this.#runs.delete(runId)
     this.#gone.add(runId)
   }
 
-  /** The list of a run came to its program, perhaps long after the run has ended. */
+  /** The list of a run arrived at its program, perhaps long after the run has ended. */
   delivered(runId: string, delivery: KnownRun['deliveries'][number]): void {
     if (!this.#gone.has(runId)) this.run(runId).deliveries.push(delivery)
   }
@@ -83,29 +83,29 @@ export class Knowledge {
     if (state !== undefined) this.run(runId).reported = payload
   }
 
-  /** A delivery has failed and is made again. */
+  /** A delivery has failed and will be retried. */
   failedOnce(message: PendingMessage): void {
     const { messageId, retried, nextAt } = message
     this.countFailure(message)
     this.retries.set(messageId, { retried, nextAt })
   }
 
-  /** A delivery has failed that did not fail its run. */
+  /** Counts a failed attempt that did not fail the run. */
   countFailure({ groupKey = 0, messageId }: PendingMessage): void {
     const ofRun = this.failures.get(groupKey) ?? new Map<string, number>()
     ofRun.set(messageId, (ofRun.get(messageId) ?? 0) + 1)
     this.failures.set(groupKey, ofRun)
   }
 
-  /** A dead run lives on: where it stood, or from its payload. */
-  takenUp(dead: Pick<RunRow, 'run_id'>, revival: Revival): void {
+  /** A dead run was resumed or restarted as a new run. */
+  revived(dead: Pick<RunRow, 'run_id'>, revival: Revival): void {
     const { run_id: runId } = revival.run
     if (revival.kind === 'restart') this.run(runId).accepted.add(revival.messageId)
-    else this.#livesOn(dead.run_id, runId)
+    else this.#continue(dead.run_id, runId)
   }
 
-  /** What was acknowledged for a dead run holds for the one that takes its place; what it waits for begins anew. */
-  #livesOn(deadId: string, runId: string): void {
+  /** A resumed run keeps what was acknowledged for the dead one; its waits and sleeps start again. */
+  #continue(deadId: string, runId: string): void {
     const [before, known] = [this.run(deadId), this.run(runId)]
     for (const messageId of before.accepted) known.accepted.add(messageId)
     for (const messageId of before.waits) known.waits.add(messageId)
@@ -118,21 +118,19 @@ export class Knowledge {
   }
 }
 
-/** What must be true of a run that has ended, by what the model knows of it. */
-
-/** What the model knows of a run without asking the store. */
+/** Expected state of a run. */
 export interface KnownRun {
   state: RunState
-  /** Messages whose elements the server has acknowledged, and those that stand for waits. */
+  /** Messages whose elements the server has acknowledged. */
   readonly accepted: Set<string>
   readonly waits: Set<string>
   readonly deliveries: { readonly messageId: string; readonly list: readonly string[] }[]
   results: string | undefined
-  /** The payload that its failure function was called with. */
+  /** The payload that its failure function received. */
   reported: string | undefined
 }
 
-/** Throws when the list of a run, what was delivered of it or what it came to is not as promised. */
+/** Throws if the list, the deliveries or the result of an ended run violate a guarantee. */
 export function checkRun(run: RunRow, known: KnownRun, elements: readonly ElementRow[]): void {
   const { run_id: runId } = run
   checkList(runId, known, elements)
@@ -142,7 +140,7 @@ export function checkRun(run: RunRow, known: KnownRun, elements: readonly Elemen
   checkFailure(run, known, elements)
 }
 
-/** Every acknowledged element is there once, and nothing is there that nobody sent. */
+/** Every acknowledged element is stored once, and nothing else is. */
 function checkList(runId: string, known: KnownRun, elements: readonly ElementRow[]): void {
   const counts = new Map<string, number>()
   for (const { message_id } of elements) counts.set(message_id, (counts.get(message_id) ?? 0) + 1)
@@ -157,7 +155,7 @@ function checkList(runId: string, known: KnownRun, elements: readonly ElementRow
   }
 }
 
-/** What the server does for a step is done once, however often it was asked for: events must not be spent on repetitions. */
+/** The server executes a step once, even for repeated requests: a repetition must not consume an event. */
 function checkOnce(runId: string, elements: readonly ElementRow[]): void {
   const seen = new Set<string>()
   for (const element of elements) {
@@ -169,7 +167,7 @@ function checkOnce(runId: string, elements: readonly ElementRow[]): void {
 }
 
 function workOf({ kind, position, meta, body }: ElementRow): string | undefined {
-  // Written by the intake from what the simulated endpoint asks for.
+  // Written by the intake from requests of the simulated endpoint.
   if (kind === 'toCallback') return `the call of step ${callOf(meta)['upstash-forward-upstash-workflow-stepid']}`
   if (kind !== 'step' || position === 0) return undefined
   const { stepId, stepType, targetStep } = stepOf(body)
@@ -186,7 +184,7 @@ function isMadeByServer({ kind, position, body }: ElementRow): boolean {
   return position === 0 || stepOf(body).stepType === 'Invoke'
 }
 
-/** A delivery carries the list up to its own element, as it is forever (reference workflow 4.5). */
+/** A delivery carries the list up to its own element; the stored list must start with it (reference workflow 4.5). */
 function checkPrefix(
   runId: string,
   { messageId, list }: KnownRun['deliveries'][number],
@@ -197,12 +195,12 @@ function checkPrefix(
   if (!same || list.at(-1) !== messageId) throw new Error(`a delivery of ${runId} carried another list than its prefix`)
 }
 
-/** How often deliveries have failed without failing their run, by message. */
+/** Number of failed attempts that did not fail their run, by message. */
 export type Failures = ReadonlyMap<string, number>
 
 /**
- * What had failed before a delivery came through, was ended with its run or failed after that stays in the log. That of
- * the delivery which failed the run stands in the record of the failure, and so does that of the failure function.
+ * The log keeps the failed attempts of deliveries. Those of the delivery that failed the run, and of the failure callback,
+ * are in the record of the failure instead.
  */
 export function checkAttempts(
   { run_id: runId, failure }: RunRow,
@@ -219,7 +217,7 @@ export function checkAttempts(
   }
 }
 
-/** What the program returned is made of the first result of each step. */
+/** The program returned the first result of each step. */
 function checkResults(runId: string, { state, results }: KnownRun, elements: readonly ElementRow[]): void {
   if (state !== 'RUN_SUCCESS') return
   const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(({ body }) => stepOf(body))
@@ -232,7 +230,7 @@ function checkResults(runId: string, { state, results }: KnownRun, elements: rea
     throw new Error(`${runId} returned ${results} instead of ${JSON.stringify(expected)}`)
 }
 
-/** The failure function of a failed run was called with its payload unless that was given up or never got through. */
+/** The failure function of a failed run received its payload, unless the callback was cancelled or failed. */
 function checkFailure(
   { run_id, failure_state: state }: RunRow,
   known: KnownRun,
@@ -246,6 +244,6 @@ function checkFailure(
 }
 
 function stepOf(body: Uint8Array): ListedStep {
-  // Written by the simulated endpoint, or by the server from what that has sent.
+  // Written by the simulated endpoint, or by the server from its requests.
   return JSON.parse(new TextDecoder().decode(body)) as ListedStep
 }

@@ -18,10 +18,10 @@ const QUEUES = ['first', 'second'] as const
 const FIRE_EVERY_MS = 20_000
 const FIRES = 3
 const LIMITS = { timeoutMs: 900_000 }
-/** Programs of schedules do not invoke others. */
+/** At this depth programs invoke no others. */
 const DEEP = 3
 
-/** What plain messages are made with. */
+/** Collaborators of the plain traffic. */
 export interface PlainDeps {
   readonly store: Store
   readonly accountId: string
@@ -37,7 +37,7 @@ interface Schedule {
   left: number
 }
 
-/** Messages of queues with their turns, and schedules that start runs, beside the runs of a world. */
+/** Messages of queues, and schedules that start runs, beside the runs of a simulation. */
 export class PlainTraffic {
   readonly #deps: PlainDeps
   readonly #cancelled = new Set<number>()
@@ -53,13 +53,13 @@ export class PlainTraffic {
 
   /** A message is about to be sent. */
   sent(message: PendingMessage): void {
-    if (this.#cancelled.has(message.seq)) throw new Error(`${message.messageId} was cancelled, and was delivered`)
+    if (this.#cancelled.has(message.seq)) throw new Error(`${message.messageId} was delivered after it was cancelled`)
     this.#turns.sent(message, (queue) => this.#limits.get(queue) ?? 0)
   }
 
-  /** An attempt of a message is settled; one of a message that was cancelled meanwhile changes nothing. */
-  settled(message: PendingMessage, { retry, offers }: Settled): void {
-    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, retry === undefined, offers)
+  /** An attempt is settled; if its message was cancelled meanwhile, nothing changes. */
+  settled(message: PendingMessage, { again, offers }: Settled): void {
+    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
   }
 
   /** Publishes to a queue. */
@@ -73,19 +73,19 @@ export class PlainTraffic {
     await this.#publish([this.#draft({ destination: 'http://plain.test/', headers, body: json('x'), queue })])
   }
 
-  /** Changes how many turns a queue has, or holds it up. */
+  /** Changes the parallelism of a queue, or pauses or resumes it. */
   async changeQueue(): Promise<void> {
     const { store, random, accountId, now } = this.#deps
     const name = random.pick(QUEUES) ?? 'first'
     if (random.chance(0.5)) return this.#setPaused(name, this.#paused.has(name) ? 0 : 1)
     const parallelism = 1 + random.below(3)
     const paused = this.#paused.has(name) ? 1 : 0
-    // Turns that have begun go on; only their number never grows above the largest limit of the world.
+    // Turns that have begun continue, so the largest limit so far applies.
     this.#limits.set(name, Math.max(parallelism, this.#limits.get(name) ?? 1))
     this.#deps.offer(await store.run(queues.upsert, { accountId, name, parallelism, paused, now: now() }))
   }
 
-  /** Lets every queue go on. */
+  /** Resumes every queue. */
   async resumeAll(): Promise<void> {
     for (const name of this.#paused) await this.#setPaused(name, 0)
   }
@@ -99,7 +99,7 @@ export class PlainTraffic {
     this.#deps.offer(rows)
   }
 
-  /** Makes a schedule that starts a run at each of a few times. */
+  /** Creates a schedule that starts a few runs. */
   async schedule(): Promise<void> {
     const { store, random, accountId, now } = this.#deps
     const [at, scheduleId] = [now(), newId('scd_', now())]
@@ -111,7 +111,7 @@ export class PlainTraffic {
     this.#schedules.push({ scheduleId, dueAt: at + FIRE_EVERY_MS, left: FIRES })
   }
 
-  /** Fires what is due; now and then twice, as two lives of a server do that know nothing of each other. */
+  /** Fires due schedules; sometimes twice, like a server before and after a restart. */
   async fire(): Promise<void> {
     const { random, now } = this.#deps
     for (const schedule of this.#schedules) {
@@ -136,12 +136,12 @@ export class PlainTraffic {
     this.#deps.offer(offers)
   }
 
-  /** When the next fire is due; `Infinity` when there is none. */
+  /** Time of the next fire; `Infinity` if there is none. */
   get nextFireAt(): number {
     return Math.min(...this.#schedules.map(({ dueAt }) => dueAt))
   }
 
-  /** Deletes the queues, in which nothing is left, and the schedules, which have fired for the last time. */
+  /** Deletes the empty queues and the finished schedules. */
   async removeAll(): Promise<void> {
     const { store, accountId } = this.#deps
     for (const scheduleId of this.#made) await store.run(schedules.remove, { accountId, scheduleId })
@@ -150,7 +150,7 @@ export class PlainTraffic {
     }
   }
 
-  /** Cancels some of what waits, in any state. */
+  /** Cancels some waiting messages, in any state. */
   async cancel(): Promise<void> {
     const { store, random, now } = this.#deps
     const waiting = (await this.#waiting()).filter(() => random.chance(0.2))
@@ -189,51 +189,51 @@ export class PlainTraffic {
   }
 }
 
-/** A turn that has begun: its queue, and which of its message and the callbacks of that have not ended, by number. */
+/** A turn: its queue, and the `seq` of its message and callbacks that have not ended. */
 interface Turn {
   readonly queue: string
-  readonly parts: Set<number>
+  readonly pending: Set<number>
 }
 
 /**
- * What is known of the turns of queues without asking the store: a turn begins when its message is sent, and lasts until
- * that and every callback of it have ended, whether they are under way or wait (reference queue 3.8).
+ * Tracks the turns of queues without reading the store: a turn begins when its message is sent, and ends when the message
+ * and all its callbacks have ended (reference queue 3.8).
  */
 export class TurnWatch {
   readonly #turns = new Map<number, Turn>()
 
-  /** A message is about to be sent. @param most how many turns a queue may have. */
-  sent({ messageId, seq, queue, turn }: PendingMessage, most: (queue: string) => number): void {
+  /** A message is about to be sent. @param maxTurns limit of the turns of a queue. */
+  sent({ messageId, seq, queue, turn }: PendingMessage, maxTurns: (queue: string) => number): void {
     if (turn === undefined) return
-    if (queue === undefined && !this.#turns.get(turn)?.parts.has(seq))
-      throw new Error(`${messageId} is a callback of a turn that was over without it`)
+    if (queue === undefined && !this.#turns.get(turn)?.pending.has(seq))
+      throw new Error(`${messageId} is a callback of a turn that had ended without it`)
     if (queue === undefined) return
-    if (!this.#turns.has(turn)) this.#turns.set(turn, { queue, parts: new Set([seq]) })
+    if (!this.#turns.has(turn)) this.#turns.set(turn, { queue, pending: new Set([seq]) })
     const turns = [...this.#turns.values()].filter((other) => other.queue === queue).length
-    if (turns > most(queue))
-      throw new Error(`${turns} messages of ${queue} are under way, which has ${most(queue)} turns`)
+    if (turns > maxTurns(queue))
+      throw new Error(`${turns} messages of ${queue} are active, which has ${maxTurns(queue)} turns`)
   }
 
-  /** An attempt is settled. @param isOver whether it was the last. @param offers what follows from it. */
+  /** An attempt is settled. @param isOver whether it was the last. @param offers new messages from its settlement. */
   settled(
     { messageId, seq, queue, turn, config }: PendingMessage,
     isOver: boolean,
     offers: readonly PendingRow[],
   ): void {
-    const parts = turn === undefined ? undefined : this.#turns.get(turn)?.parts
-    if (!parts) return
+    const pending = turn === undefined ? undefined : this.#turns.get(turn)?.pending
+    if (!pending) return
     const callbacks = offers.filter(({ slot_seq }) => slot_seq === turn)
     if (queue !== undefined && config.callback && callbacks.length === 0)
       throw new Error(`the callback of ${messageId} does not belong to its turn`)
-    for (const callback of callbacks) parts.add(callback.seq)
+    for (const callback of callbacks) pending.add(callback.seq)
     if (isOver) this.ended(seq)
   }
 
   /** A message or a callback has ended. */
   ended(seq: number): void {
-    for (const [turn, { parts }] of this.#turns) {
-      parts.delete(seq)
-      if (parts.size === 0) this.#turns.delete(turn)
+    for (const [turn, { pending }] of this.#turns) {
+      pending.delete(seq)
+      if (pending.size === 0) this.#turns.delete(turn)
     }
   }
 }

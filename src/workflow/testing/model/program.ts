@@ -4,20 +4,20 @@ import type { Store } from '../../../store/index.js'
 import type { Random } from './random.js'
 
 /**
- * Programs of simulated endpoints: what each does is data in the payload, so every delivery can be answered from the
- * delivered list alone, as an SDK does.
+ * Programs of simulated endpoints. A program is data in the payload, so every delivery can be answered from the delivered
+ * list alone, like an SDK does.
  */
 
 /** One step of a program. */
 export type StepKind = 'run' | 'sleep' | 'wait' | 'call' | 'invoke' | 'cancel'
 
-/** Steps that run side by side; a block of one is an ordinary step. */
+/** Steps that run in parallel; a block of one is a sequential step. */
 export type Block = readonly StepKind[]
 
-/** What an endpoint does, block after block. */
+/** The blocks of an endpoint, in order. */
 export type Program = readonly Block[]
 
-/** A step as it stands in a list. */
+/** A step in a list. */
 export interface ListedStep {
   readonly stepId: number
   readonly targetStep?: number
@@ -26,26 +26,26 @@ export interface ListedStep {
   readonly out?: string
 }
 
-/** What an endpoint does on a delivery. */
+/** The action of an endpoint on a delivery. */
 export type Move =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'plan'; readonly firstId: number; readonly block: Block }
   | { readonly kind: 'do'; readonly step: StepKind; readonly stepId: number; readonly concurrent: number }
   | { readonly kind: 'finish'; readonly results: readonly (string | null)[] }
 
-/** So many programs invoke each other in a row. */
-const DEEPEST = 3
+/** Limit of nested invocations. */
+const MAX_DEPTH = 3
 
-/** Makes up a program. @param depth how many programs have invoked each other down to this one. */
+/** Generates a program. @param depth number of invocations above it. */
 export function randomProgram(random: Random, depth = 0): Program {
-  const kinds: StepKind[] = ['run', 'run', 'sleep', 'wait', 'call', ...(depth < DEEPEST ? (['invoke'] as const) : [])]
+  const kinds: StepKind[] = ['run', 'run', 'sleep', 'wait', 'call', ...(depth < MAX_DEPTH ? (['invoke'] as const) : [])]
   const step = (): StepKind => (random.chance(0.02) ? 'cancel' : (random.pick(kinds) ?? 'run'))
   return Array.from({ length: 1 + random.below(3) }, () =>
     Array.from({ length: random.chance(0.4) ? 2 + random.below(2) : 1 }, step),
   )
 }
 
-/** What the program does when it gets this list (reference workflow 4.5 to 4.7). */
+/** The action of a program for this list (reference workflow 4.5 to 4.7). */
 export function moveOf(program: Program, list: readonly ListedStep[]): Move {
   const last = list.at(-1)
   if (last && repeats(list.slice(0, -1), last)) return { kind: 'nothing' }
@@ -89,7 +89,7 @@ function repeats(before: readonly ListedStep[], last: ListedStep): boolean {
   return before.some(({ stepId, targetStep }) => stepId === last.stepId && targetStep === last.targetStep)
 }
 
-/** Of every step its first result; later ones of the same step are dropped. */
+/** The first result of every step; later ones are dropped. */
 export function firstResults(list: readonly ListedStep[]): Map<number, string | undefined> {
   const results = new Map<number, string | undefined>()
   for (const { stepId, targetStep, out } of list) {
@@ -98,13 +98,11 @@ export function firstResults(list: readonly ListedStep[]): Map<number, string | 
   return results
 }
 
-/** What programs and those who trigger them send to the server. */
-
-/** Where all simulated programs live, and a third party that they call. */
+/** URLs of all simulated programs, and of a third party that they call. */
 export const PROGRAM_URL = 'http://program.test/w'
 const THIRD_PARTY_URL = 'http://third-party.test/'
 
-/** How long programs sleep, and how long they wait for events. */
+/** Duration of sleeps, and of waits for events. */
 export const SLEEP_MS = 60_000
 export const WAIT_MS = 3_600_000
 
@@ -112,10 +110,10 @@ const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 
 type Headers = Readonly<Record<string, string>>
 
-/** JSON as it travels. */
+/** Encodes a value as JSON. */
 export const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
-/** Headers of everything that a program sends for its run. */
+/** Headers of all items that a program sends for its run. */
 function headersOf(runId: string, more: Headers = {}): Record<string, string> {
   return {
     'content-type': 'application/json',
@@ -128,7 +126,7 @@ function headersOf(runId: string, more: Headers = {}): Record<string, string> {
   }
 }
 
-/** What a program gets when it is started: itself, and how many programs have invoked each other down to it. */
+/** Payload of a run: the program, and the number of invocations above it. */
 export interface Payload {
   readonly program: Program
   readonly depth: number
@@ -140,7 +138,7 @@ export function triggerItem(runId: string, program: Program, settings: Headers):
   return { destination: PROGRAM_URL, headers: headersOf(runId, more), body: json({ program, depth: 0 }) }
 }
 
-/** How the SDK asks for the call of a failure function. */
+/** The headers by which an SDK requests a failure callback. */
 function failureCallback(runId: string): Record<string, string> {
   return {
     'upstash-failure-callback': PROGRAM_URL,
@@ -153,23 +151,23 @@ function failureCallback(runId: string): Record<string, string> {
 
 const ASLEEP: Headers = { 'upstash-delay': `${SLEEP_MS / 1_000}s` }
 
-/** The plan of a branch. */
+/** The item that plans a branch. */
 export function planItem(runId: string, step: StepKind, targetStep: number, concurrent: number): PublishItem {
   const delay = step === 'sleep' ? ASLEEP : {}
   return stepItem(runId, { stepId: 0, targetStep, stepType: step, concurrent }, delay)
 }
 
-/** The result of a step. */
+/** The item with the result of a step. */
 export function stepItem(runId: string, step: ListedStep, more: Headers = {}): PublishItem {
   return { destination: PROGRAM_URL, headers: headersOf(runId, more), body: json({ stepName: 's', ...step }) }
 }
 
-/** A sleep that is not one of several branches: those have slept with their plans. */
+/** The item of a sleep. Only sequential sleeps are delayed here: parallel ones are delayed with their plans. */
 export function sleepItem(runId: string, step: ListedStep): PublishItem {
   return stepItem(runId, step, step.concurrent === 1 ? ASLEEP : {})
 }
 
-/** A call of a third party. */
+/** The item that calls a third party. */
 export function callItem(runId: string, stepId: number): PublishItem {
   const more = {
     'upstash-workflow-calltype': 'toCallback',
@@ -182,7 +180,7 @@ export function callItem(runId: string, stepId: number): PublishItem {
   return { destination: THIRD_PARTY_URL, headers: headersOf(runId, more), body: undefined }
 }
 
-/** What an invocation is made of. */
+/** The data of an invocation. */
 export interface Invocation {
   readonly random: Random
   readonly now: number
@@ -191,7 +189,7 @@ export interface Invocation {
   readonly depth: number
 }
 
-/** The invocation of another program. */
+/** The item that invokes another program. */
 export function invokeItem({ random, now, runId, step, depth }: Invocation): PublishItem {
   const child = newId('wfr_', now)
   const callback = random.chance(0.5) ? failureCallback(child) : {}
@@ -209,7 +207,7 @@ export function invokeItem({ random, now, runId, step, depth }: Invocation): Pub
   }
 }
 
-/** One thing happens after the other here: what waits for company would wait in vain. */
+/** Disables waiting for a shared commit: the simulation is sequential, so nothing would share it. */
 export function withoutPatience(store: Store): Store {
   return {
     run: (operation, args) => store.run({ ...operation, patienceMs: 0 }, args),
@@ -218,7 +216,7 @@ export function withoutPatience(store: Store): Store {
   }
 }
 
-/** Who triggers the runs of a world. */
+/** The publisher of all runs of a simulation. */
 export function publisherOf(accountId: string): Publisher {
   const caller = {
     accountId,

@@ -1,14 +1,14 @@
-/** Chance that can be played again: the same seed makes the same choices. */
+/** Reproducible random numbers: the same seed makes the same choices. */
 export interface Random {
   /** A whole number from 0 to `below` - 1. */
   below(below: number): number
-  /** One of a list; `undefined` of an empty one. */
+  /** A random item; `undefined` for an empty list. */
   pick<Item>(items: readonly Item[]): Item | undefined
-  /** Whether something of this probability happens. */
+  /** True with this probability. */
   chance(probability: number): boolean
 }
 
-/** Makes chance from a seed. */
+/** Creates a generator from a seed. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0
   const next = (): number => {

@@ -19,14 +19,14 @@ import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
 import type { Random } from './random.js'
 
-/** What moves with runs see and change of a world. */
+/** Collaborators of the actions on runs. */
 export interface RunMovesDeps {
   readonly store: Store
   readonly random: Random
   readonly accountId: string
   readonly now: () => number
   readonly known: Knowledge
-  /** The keys of flow control that are held. */
+  /** The paused flow-control keys. */
   readonly paused: ReadonlySet<string>
   readonly flowHold: Queue['flowHold']
   readonly endpoint: () => EndpointDeps
@@ -34,7 +34,7 @@ export interface RunMovesDeps {
   readonly drop: (which: DropSelector) => void
 }
 
-/** What callers do to the runs of a world, and what must be true of them. */
+/** Random actions of callers on the runs of a simulation, and checks of the runs. */
 export class RunMoves {
   readonly bulk: BulkActions
   readonly #deps: RunMovesDeps
@@ -46,11 +46,11 @@ export class RunMoves {
       ...{ store, random, offer, accountId, now },
       rows: () => this.#rows(),
       cancelled: (runs) => this.#cancelled(runs),
-      revived: (dead, revival) => known.takenUp(dead, revival),
+      revived: (dead, revival) => known.revived(dead, revival),
     })
   }
 
-  /** Now and then under the id of another run, which starts nothing. */
+  /** Triggers a run; sometimes with the id of another run, which must start nothing. */
   async trigger(): Promise<void> {
     const { random, known, now } = this.#deps
     const { intake, publisher } = this.#deps.endpoint()
@@ -59,13 +59,13 @@ export class RunMoves {
     const delay: Record<string, string> = random.chance(0.1) ? { 'upstash-delay': '300s' } : {}
     const settings = { 'upstash-retries': String(random.below(3)), ...delay, ...someFlow(random) }
     const [reply] = await intake.submit(publisher, [triggerItem(runId, randomProgram(random), settings)])
-    if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without an answer`)
+    if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without a reply`)
     if (taken !== undefined && reply.deduplicated !== true) throw new Error(`${runId} was started twice`)
     known.run(runId).accepted.add(reply.messageId)
     if (taken === undefined && delay['upstash-delay']) known.asleep.set(reply.messageId, now() + 300_000)
   }
 
-  /** One of what callers do. @param dice from 0 to 16. */
+  /** Does one random action of a caller. @param dice from 0 to 16. */
   some(dice: number): Promise<void> {
     if (dice < 5) return this.#cancel()
     if (dice < 11) return this.#notify()
@@ -73,14 +73,14 @@ export class RunMoves {
     return this.#changeCallback()
   }
 
-  /** Something about actions in bulk. @param dice from 0 to 13. */
+  /** Does one random step of a bulk action. @param dice from 0 to 13. */
   workInBulk(dice: number): Promise<void> {
     if (dice < 4) return this.bulk.start()
     if (dice < 9) return this.bulk.work()
     return this.#deps.random.chance(0.3) ? this.bulk.abort() : this.bulk.pause()
   }
 
-  /** Some runs at once, ended ones among them: exactly those that had not ended are cancelled. */
+  /** Cancels some runs, active and ended: exactly the active ones must be cancelled. */
   async #cancel(): Promise<void> {
     const { random, store, now, offer } = this.#deps
     const chosen = (await this.#rows()).filter(() => random.chance(0.1))
@@ -102,7 +102,7 @@ export class RunMoves {
     this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq) })
   }
 
-  /** As `context.cancel()` does. */
+  /** Like `context.cancel()`. */
   async cancelItself(runId: string): Promise<void> {
     const { store, now, offer } = this.#deps
     const [run] = (await this.#rows()).filter(({ run_id }) => run_id === runId)
@@ -112,7 +112,7 @@ export class RunMoves {
     offer(offers)
   }
 
-  /** Gives up the call of a failure function that is going on, or asks for one again that has failed for good. */
+  /** Cancels a pending failure callback, or retries a failed one. */
   async #changeCallback(): Promise<void> {
     const { random, store, accountId, now, known, offer } = this.#deps
     const dead = random.pick((await this.#rows()).filter(({ dlq_id }) => dlq_id !== null))
@@ -127,7 +127,7 @@ export class RunMoves {
     if (result.kind !== 'changed') return
     if (isCalled) {
       this.#deps.drop({ groupKeys: [dead.seq] })
-      known.givenUp.add(callback?.messageId ?? '')
+      known.cancelledCallbacks.add(callback?.messageId ?? '')
     }
     offer(result.offers)
   }
@@ -143,7 +143,7 @@ export class RunMoves {
     offer(notified.offers)
   }
 
-  /** Takes the oldest dead letter up again, in one of both ways. */
+  /** Resumes or restarts the oldest dead letter. */
   async #revive(): Promise<void> {
     const { random, store, accountId, now, known, offer } = this.#deps
     const selector = { accountId, filter: {}, order: 'earliestFirst' as const, limit: 1 }
@@ -153,37 +153,37 @@ export class RunMoves {
     const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
     const revival = revivalOf(random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
     const result = await store.run(runsRevive.revive, { accountId, revivals: [revival], dueAt: at, at })
-    known.takenUp(dead, revival)
+    known.revived(dead, revival)
     offer(result.offers)
   }
 
-  /** Runs whose messages an outcome has ended: they have ended with it. */
+  /** Records the end of runs whose messages were dropped with an outcome. */
   async noteEnds(seqs: readonly number[]): Promise<void> {
     if (seqs.length === 0) return
     const rows = (await this.#rows()).filter(({ seq }) => seqs.includes(seq))
     for (const { run_id, state } of rows) this.#deps.known.moveTo(run_id, state)
   }
 
-  /** Throws unless a run that nobody knows had ended before. */
+  /** Throws unless a run that the server does not know had ended before. */
   async checkGone(runId: string): Promise<void> {
     const rows = await this.#rows()
     const state = this.#deps.known.stateOf(runId)
     if (state === 'RUN_STARTED' || rows.some(({ run_id }) => run_id === runId))
-      throw new Error(`${runId} is ${state ?? 'there'}, and the server does not know it`)
+      throw new Error(`${runId} is ${state ?? 'there'}, but the server does not know it`)
   }
 
-  /** Of all runs that there are, one of the older ones. */
+  /** `seq` of a random run of the oldest third. */
   async someOldSeq(): Promise<number> {
     const oldest = (await this.#rows()).map(({ seq }) => seq).toSorted((a, b) => a - b)
     return this.#deps.random.pick(oldest.slice(0, oldest.length / 3)) ?? 0
   }
 
-  /** Runs that retention has deleted had ended; nothing is expected of them any more. */
+  /** Checks that the runs that retention deleted had ended, and forgets them. */
   async forgetSwept(): Promise<void> {
     const { known } = this.#deps
     const left = new Set((await this.#rows()).map(({ run_id }) => run_id))
     for (const runId of known.runIds.filter((id) => !left.has(id))) {
-      if (known.stateOf(runId) === 'RUN_STARTED') throw new Error(`${runId} goes on, and was deleted`)
+      if (known.stateOf(runId) === 'RUN_STARTED') throw new Error(`${runId} was deleted while it was active`)
       known.forget(runId)
     }
   }
@@ -198,7 +198,7 @@ export class RunMoves {
     return runsOf(this.#deps.store, this.#deps.accountId)
   }
 
-  /** With nothing in flight, every run that has not ended waits for something that will come, and says what that is. */
+  /** With nothing in flight, every active run must have a correct reason to wait. */
   async checkReasons(): Promise<void> {
     const { known, now, paused, flowHold, accountId } = this.#deps
     const holdOf = (flowKey: string) => flowHold(accountId, flowKey)
@@ -206,12 +206,12 @@ export class RunMoves {
     for (const run of runLogs(page, { trimTo: 0, now: now(), inFlightSince: () => undefined, holdOf })) {
       const reasons = run.because as readonly Because[]
       const runId = String(run.workflowRunId)
-      if (reasons.length === 0) throw new Error(`${runId} goes on, and nothing will ever happen to it`)
+      if (reasons.length === 0) throw new Error(`${runId} is active, and nothing will ever happen to it`)
       for (const reason of reasons) checkReason(runId, reason, known, paused)
     }
   }
 
-  /** Every run has ended as it should have. */
+  /** Checks that every run has ended correctly. */
   async checkEnds(): Promise<void> {
     const { known } = this.#deps
     const rows = await this.#rows()
@@ -230,24 +230,22 @@ export class RunMoves {
   }
 }
 
-/** Whether the reasons that a run gives for waiting are those that the model knows. */
-
-/** Throws when a reason says something that is not so. `paused`: the keys of flow control that are held. */
+/** Throws if a reason to wait contradicts the expected state. `paused`: the paused flow-control keys. */
 export function checkReason(runId: string, reason: Because, known: Knowledge, paused: ReadonlySet<string>): void {
-  const expect = (what: string, said: unknown, truth: unknown): void => {
-    if (said !== truth) throw new Error(`${runId} says of its ${reason.kind} that ${what} is ${said}; it is ${truth}`)
+  const expect = (what: string, actual: unknown, expected: unknown): void => {
+    if (actual !== expected) throw new Error(`${runId}: ${what} of ${reason.kind} is ${actual}; expected ${expected}`)
   }
   switch (reason.kind) {
     case 'sleeping':
     case 'delayed':
-      // Those of runs that were taken up again have begun anew.
-      if (known.asleep.has(reason.messageId)) expect('the end', reason.until, known.asleep.get(reason.messageId))
-      if (known.released.has(reason.messageId)) expect('something that an event has ended', true, false)
+      // In resumed runs, waits and sleeps have started again.
+      if (known.asleep.has(reason.messageId)) expect('end', reason.until, known.asleep.get(reason.messageId))
+      if (known.released.has(reason.messageId)) expect('the wait, which an event has ended,', 'pending', 'over')
       return
     case 'retry': {
       const next = known.retries.get(reason.messageId)
-      if (next) expect('its number', reason.retry, next.retried)
-      if (next) expect('its time', reason.at, next.nextAt)
+      if (next) expect('number', reason.retry, next.retried)
+      if (next) expect('time', reason.at, next.nextAt)
       return
     }
     case 'event': {
@@ -255,15 +253,15 @@ export function checkReason(runId: string, reason: Because, known: Knowledge, pa
       const same = waits.filter(({ eventId }) => eventId === reason.eventId)
       const isTrue =
         same.length === 0 || same.some(({ since, until }) => since === reason.since && until === reason.until)
-      expect('when it began and ends', isTrue, true)
+      expect('the correctness of start and end', isTrue, true)
       return
     }
     case 'invoked-run':
-      // One that has not been delivered yet is not known.
-      expect('the state of that run', 'RUN_STARTED', known.stateOf(reason.workflowRunId) ?? 'RUN_STARTED')
+      // A run without a delivery so far is unknown here.
+      expect('the state of the invoked run', 'RUN_STARTED', known.stateOf(reason.workflowRunId) ?? 'RUN_STARTED')
       return
     case 'flow-control':
-      expect('whether the key is paused', reason.paused, paused.has(reason.flowControlKey))
+      expect('paused', reason.paused, paused.has(reason.flowControlKey))
       return
     case 'bulk-cancel':
     case 'webhook':
@@ -272,6 +270,6 @@ export function checkReason(runId: string, reason: Because, known: Knowledge, pa
       return
     case 'no-step':
     case 'discarded-branch':
-      throw new Error(`${runId} goes on, and nothing will ever happen to it`)
+      throw new Error(`${runId} is active, and nothing will ever happen to it`)
   }
 }

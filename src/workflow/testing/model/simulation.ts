@@ -24,21 +24,20 @@ import { type Random, seeded } from './random.js'
 import { RunMoves } from './run-moves.js'
 
 const LIMITS = { timeoutMs: 900_000 }
-const MOST_ROUNDS = 5_000
-/** What has ended this recently is not old yet. */
+const MAX_ROUNDS = 5_000
+/** Retention keeps what ended this recently. */
 const RECENT_MS = 600_000
-/** Lists of more bytes are fetched by their programs, in half of the worlds. */
+/** Programs fetch larger lists, in half of the simulations. */
 const INLINE_LIMIT_BYTES = 500
 
-/** How something goes on: with mishaps on the way, or as smoothly as it can. */
-type Weather = 'rough' | 'calm'
+/** With random failures, or without. */
+type Mode = 'faulty' | 'clean'
 
 /**
- * A world of runs that is played with a seed: the real intake, message kinds, backlog, flow control and store; a simulated
- * engine around them, clock and endpoint. It throws as soon as something is not as promised, and `finish` lets everything
- * come to its end.
+ * A random but reproducible simulation of runs: the real intake, message kinds, backlog, flow control and store, with a
+ * simulated dispatcher, clock and endpoint. It throws as soon as a guarantee is violated. `finish` lets everything end.
  */
-export class World {
+export class Simulation {
   readonly #store: Store
   readonly #random: Random
   readonly #parts: DispatcherFactories
@@ -49,13 +48,13 @@ export class World {
   readonly #flow: FlowWatch
   readonly #plain: PlainTraffic
   readonly #moves: RunMoves
-  #weather: Weather = 'rough'
-  /** What earlier worlds have left in the store. */
+  #mode: Mode = 'faulty'
+  /** Rows of earlier simulations in the store. */
   #before: Census | undefined
   #lists = new RecentLists()
   #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
-  /** Requests of earlier lives, and aborted ones, that may reach their destinations late. */
+  /** Requests from before a crash, and aborted ones; they may arrive late. */
   #late: Flight[] = []
 
   constructor(realStore: Store, seed: number, parts: DispatcherFactories = REAL_FACTORIES) {
@@ -78,21 +77,21 @@ export class World {
     })
   }
 
-  /** Plays some moves at random. */
+  /** Performs random actions. */
   async play(moves: number): Promise<void> {
     this.#before ??= await remains(this.#store)
     for (let move = 0; move < moves; move++) await this.#move()
   }
 
   /**
-   * Lets everything come to its end, without further mishaps, and checks all of it. Runs that have died are taken up in
-   * bulk before, because there are never as many of them again.
+   * Lets everything end, without further failures, and checks all results. Before that, bulk actions run once more: there
+   * are never more dead runs than now.
    */
   async finish(): Promise<void> {
-    this.#weather = 'calm'
-    await this.#rest()
+    this.#mode = 'clean'
+    await this.#drain()
     for (let actions = 0; actions < 3; actions++) await this.#moves.bulk.start()
-    await this.#rest()
+    await this.#drain()
     await this.#moves.checkReasons()
     await this.#moves.checkEnds()
     this.#flow.checkEmpty()
@@ -101,24 +100,24 @@ export class World {
     await checkNothingLeft(this.#store, this.#before ?? new Map())
   }
 
-  async #rest(): Promise<void> {
+  async #drain(): Promise<void> {
     await this.#moves.bulk.finish()
     await this.#plain.resumeAll()
     await this.#flow.resumeAll()
-    for (let round = 0; !(await this.#isAtRest()); round++) {
-      if (round > MOST_ROUNDS) throw new Error('the world does not come to rest')
-      await this.#goOn()
+    for (let round = 0; !(await this.#isDrained()); round++) {
+      if (round > MAX_ROUNDS) throw new Error('the simulation does not end')
+      await this.#advance()
     }
   }
 
-  async #isAtRest(): Promise<boolean> {
+  async #isDrained(): Promise<boolean> {
     if (!this.#engine.isEmpty || this.#plain.nextFireAt < Number.POSITIVE_INFINITY) return false
-    // What has just left memory may have made room for what is in the store: one look reads it, the next takes it in.
-    for (let looks = 0; looks < 2; looks++) await this.#engine.pump()
+    // Evicted messages make space for stored ones: the first call reads them, the second one loads them.
+    for (let calls = 0; calls < 2; calls++) await this.#engine.pump()
     if (!this.#engine.isEmpty) return false
     const { messages, dueAt } = await waitingMessages(this.#store, this.#accountId)
     const isLost = dueAt <= this.#clock.now() && this.#engine.wakeAt > this.#clock.now()
-    if (isLost) throw new Error(`${messages} messages wait in the store, and the engine does not know of them`)
+    if (isLost) throw new Error(`${messages} messages wait in the store, and the dispatcher does not know them`)
     return messages === 0
   }
 
@@ -126,7 +125,7 @@ export class World {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
     const queue = { offer: (rows: readonly PendingRow[]) => this.#engine.offer(rows), refuseForbidden: () => undefined }
     const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
-    return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, witness: this.#witness() }
+    return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
   }
 
   #newEngine(): SimulatedDispatcher {
@@ -139,13 +138,13 @@ export class World {
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
       kinds: [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })],
-      takesLoadIn: () => this.#weather === 'calm' || this.#random.chance(0.6),
+      takesLoadIn: () => this.#mode === 'clean' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       parts: this.#parts,
     })
   }
 
-  #witness(): EndpointDeps['witness'] {
+  #observer(): EndpointDeps['observer'] {
     const known = this.#known
     return {
       accepted: (runId, messageId) => void known.run(runId).accepted.add(messageId),
@@ -166,7 +165,7 @@ export class World {
   async #move(): Promise<void> {
     const dice = this.#random.below(130)
     if (dice < 13) return this.#moves.trigger()
-    if (dice < 74) return this.#goOn()
+    if (dice < 74) return this.#advance()
     if (dice < 91) return this.#moves.some(dice - 74)
     if (dice < 93) return this.#crash()
     if (dice < 107) return this.#moves.workInBulk(dice - 93)
@@ -182,8 +181,8 @@ export class World {
     return undefined
   }
 
-  /** The next thing that happens to some message: it is sent, answered, or its outcome is settled. */
-  async #goOn(): Promise<void> {
+  /** Advances some message: it is sent, answered or settled. */
+  async #advance(): Promise<void> {
     await this.#plain.fire()
     await this.#engine.pump()
     this.#flow.checkPlaces()
@@ -199,29 +198,29 @@ export class World {
   #check({ message, outbound }: Flight): void {
     const runId = outbound.headers['Upstash-Workflow-Runid']?.[0]
     if (runId !== undefined && this.#known.stateOf(runId) === 'RUN_CANCELED')
-      throw new Error(`${runId} was cancelled, and something of it was delivered`)
-    if (this.#known.givenUp.has(message.messageId))
-      throw new Error(`${message.messageId} was given up, and was delivered`)
+      throw new Error(`${runId} was cancelled, and one of its messages was delivered`)
+    if (this.#known.cancelledCallbacks.has(message.messageId))
+      throw new Error(`${message.messageId} was cancelled, and was delivered`)
     this.#flow.sent(message)
     this.#plain.sent(message)
   }
 
-  /** The turn of a message has come: nothing of a cancelled run is in memory any more. */
+  /** A message is about to be delivered: messages of cancelled runs must be gone from memory. */
   #taken({ messageId, groupKey }: PendingMessage): void {
     if (groupKey !== undefined && this.#known.cancelled.has(groupKey))
-      throw new Error(`${messageId} of a run that was cancelled has come back to be delivered`)
+      throw new Error(`${messageId} of a cancelled run is delivered again`)
   }
 
   async #proceed(flight: Flight): Promise<void> {
-    const isRough = this.#weather === 'rough'
-    const fails = isRough && this.#random.chance(0.15)
+    const isFaulty = this.#mode === 'faulty'
+    const fails = isFaulty && this.#random.chance(0.15)
     switch (flight.state) {
       case 'open':
         if (fails) return this.#over(flight, 503)
         flight.state = 'answered'
         await this.#answer(flight)
-        // A proxy on the way may bring a request twice.
-        if (isRough && this.#random.chance(0.05)) await this.#answer(flight)
+        // A proxy may deliver a request twice.
+        if (isFaulty && this.#random.chance(0.05)) await this.#answer(flight)
         return
       case 'answered':
         return this.#over(flight, fails ? 503 : 200)
@@ -239,7 +238,7 @@ export class World {
     return answer(this.#endpoint, message, outbound)
   }
 
-  /** What the requests that are over were answered. */
+  /** Statuses of finished requests. */
   readonly #statuses = new Map<Flight, number>()
 
   #outcome(status: number): AttemptOutcome {
@@ -262,7 +261,7 @@ export class World {
     await this.#moves.noteEnds(dropGroups)
   }
 
-  /** A delivery to a program that fails for good after its run has ended well: nothing follows, and the log tells of it. */
+  /** A delivery may fail for good after its run has succeeded: it has no effect, but appears in the log. */
   #noteLateFailure({ message, outbound: { url, headers } }: Flight): void {
     const runId = headers['Upstash-Workflow-Runid']?.[0] ?? ''
     if (url === PROGRAM_URL && this.#known.stateOf(runId) === 'RUN_SUCCESS') this.#known.countFailure(message)
@@ -272,7 +271,7 @@ export class World {
     this.#late.push(...this.#engine.drop(which))
   }
 
-  /** What was sent by an earlier life of the server, or given up on the way, arrives now. Nobody waits for the answer. */
+  /** A request from before a crash, or an aborted one, arrives now; its response is ignored. */
   async #arriveLate(): Promise<void> {
     const flight = this.#random.pick(this.#late)
     if (!flight) return
@@ -294,7 +293,7 @@ export class World {
     await this.#moves.forgetSwept()
   }
 
-  /** What was in memory is gone; what was in flight may still arrive. */
+  /** Restarts the server: memory is lost; requests in flight may still arrive. */
   async #crash(): Promise<void> {
     this.#late.push(...this.#engine.flights)
     this.#lists = new RecentLists()
