@@ -187,7 +187,7 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
     callType: 'step',
     messageId: element.message_id,
     createdAt: element.created_at,
-    state: isAsleep(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
+    state: isSleeping(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
     ...deliveryFields(run, element),
     ...(out !== undefined && { out: trim(String(out), run.trimTo) }),
     ...sleepFields(step),
@@ -198,7 +198,7 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
 }
 
 /** A sleep is appended when it starts; its message is pending until it ends. */
-function isAsleep({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
+function isSleeping({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
   const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
 }
@@ -286,7 +286,7 @@ function openState(
 
 /** Deliveries in flight or waiting for a retry. */
 function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined): StepView[] {
-  const asleep = new Set(run.elements.filter((element) => isAsleep(run, element)).map(({ message_id }) => message_id))
+  const asleep = new Set(run.elements.filter((element) => isSleeping(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))
   if (run.state === 'RUN_CANCELED') {
     const last = run.elements.at(-1)

@@ -89,9 +89,9 @@ function readWait(deps: EventDeps, eventId: string, body: WaitBody, origin: Wait
   return { runId, eventId, messageId, record, deadline: now + timeoutMs(body.timeout), at: now }
 }
 
-async function wait(deps: EventDeps, accountId: string, asked: ReturnType<typeof readWait>) {
-  const { runId, messageId } = asked
-  const result = await deps.store.run(runsWait.wait, { accountId, ...asked })
+async function wait(deps: EventDeps, accountId: string, request: ReturnType<typeof readWait>) {
+  const { runId, messageId } = request
+  const result = await deps.store.run(runsWait.wait, { accountId, ...request })
   switch (result.kind) {
     case 'missing':
       throw new HomeportError('run_unknown', { runId })

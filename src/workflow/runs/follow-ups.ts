@@ -35,16 +35,16 @@ export interface FollowUpInput {
 }
 
 /** Builds the element that delivers the result of a call to the program (reference workflow 4.6.1). */
-export function resultElement(following: FollowUpInput): NewElement {
-  const { message, outcome, delivery, now } = following
+export function resultElement(input: FollowUpInput): NewElement {
+  const { message, outcome, delivery, now } = input
   const { callback } = metaOfCall(delivery.element.meta)
   return {
     kind: 'fromCallback',
     messageId: newId('msg_', now),
-    body: resultBody(message, outcome, following.largestStepBytes),
-    meta: metaOfResult(callback, following),
+    body: resultBody(message, outcome, input.largestStepBytes),
+    meta: metaOfResult(callback, input),
     dueAt: now,
-    delivery: callbackDelivery(callback, 'result', following),
+    delivery: callbackDelivery(callback, 'result', input),
   }
 }
 
@@ -55,27 +55,27 @@ function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): stri
 }
 
 /** Builds the failure of a run, with the call of its failure function if it has one (reference workflow 4.10). */
-export function runFailureOf(following: FollowUpInput, reason: FailureReason): RunFailing {
-  const { message, outcome, delivery, now } = following
+export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFailing {
+  const { message, outcome, delivery, now } = input
   const answer = lastAnswer(outcome, reason)
   const dlqId = `${now}-${message.seq}`
   const { messageId, retried, maxRetries } = message
   const stepName = answer.headers['Upstash-Error-Step-Name']?.[0]
   const failure = {
     messageId,
-    ...recordOf(answer, following.responseKeepBytes),
+    ...recordOf(answer, input.responseKeepBytes),
     retried,
     maxRetries,
     reason,
     time: now,
     ...(stepName !== undefined && { stepName }),
   }
-  const { failureCallback, reportsList } = settingsOf(following)
+  const { failureCallback, reportsList } = settingsOf(input)
   if (!failureCallback) return { failure, dlqId }
-  const source = reportsList ? failingList(following) : following.beginning.payload
+  const source = reportsList ? failingList(input) : input.beginning.payload
   const body = failureBody({ run: delivery.run, message, answer, dlqId, source })
   const id = newId('msg_', now)
-  const calling = callbackDelivery(failureCallback, 'failure', following)
+  const calling = callbackDelivery(failureCallback, 'failure', input)
   return {
     failure: { ...failure, callback: { messageId: id, url: failureCallback.url } },
     dlqId,
@@ -111,14 +111,10 @@ function settingsOf({ delivery: { element }, beginning }: FollowUpInput): RunMet
   }
 }
 
-function callbackDelivery(
-  callback: CallbackConfig,
-  role: 'result' | 'failure',
-  following: FollowUpInput,
-): DeliveryColumns {
-  const settings = readSettings(callback.headers, following.now, AS_ACCEPTED)
+function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', input: FollowUpInput): DeliveryColumns {
+  const settings = readSettings(callback.headers, input.now, AS_ACCEPTED)
   const { callback: _c, failureCallback: _f, ...own } = settings
-  const run = following.beginning.meta.delivery
+  const run = input.beginning.meta.delivery
   const flowKey = settings.flowKey ?? run.flow_key
   const { flow, ...ofRun } = storedConfig(run.config)
   // The limits in a configuration belong to its flow-control key.

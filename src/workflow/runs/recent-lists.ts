@@ -41,7 +41,7 @@ export class RecentLists {
   /** Drops the list of an older run with the same id. */
   idReused(accountId: string, runId: string): void {
     const seq = this.#seqs.get(nameOf(accountId, runId))
-    if (seq !== undefined) this.#take(seq)
+    if (seq !== undefined) this.#remove(seq)
   }
 
   /** Adds a new run with its first element; `delivery` holds the settings of the next deliveries. */
@@ -52,7 +52,7 @@ export class RecentLists {
 
   /** Adds the element at this position; without `step`, an element that programs do not replay. */
   appended(runSeq: number, position: number, step?: ListedStep): void {
-    const known = this.#take(runSeq)
+    const known = this.#remove(runSeq)
     if (!known || known.next !== position) return
     known.next++
     if (step) {
@@ -66,7 +66,7 @@ export class RecentLists {
   /** Keeps a list that was read from the store, up to one of its steps. */
   loaded({ run, element }: Delivery, list: readonly ListElement[]): void {
     if (element.kind !== 'step' || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
-    const before = this.#take(run.seq)
+    const before = this.#remove(run.seq)
     const bytes = list.reduce((sum, each) => sum + sizeOf(each), ROW_BYTES)
     this.#keep({ run, delivery: before?.delivery, elements: [...list], next: element.position + 1, bytes })
   }
@@ -86,10 +86,10 @@ export class RecentLists {
 
   /** Drops the list of a run that has ended. */
   forget(runSeq: number): void {
-    this.#take(runSeq)
+    this.#remove(runSeq)
   }
 
-  #take(runSeq: number): Known | undefined {
+  #remove(runSeq: number): Known | undefined {
     const known = this.#lists.get(runSeq)
     if (!known) return undefined
     this.#lists.delete(runSeq)
@@ -105,7 +105,7 @@ export class RecentLists {
     this.#bytes += known.bytes
     for (const seq of this.#lists.keys()) {
       if (this.#bytes <= MAX_BYTES) return
-      this.#take(seq)
+      this.#remove(seq)
     }
   }
 }

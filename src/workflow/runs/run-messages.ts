@@ -58,7 +58,7 @@ export class RunMessages implements MessageKind {
 
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
-    const known = bringsList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
+    const known = deliversList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
     return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
   }
 
@@ -207,22 +207,22 @@ function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
 }
 
-function bringsList(role: Role): boolean {
+function deliversList(role: Role): boolean {
   return role === 'step' || role === 'first' || role === 'untried'
 }
 
-function effectOf(verdict: RunVerdict, following: FollowUpInput): RunEffect {
+function effectOf(verdict: RunVerdict, input: FollowUpInput): RunEffect {
   switch (verdict.kind) {
     case 'fail':
-      return { kind: 'fail', failing: runFailureOf(following, verdict.reason) }
+      return { kind: 'fail', failing: runFailureOf(input, verdict.reason) }
     case 'fail-unless-confirmed':
-      return { kind: 'fail-unless-confirmed', failing: runFailureOf(following, 'no-first-contact') }
+      return { kind: 'fail-unless-confirmed', failing: runFailureOf(input, 'no-first-contact') }
     case 'return-call':
-      return { kind: 'append', element: resultElement(following) }
+      return { kind: 'append', element: resultElement(input) }
     case 'callback-ended': {
-      const { message, outcome, now } = following
+      const { message, outcome, now } = input
       const { retried, maxRetries } = message
-      const answer = recordOf(lastAnswer(outcome, undefined), following.responseKeepBytes)
+      const answer = recordOf(lastAnswer(outcome, undefined), input.responseKeepBytes)
       const callback = { ...answer, retried, maxRetries, time: now }
       return { kind: 'callback-ended', state: verdict.state, callback }
     }

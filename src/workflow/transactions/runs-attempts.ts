@@ -82,7 +82,7 @@ export function* keepAttempts(messageSeq: number): Transaction<void> {
  */
 export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> {
   if (runs.length === 0 || !(yield* first(someRetried, spanOf(runs)))) return
-  for (const seqs of rounds(yield* all(retriedMessages, { runs }))) yield* change(keep, { seqs })
+  for (const seqs of roundsOf(yield* all(retriedMessages, { runs }))) yield* change(keep, { seqs })
 }
 
 function spanOf(seqs: readonly number[]): Between {
@@ -95,7 +95,7 @@ function spanOf(seqs: readonly number[]): Between {
 }
 
 /** Splits messages into rounds with at most one message of a run: each INSERT checks the limit of a run only once. */
-function rounds(messages: readonly RetriedMessage[]): readonly number[][] {
+function roundsOf(messages: readonly RetriedMessage[]): readonly number[][] {
   const sorted: number[][] = []
   const ofRun = new Map<number, number>()
   for (const { seq, group_key } of messages) {

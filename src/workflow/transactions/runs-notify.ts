@@ -129,7 +129,7 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
       const run = bySeq.get(wait.run_seq)
       return run ? [{ wait, runId: run.run_id, createdAt: run.created_at }] : []
     })
-  const kind = yield* keptFor(args, runs, released)
+  const kind = yield* keepEvent(args, runs, released)
   return { released, kind, ...(yield* release(released, args)) }
 })
 
@@ -152,7 +152,7 @@ function* currentRun(accountId: string, runId: string): Transaction<Run[]> {
   return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
 }
 
-function* keptFor(
+function* keepEvent(
   args: NotifyArgs,
   runs: readonly Run[],
   released: readonly Released[],

@@ -211,12 +211,12 @@ function* resume(
   yield* change(setFirstMeta, { seq: to, meta })
   yield* change(setResumedAs, { from: seq, to })
   yield* change(moveEvents, { from: seq, to })
-  const messages = remains.filter(({ kind }) => kind === 'message').map((row) => sentAgain(row, to, resumed, args))
-  const waits = yield* waitAgain(remains, to, meta, args)
+  const messages = remains.filter(({ kind }) => kind === 'message').map((row) => pendingAgain(row, to, resumed, args))
+  const waits = yield* restoreWaits(remains, to, meta, args)
   return [...(yield* deliver([...messages, ...waits])), ...(yield* adoptChildren(seq, to, args.at))]
 }
 
-function sentAgain(row: RemainRow, to: number, { run, revision }: Resumption, args: ReviveArgs): NewMessage {
+function pendingAgain(row: RemainRow, to: number, { run, revision }: Resumption, args: ReviveArgs): NewMessage {
   // Written by `remainsToKeep`.
   const delivery = JSON.parse(row.data) as DeliveryColumns
   // Calls to third parties keep their own settings.
@@ -224,7 +224,7 @@ function sentAgain(row: RemainRow, to: number, { run, revision }: Resumption, ar
   return messageOf(to, row.message_id, settings, Math.max(row.due_at, args.dueAt), args)
 }
 
-function* waitAgain(
+function* restoreWaits(
   remains: readonly RemainRow[],
   to: number,
   meta: string,
@@ -271,7 +271,7 @@ function* deliver(messages: readonly NewMessage[]): Transaction<PendingRow[]> {
 
 type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent'>
 
-const childrenOf = query<{ seq: number }, Child>(({ db, p, d }) =>
+const invokedRunsOf = query<{ seq: number }, Child>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
@@ -282,15 +282,15 @@ const childrenOf = query<{ seq: number }, Child>(({ db, p, d }) =>
 const setParent = query<{ seqs: readonly number[]; parent: number }>(({ db, p, d }) =>
   db.updateTable('runs').set({ parent_seq: p.parent }).where(d.inNumbers('seq', p.seqs)),
 )
-const known = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
+const stepsOf = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
   db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq),
 )
 
 /** Links the runs that the dead run invoked, and whose end it did not receive, to the new run; reports ended ones now. */
 function* adoptChildren(from: number, to: number, at: number): Transaction<PendingRow[]> {
-  const children = yield* all(childrenOf, { seq: from })
+  const children = yield* all(invokedRunsOf, { seq: from })
   if (children.length === 0) return []
-  const reported = new Set((yield* all(known, { seq: to })).map((step) => step.message_id))
+  const reported = new Set((yield* all(stepsOf, { seq: to })).map((step) => step.message_id))
   const unreported = children.filter(
     ({ parent }) => !reported.has((JSON.parse(parent ?? '{}') as ParentLink).messageId),
   )
