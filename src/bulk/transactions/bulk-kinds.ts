@@ -6,9 +6,9 @@ import type { MessageState } from '../../store/schema/messages.js'
 import type { RunState } from '../../store/schema/runs.js'
 import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
 import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
-import { buryRuns, deadAmong } from '../../workflow/transactions/runs-dead.js'
+import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
-import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
+import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
 import { type ChunkPart, type Decided, type Done, decides } from './bulk-part.js'
 import { partSeqs } from './bulk-read.js'
 
@@ -90,7 +90,7 @@ export const cancelMessagesPart = decides(
 /** Deletes the dead runs of a part; they stay in the logs as failed. */
 export const deleteDeadRunsPart = decides('bulk.deleteDeadRunsPart', function* (seqs, action): Transaction<Done> {
   const succeeded = yield* deadAmong(seqs, action.account_id)
-  yield* buryRuns(succeeded)
+  yield* removeDeadLetters(succeeded)
   yield* dropRemains(succeeded)
   return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
 })
@@ -151,7 +151,7 @@ export const reviveRunsPart = decides(
     const open = new Set(seqs)
     const revivals = part.revivals.filter((revival) => open.has(revival.seq))
     const { dueAt, at } = part
-    const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
+    const { revived, offers } = yield* reviveRuns({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
     const fenced = new Set(part.fenced)
     const others = yield* otherwise(seqs, succeeded, readRunStates, gone)

@@ -177,13 +177,13 @@ export const deadNamed = read(
   },
 )
 
-const bury = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+const unsetDlqIds = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.updateTable('runs').set({ dlq_id: null }).where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
 )
 
 /** Removes runs from the dead letters, as part of another transaction; the runs stay in the logs. */
-export function* buryRuns(seqs: readonly number[]): Transaction<void> {
-  if (seqs.length > 0) yield* change(bury, { seqs })
+export function* removeDeadLetters(seqs: readonly number[]): Transaction<void> {
+  if (seqs.length > 0) yield* change(unsetDlqIds, { seqs })
 }
 
 const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: number }>(({ db, p, d }) =>
@@ -217,7 +217,7 @@ export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelect
 export const deleteDeadRuns = write('runs.deleteDead', function* (selector: DeadRunSelector): Transaction<DeadRunPage> {
   const page = yield* selectDead(selector, 'locking')
   const seqs = page.runs.map((run) => run.seq)
-  yield* buryRuns(seqs)
+  yield* removeDeadLetters(seqs)
   yield* dropRemains(seqs)
   return page
 })

@@ -5,7 +5,7 @@ import { intact } from '../../store/checksum.js'
 import { all, change, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { buryRuns, type DeadRunPage, type DeadRunSelector, deadAmong, selectDead } from './runs-dead.js'
+import { type DeadRunPage, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
 import { notifyParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -168,10 +168,10 @@ const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
 )
 
 /** Revives dead letters as new runs, and removes the letters. */
-export const revive = write('runs.revive', reviving)
+export const revive = write('runs.revive', reviveRuns)
 
 /** The same as part of another transaction. */
-export function* reviving(args: ReviveArgs): Transaction<Revived> {
+export function* reviveRuns(args: ReviveArgs): Transaction<Revived> {
   const seqs = args.revivals.map((revival) => revival.seq)
   const dead = new Set(yield* deadAmong(seqs, args.accountId))
   const mine = args.revivals.filter((revival) => dead.has(revival.seq))
@@ -184,7 +184,7 @@ export function* reviving(args: ReviveArgs): Transaction<Revived> {
     offers.push(...(yield* revival.kind === 'restart' ? restart(revival, to, args) : resume(revival, to, rest, args)))
     revived.push({ seq: revival.seq, runId: revival.run.run_id })
   }
-  yield* buryRuns([...dead])
+  yield* removeDeadLetters([...dead])
   yield* dropRemains([...dead])
   return { revived, offers }
 }
