@@ -21,9 +21,9 @@ export interface WorkflowDeps {
   readonly logger: Logger
   /** Timeout of one attempt of a delivery. */
   readonly deliveryTimeoutMs: number
-  /** The account of a `UserID`; `undefined` for none. Webhook addresses hold one. */
+  /** The account of a `UserID`; `undefined` for none. Webhook addresses contain one. */
   readonly accountOfUser: (userId: string) => string | undefined
-  /** Where users reach the service. */
+  /** Public URL of the service. */
   readonly publicUrl: string
   /** How long ended runs are kept for the logs. */
   readonly retentionMs: number

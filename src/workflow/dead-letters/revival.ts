@@ -27,7 +27,7 @@ export interface Overrides {
   readonly dueAt: number
 }
 
-/** The headers of a request that are settings. */
+/** Picks the headers of a request that are settings. */
 export function settingsIn(headers: IncomingHttpHeaders): Record<string, string> {
   const texts: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {

@@ -31,7 +31,7 @@ export type StepView = Readonly<Record<string, unknown>> & {
   readonly errors?: readonly AttemptError[]
 }
 
-/** Steps that belong together. */
+/** Steps that are shown together. */
 export interface GroupView {
   readonly type: 'sequential' | 'parallel' | 'next'
   readonly steps: readonly StepView[]

@@ -23,7 +23,7 @@ export type ItemHeaders = Readonly<Record<string, string>>
  * What an item of a publish request does to a run.
  * - `trigger`: start one; `invoke`: start one for another run;
  * - `confirm`: an SDK confirms the first contact of a run that was triggered without an SDK;
- * - `step`: append; `call`: send a request for the run and bring it the result.
+ * - `step`: append; `call`: send a request to a third party, and deliver the result to the run.
  */
 export type ItemKind = 'trigger' | 'invoke' | 'confirm' | 'step' | 'call'
 

@@ -88,7 +88,7 @@ describeOnEveryStore('runs across a restart of everything', (openStore, { newPla
     expect(begun).toBe(2)
     expect(await server.service().log(runs.cancel)).toMatchObject({ workflowState: 'RUN_CANCELED' })
     await server.end()
-    // Starts everything twice, on a machine that may be busy.
+    // Starts everything twice, on a busy machine.
   }, 60_000)
 })
 

@@ -10,7 +10,7 @@ import { PROTOCOL_HEADER, SDK_HEADER } from '../protocol/protocol.js'
  *                       ┌── finish: the program has returned ──────────────▶ RUN_SUCCESS
  *   trigger ▶ RUN_STARTED ── fail: a delivery failed for good,
  *               │  ▲    │          or the endpoint is no workflow ─────────▶ RUN_FAILED ─┐
- *               └──┘    └── cancel: wins over everything later ────────▶ RUN_CANCELED│
+ *               └──┘    └── cancel: wins over everything later ────────────▶ RUN_CANCELED│
  *              append                             CALLBACK_INPROGRESS ◀── failure callback
  *                                                   │            │
  *                                          CALLBACK_SUCCESS  CALLBACK_FAIL

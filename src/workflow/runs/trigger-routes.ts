@@ -15,7 +15,7 @@ export interface TriggerDeps {
 /** Features of every SDK from 1.0. A run on an older SDK fails with the first response. */
 const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 
-/** Triggering runs without an SDK (reference workflow 4.4). */
+/** Routes that trigger runs without an SDK (reference workflow 4.4). */
 export function triggerRoutes(deps: TriggerDeps): Route[] {
   return [
     route(triggerRun, async ({ params, headers, body, caller, ip }) => {

@@ -1,5 +1,5 @@
 /**
- * Workflows for tests: the real store, engine, listener and SDK in one process, on free ports of 127.0.0.1.
+ * Workflows for tests: the real store, dispatcher, listener and SDK in one process, on free ports of 127.0.0.1.
  *
  *   const service = await startWorkflows({ store })
  *   const app = await startApp(service, { '/order': { route: async (context) => { ... } } })
@@ -21,7 +21,7 @@ import { createWorkflow } from '../index.js'
 import type { PendingStep } from '../transactions/runs-logs.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 
-/** A run's log, as loosely as a test reads it. */
+/** The log of a run, with the fields that tests read. */
 export interface SeenRun {
   readonly workflowRunId: string
   readonly workflowState: string
@@ -44,18 +44,18 @@ export interface SeenRun {
 export interface WorkflowsUnderTest extends QueueUnderTest {
   readonly client: Client
   log(runId: string): Promise<SeenRun | undefined>
-  /** Waits for the log to satisfy a condition. */
+  /** Waits until the log satisfies a condition. */
   when(runId: string, what: string, condition: (run: SeenRun) => boolean): Promise<SeenRun>
-  /** Waits until the run has ended, whatever way. */
+  /** Waits until the run has ended, in any state. */
   ended(runId: string): Promise<SeenRun>
 }
 
-/** How a test wants its workflows. */
+/** Options of the service under test. */
 export interface WorkflowsUnderTestOptions extends QueueUnderTestOptions {
   readonly inlineLimitBytes?: number
 }
 
-/** Starts the queue with workflows on it. */
+/** Starts the queue and the workflow module. */
 export async function startWorkflows(options: WorkflowsUnderTestOptions): Promise<WorkflowsUnderTest> {
   const { store, inlineLimitBytes, queueBodyLimitBytes, responseKeepBytes } = { ...ROOMY, ...options }
   const service = await startQueue({
@@ -97,7 +97,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
   }
 }
 
-/** The messages of a run that are still to be delivered. */
+/** The pending messages of a run. */
 export async function pendingOf(store: Store, runId: string, accountId = 'acc_test'): Promise<readonly PendingStep[]> {
   const args = { accountId, filter: { runIds: [runId] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }
   return (await store.run(runsLogs.logPage, args)).pending
@@ -109,7 +109,7 @@ export interface AppRoute {
   readonly options?: Partial<WorkflowServeOptions<Response, unknown>>
 }
 
-/** A delivery as an app has received it. */
+/** A delivery as the app received it. */
 export interface Delivered {
   readonly path: string
   readonly headers: IncomingMessage['headers']
@@ -120,17 +120,17 @@ export interface Delivered {
 /** An HTTP server that hosts workflows. */
 export interface App {
   readonly url: string
-  /** Requests that were answered, in the order of the answers. */
+  /** Answered requests, in the order of their responses. */
   readonly delivered: Delivered[]
-  /** Requests whose connection was closed by the sender before their answer. */
+  /** Requests whose connection the sender closed before the response. */
   readonly aborted: () => number
   close(): Promise<void>
 }
 
-/** Routes of an app: workflows, or plain functions. */
+/** Routes of an app: workflows or plain request handlers. */
 export type AppRoutes = Readonly<Record<string, AppRoute | ((request: Request) => Promise<Response>)>>
 
-/** Hosts workflows with the real SDK on a bare server; plain functions serve requests of their own. Port 0: a free one. */
+/** Hosts workflows with the real SDK on a plain HTTP server. Port 0: any free port. */
 export async function startApp(
   service: Pick<QueueUnderTest, 'url' | 'token' | 'signingKeys'>,
   routes: AppRoutes,

@@ -10,14 +10,14 @@ import {
   type WorkflowsUnderTestOptions,
 } from './harness.js'
 
-/** Everything that a suite over one SQLite store needs; `host` closes its apps after each test. */
+/** A store, a service and a host for apps; apps are closed after each test. */
 export interface Suite {
   readonly service: WorkflowsUnderTest
   readonly store: Store
   host(routes: AppRoutes): Promise<App>
 }
 
-/** Opens a store and a service for a suite, and closes them after it. Its members may be used inside of tests only. */
+/** Opens an SQLite store and a service for a suite, and closes them after it. Use its members inside tests only. */
 export function useWorkflows(options: Omit<WorkflowsUnderTestOptions, 'store'> = {}): Suite {
   const apps: App[] = []
   let service: WorkflowsUnderTest | undefined
@@ -51,7 +51,7 @@ export function useWorkflows(options: Omit<WorkflowsUnderTestOptions, 'store'> =
   }
 }
 
-function opened<Part>(part: Part | undefined): Part {
-  if (part === undefined) throw new Error('the suite has not been set up')
-  return part
+function opened<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('the suite has not been set up')
+  return value
 }

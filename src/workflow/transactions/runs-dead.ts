@@ -68,7 +68,7 @@ const CONDITIONS = {
 } satisfies Record<keyof DeadRunFilter, Condition>
 
 type ConditionName = keyof typeof CONDITIONS
-// Every key of the table, which declares them all.
+// The table declares every key.
 const NAMES = Object.keys(CONDITIONS) as ConditionName[]
 
 const byShape = new Map<string, Query<Params, RunRow>>()

@@ -30,7 +30,7 @@ export interface FlowPlace {
   readonly place: number
 }
 
-/** The bulk action that has cancelled runs. */
+/** A bulk action that cancelled runs. */
 export interface CancelOfRuns {
   readonly seq: number
   readonly action_id: string
@@ -38,7 +38,7 @@ export interface CancelOfRuns {
   readonly reason: string | null
 }
 
-/** A failed attempt of such a message. */
+/** A failed attempt of a pending message. */
 export interface PendingAttempt {
   readonly message_seq: number
   readonly started_at: number

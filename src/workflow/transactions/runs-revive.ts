@@ -170,7 +170,7 @@ const moveEvents = query<{ from: number; to: number }>(({ db, p }) =>
 /** Revives dead letters as new runs, and removes the letters. */
 export const revive = write('runs.revive', reviveRuns)
 
-/** The same as part of another transaction. */
+/** Does the same as part of another transaction. */
 export function* reviveRuns(args: ReviveArgs): Transaction<Revived> {
   const seqs = args.revivals.map((revival) => revival.seq)
   const dead = new Set(yield* deadAmong(seqs, args.accountId))

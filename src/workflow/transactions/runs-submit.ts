@@ -140,7 +140,7 @@ const noteWebhook = query<{ runSeq: number; eventId: string }>(({ db, p }) =>
 
 /** Stores the submissions of a request, all or none. */
 export const submit = write('runs.submit', function* (args: SubmitArgs): Transaction<SubmitResult> {
-  const work = new Submitting(args, yield* knownRuns(args))
+  const work = new Submitting(args, yield* lockedRuns(args))
   const refusal = work.refusal()
   if (refusal) return refusal
   const results: Submitted[] = []
@@ -153,7 +153,7 @@ export const submit = write('runs.submit', function* (args: SubmitArgs): Transac
   return { kind: 'accepted', results, offers, places }
 })
 
-function* knownRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, LockedRun>> {
+function* lockedRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, LockedRun>> {
   const runIds = new Set<string>()
   for (const submission of submissions) {
     runIds.add(submission.kind === 'append' ? submission.runId : submission.run.run_id)
@@ -173,19 +173,19 @@ class Submitting {
   readonly appending: Appending[] = []
   readonly delivering: Appending[] = []
   readonly #args: SubmitArgs
-  readonly #known: Map<string, LockedRun>
+  readonly #runs: Map<string, LockedRun>
 
-  constructor(args: SubmitArgs, known: Map<string, LockedRun>) {
+  constructor(args: SubmitArgs, runs: Map<string, LockedRun>) {
     this.#args = args
-    this.#known = known
+    this.#runs = runs
   }
 
-  /** Why the whole request cannot be: before anything is written, so that nothing has to be undone. */
+  /** Why the request is refused. Checked before anything is written, so that nothing must be rolled back. */
   refusal(): SubmitResult | undefined {
     for (const submission of this.#args.submissions) {
       const needed = runNeededBy(submission)
       if (needed === undefined) continue
-      const run = this.#known.get(needed)
+      const run = this.#runs.get(needed)
       if (!run) return { kind: 'missing', runId: needed }
       const mayHaveEnded = submission.kind === 'confirm'
       if (run.state !== 'RUN_STARTED' && !mayHaveEnded) return { kind: 'ended', runId: needed, state: run.state }
@@ -197,12 +197,12 @@ class Submitting {
     if (submission.kind === 'append') return yield* this.#appendStep(submission)
     const { run_id: runId } = submission.run
     for (;;) {
-      const known = this.#known.get(runId)
-      const done = known ? yield* this.#onExistingRun(known, submission) : yield* this.#start(submission)
+      const existing = this.#runs.get(runId)
+      const done = existing ? yield* this.#onExistingRun(existing, submission) : yield* this.#start(submission)
       if (done) return done
       // A concurrent transaction has just inserted a run with this id, and may have deleted it again.
       const others = yield* first(lockRun, { accountId: this.#args.accountId, runId })
-      if (others) this.#known.set(runId, others)
+      if (others) this.#runs.set(runId, others)
     }
   }
 
@@ -215,7 +215,7 @@ class Submitting {
   }
 
   *#appendStep({ runId, element, mark }: Submission & { kind: 'append' }): Transaction<Submitted> {
-    const runSeq = this.#known.get(runId)?.seq ?? 0
+    const runSeq = this.#runs.get(runId)?.seq ?? 0
     const messageId = mark === undefined ? undefined : yield* callFor(runSeq, mark)
     if (messageId !== undefined) return { kind: 'repeated', messageId }
     this.#append(runSeq, element)
@@ -234,7 +234,7 @@ class Submitting {
     const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
     const inserted = yield* first(insertRun, row)
     if (!inserted) return undefined
-    this.#known.set(run.run_id, {
+    this.#runs.set(run.run_id, {
       ...run,
       seq: inserted.seq,
       state: 'RUN_STARTED',
@@ -257,7 +257,7 @@ class Submitting {
 
   /** `refusal` has checked that the parent exists. */
   #seqOf({ runId }: ParentLink): number {
-    return this.#known.get(runId)?.seq ?? 0
+    return this.#runs.get(runId)?.seq ?? 0
   }
 
   /** Keeps settings and payload of the trigger; a new message delivers the first element. */

@@ -264,5 +264,5 @@ export async function remains(store: Store): Promise<Census> {
 export async function checkNothingLeft(store: Store, before: Census): Promise<void> {
   const after = [...(await remains(store))]
   const left = after.filter(([table, rows]) => rows > (before.get(table) ?? 0))
-  if (left.length > 0) throw new Error(`something is left forever of ${left.map(([table]) => table)}`)
+  if (left.length > 0) throw new Error(`rows are never deleted from ${left.map(([table]) => table)}`)
 }

@@ -248,7 +248,7 @@ const VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'a queue exceeds its turns': /messages of \w+ are active, which has \d turns/,
   'a schedule fires twice for one time': /fired 1 times instead of 0/,
   'retention deletes active runs': /retention has deleted .*wfr_/,
-  'messages that have ended are never deleted': /something is left forever of .*messages/,
+  'messages that have ended are never deleted': /rows are never deleted from .*messages/,
   'a sleeping run reports a wrong time': /(end|time) of (sleeping|delayed|retry) is/,
   'an aborted bulk action leaves runs without an outcome': /has \d+ outcomes for \d+ runs/,
   'retention uses the start time of a run, not its end time': /retention has deleted .*wfr_.* or just now/,
