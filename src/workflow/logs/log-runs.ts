@@ -1,6 +1,6 @@
 import type { FailureState } from '../../store/schema/runs.js'
 import { errorText, thrownMessage } from '../protocol/error-text.js'
-import { type AnswerRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
+import { type AttemptRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 import { becauseOf, type WaitingRun } from './because.js'
@@ -101,14 +101,14 @@ function failedStep(failure: FailureRecord, material: RunLogData): FailedStep {
 }
 
 /** Oldest failure first. */
-function errorViews(answers: readonly AnswerRecord[], trimTo: number): AttemptError[] {
-  return answers.toSorted((one, other) => one.time - other.time).map((answer) => errorView(answer, trimTo))
+function errorViews(attempts: readonly AttemptRecord[], trimTo: number): AttemptError[] {
+  return attempts.toSorted((one, other) => one.time - other.time).map((attempt) => errorView(attempt, trimTo))
 }
 
-function errorView(answer: AnswerRecord, trimTo: number): AttemptError {
-  const { status, headers, time } = answer
-  const body = Buffer.from(answer.body, 'base64')
-  return { error: errorText({ ...answer, body }), status, headers, body: trim(body.toString(), trimTo), time }
+function errorView(attempt: AttemptRecord, trimTo: number): AttemptError {
+  const { status, headers, time } = attempt
+  const body = Buffer.from(attempt.body, 'base64')
+  return { error: errorText({ ...attempt, body }), status, headers, body: trim(body.toString(), trimTo), time }
 }
 
 function failureFunction(failure: FailureRecord, run: RunRow, material: RunLogData): object {

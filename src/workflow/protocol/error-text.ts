@@ -9,7 +9,7 @@ const MAX_HEAD_BYTES = 4_096
 const PAGE = /^\s*<(?:!doctype\s+html|html)\b[\s\S]*?<title>([^<]+)<\/title>/i
 
 /** Outcome of a failed attempt. */
-interface FailedAnswer {
+interface FailedAttempt {
   readonly status: number
   /** Why there was no response, or why it is not acceptable. */
   readonly error?: string | null | undefined
@@ -17,7 +17,7 @@ interface FailedAnswer {
 }
 
 /** The error of a failed attempt, as text for people; never empty. */
-export function errorText({ status, error, body }: FailedAnswer): string {
+export function errorText({ status, error, body }: FailedAttempt): string {
   const said =
     error ??
     thrownMessage(body) ??

@@ -16,7 +16,7 @@ import { markOf } from './settings.js'
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
 /** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
-export const CALL_ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+export const CALL_RESPONSE_LIMIT_BYTES = 8 * 1024 * 1024
 
 /** A step as it appears in the body of a delivery. */
 export interface ListElement {
@@ -59,7 +59,7 @@ export function outboundOf(
   const { role, lazy } = markOf(message.config)
   switch (role) {
     case 'call':
-      return { ...request(message, message.headers, sending.body), keepBytes: CALL_ANSWER_LIMIT_BYTES }
+      return { ...request(message, message.headers, sending.body), keepBytes: CALL_RESPONSE_LIMIT_BYTES }
     case 'result':
     case 'failure':
       // Without the protocol's version: with it the SDK would take the body for a list.

@@ -2,11 +2,11 @@ import type { AttemptOutcome, HeaderMap, PendingMessage } from '../../queue/inde
 import type { FailureReason } from '../runs/run-state.js'
 import type { RunOfDelivery } from '../transactions/runs-read.js'
 import { base64, firstBytes, textBytes } from './bytes.js'
-import { CALL_ANSWER_LIMIT_BYTES } from './outbound.js'
+import { CALL_RESPONSE_LIMIT_BYTES } from './outbound.js'
 import { PROTOCOL_HEADER } from './protocol.js'
 
 /** The last response of a delivery; a substitute if there was none. */
-export interface LastAnswer {
+export interface LastResponse {
   /** 0 if there was no response. */
   readonly status: number
   readonly headers: HeaderMap
@@ -27,7 +27,7 @@ const TEXTS: Readonly<Partial<Record<FailureReason, string>>> = {
 }
 
 /** Builds the last response of a delivery. */
-export function lastAnswer(outcome: AttemptOutcome, reason: FailureReason | undefined): LastAnswer {
+export function lastResponse(outcome: AttemptOutcome, reason: FailureReason | undefined): LastResponse {
   const text = reason && TEXTS[reason]
   if (outcome.kind === 'answered') {
     const { status, headers, body, truncated } = outcome.response
@@ -46,14 +46,14 @@ function errorBody(message: string): Uint8Array {
 }
 
 /** A response as it is recorded with its run. */
-export interface RecordedAnswer extends Omit<LastAnswer, 'body' | 'truncated'> {
+export interface RecordedResponse extends Omit<LastResponse, 'body' | 'truncated'> {
   /** Base64. */
   readonly body: string
 }
 
 /** Builds the record of a response. @param keepBytes bytes of its body to keep: logs show many records at once. */
-export function recordOf({ truncated: _, body, ...answer }: LastAnswer, keepBytes: number): RecordedAnswer {
-  return { ...answer, body: base64(firstBytes(body, keepBytes)) }
+export function recordOf({ truncated: _, body, ...response }: LastResponse, keepBytes: number): RecordedResponse {
+  return { ...response, body: base64(firstBytes(body, keepBytes)) }
 }
 
 /**
@@ -61,12 +61,12 @@ export function recordOf({ truncated: _, body, ...answer }: LastAnswer, keepByte
  * @param largestStepBytes limit of the step that the SDK makes of it.
  */
 export function resultBody(message: PendingMessage, outcome: AttemptOutcome, largestStepBytes: number): Uint8Array {
-  const answer = lastAnswer(usableAnswer(outcome, largestStepBytes), undefined)
+  const response = lastResponse(usableResponse(outcome, largestStepBytes), undefined)
   return textBytes(
     JSON.stringify({
-      status: answer.status,
-      header: answer.headers,
-      body: base64(answer.body),
+      status: response.status,
+      header: response.headers,
+      body: base64(response.body),
       retried: message.retried,
       // The SDK ignores a failure that does not look final, and no other report follows: so always all retries used.
       maxRetries: message.retried,
@@ -82,11 +82,11 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome, lar
 }
 
 /** A truncated response would look complete to the program, and one that is too large for a step would fail the run. */
-function usableAnswer(outcome: AttemptOutcome, largestStepBytes: number): AttemptOutcome {
+function usableResponse(outcome: AttemptOutcome, largestStepBytes: number): AttemptOutcome {
   if (outcome.kind === 'unanswered') return outcome
   const { startedAt, finishedAt, response } = outcome
   const error = response.truncated
-    ? `the response is larger than ${CALL_ANSWER_LIMIT_BYTES} bytes, the limit of a call`
+    ? `the response is larger than ${CALL_RESPONSE_LIMIT_BYTES} bytes, the limit of a call`
     : tooLargeAsStep(stepBytesOf(response.body, response.headers), largestStepBytes)
   return error === undefined ? outcome : { kind: 'unanswered', startedAt, finishedAt, error }
 }
@@ -100,17 +100,17 @@ function tooLargeAsStep(bytes: number, mostBytes: number): string | undefined {
 export interface FailureReport {
   readonly run: RunOfDelivery
   readonly message: PendingMessage
-  readonly answer: LastAnswer
+  readonly response: LastResponse
   readonly dlqId: string
   /** The initial payload of the run, or the failing list. */
   readonly source: Uint8Array
 }
 
 /** The body of a failure callback (reference workflow 4.10). */
-export function failureBody({ run, message, answer, dlqId, source }: FailureReport): Uint8Array {
+export function failureBody({ run, message, response, dlqId, source }: FailureReport): Uint8Array {
   const others = JSON.stringify({
-    status: answer.status,
-    header: answer.headers,
+    status: response.status,
+    header: response.headers,
     retried: message.retried,
     maxRetries: message.maxRetries,
     sourceMessageId: message.messageId,
@@ -125,7 +125,7 @@ export function failureBody({ run, message, answer, dlqId, source }: FailureRepo
     workflowCreatedAt: run.created_at,
   })
   // Both may have many MiB; base64 needs no escaping, so they bypass JSON.stringify.
-  const large = [`{"body":"`, base64(reportedBody(answer)), `","sourceBody":"`, base64(source), `",`]
+  const large = [`{"body":"`, base64(reportedBody(response)), `","sourceBody":"`, base64(source), `",`]
   return asciiThenText(large, others.slice(1))
 }
 
@@ -133,7 +133,7 @@ export function failureBody({ run, message, answer, dlqId, source }: FailureRepo
 const QUOTED_CHARACTERS = 2_000
 
 /** SDKs parse the response as JSON, and truncated JSON cannot be parsed: quotes its start instead. */
-function reportedBody({ truncated, headers, body }: LastAnswer): Uint8Array {
+function reportedBody({ truncated, headers, body }: LastResponse): Uint8Array {
   if (!truncated || !headers[PROTOCOL_HEADER]) return body
   const beginning = Buffer.from(firstBytes(body, QUOTED_CHARACTERS)).toString()
   return errorBody(`the failing response is too large to be kept; it begins with ${beginning}`)

@@ -7,15 +7,15 @@ import type { ParentLink } from '../transactions/runs-rows.js'
 import type { WaitRecord } from '../transactions/runs-wait.js'
 
 /** The record of a failure, stored in `runs.failure`. */
-export interface FailureRecord extends AnswerRecord {
+export interface FailureRecord extends AttemptRecord {
   readonly messageId: string
   readonly reason: string
   readonly stepName?: string
-  readonly callback?: Partial<AnswerRecord> & { readonly messageId: string; readonly url: string }
+  readonly callback?: Partial<AttemptRecord> & { readonly messageId: string; readonly url: string }
 }
 
 /** A failed attempt, as it is stored. */
-export interface AnswerRecord {
+export interface AttemptRecord {
   readonly status: number
   readonly headers: HeaderMap
   /** Base64. */
@@ -24,7 +24,7 @@ export interface AnswerRecord {
   readonly retried: number
   readonly maxRetries: number
   readonly time: number
-  readonly attempts?: readonly AnswerRecord[]
+  readonly attempts?: readonly AttemptRecord[]
 }
 
 type Json = string | null | undefined

@@ -13,7 +13,7 @@ import {
   storedHeaders,
 } from '../../queue/index.js'
 import { listBody, listElement } from '../protocol/outbound.js'
-import { failureBody, lastAnswer, recordOf, resultBody } from '../protocol/reports.js'
+import { failureBody, lastResponse, recordOf, resultBody } from '../protocol/reports.js'
 import { markedConfig, type RunMeta, sourceOf } from '../protocol/settings.js'
 import type { Delivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement } from '../transactions/runs-rows.js'
@@ -57,13 +57,13 @@ function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): stri
 /** Builds the failure of a run, with the call of its failure function if it has one (reference workflow 4.10). */
 export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFailing {
   const { message, outcome, delivery, now } = input
-  const answer = lastAnswer(outcome, reason)
+  const response = lastResponse(outcome, reason)
   const dlqId = `${now}-${message.seq}`
   const { messageId, retried, maxRetries } = message
-  const stepName = answer.headers['Upstash-Error-Step-Name']?.[0]
+  const stepName = response.headers['Upstash-Error-Step-Name']?.[0]
   const failure = {
     messageId,
-    ...recordOf(answer, input.responseKeepBytes),
+    ...recordOf(response, input.responseKeepBytes),
     retried,
     maxRetries,
     reason,
@@ -73,7 +73,7 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
   const { failureCallback, reportsList } = settingsOf(input)
   if (!failureCallback) return { failure, dlqId }
   const source = reportsList ? failingList(input) : input.beginning.payload
-  const body = failureBody({ run: delivery.run, message, answer, dlqId, source })
+  const body = failureBody({ run: delivery.run, message, response, dlqId, source })
   const id = newId('msg_', now)
   const calling = callbackDelivery(failureCallback, 'failure', input)
   return {

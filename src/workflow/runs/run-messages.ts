@@ -15,7 +15,7 @@ import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
 import { firstBytes } from '../protocol/bytes.js'
 import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
-import { lastAnswer, recordOf } from '../protocol/reports.js'
+import { lastResponse, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import type { Contents, Delivery } from '../transactions/runs-read.js'
@@ -222,8 +222,8 @@ function effectOf(verdict: RunVerdict, input: FollowUpInput): RunEffect {
     case 'callback-ended': {
       const { message, outcome, now } = input
       const { retried, maxRetries } = message
-      const answer = recordOf(lastAnswer(outcome, undefined), input.responseKeepBytes)
-      const callback = { ...answer, retried, maxRetries, time: now }
+      const response = recordOf(lastResponse(outcome, undefined), input.responseKeepBytes)
+      const callback = { ...response, retried, maxRetries, time: now }
       return { kind: 'callback-ended', state: verdict.state, callback }
     }
     default:

@@ -79,7 +79,7 @@ export function judge(role: Role, decision: Decision, outcome: AttemptOutcome): 
     case 'retry':
       return { kind: 'retry', at: decision.at }
     case 'delivered':
-      return outcome.kind === 'answered' ? judgeAnswer(role, outcome.response) : { kind: 'done' }
+      return outcome.kind === 'answered' ? judgeResponse(role, outcome.response) : { kind: 'done' }
     case 'failed':
       return judgeFailure(role)
     default:
@@ -87,7 +87,7 @@ export function judge(role: Role, decision: Decision, outcome: AttemptOutcome): 
   }
 }
 
-function judgeAnswer(role: Role, response: DeliveryResponse): Verdict {
+function judgeResponse(role: Role, response: DeliveryResponse): Verdict {
   switch (role) {
     case 'contact':
       return { kind: 'fail-unless-confirmed' }
