@@ -16,7 +16,7 @@ import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { InFlightDeliveries } from '../runs/run-messages.js'
 import * as runsLogs from '../transactions/runs-logs.js'
-import type { RunLogFilter, RunMade } from '../transactions/runs-matching.js'
+import type { RunIdentity, RunLogFilter } from '../transactions/runs-matching.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 import { runLogs } from './log-runs.js'
 
@@ -72,7 +72,7 @@ function filterOf(query: LogQuery): RunLogFilter {
   const to = exactly ?? toDate
   return {
     ...list('runIds', query.workflowRunId),
-    ...(workflowRuns && { madeAt: commaSeparated(workflowRuns).map(madeAt) }),
+    ...(workflowRuns && { identities: commaSeparated(workflowRuns).map(parseIdentity) }),
     ...(query.workflowUrl && { urls: limited(query.workflowUrl.flatMap(urlsOf)) }),
     ...list('labels', query.label),
     ...list('hosts', query.host),
@@ -106,7 +106,7 @@ function limited(values: string[]): string[] {
 const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1)
 
 /** Parses a run id with the time of creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
-function madeAt(text: string): RunMade {
+function parseIdentity(text: string): RunIdentity {
   const [, runId, createdAt] = /^(.+)@(\d{1,15})$/.exec(text) ?? []
   if (runId !== undefined && createdAt !== undefined) return { runId, createdAt: Number(createdAt) }
   throw new HomeportError('invalid_request', {

@@ -91,9 +91,9 @@ function usableResponse(outcome: AttemptOutcome, largestStepBytes: number): Atte
   return error === undefined ? outcome : { kind: 'unanswered', startedAt, finishedAt, error }
 }
 
-function tooLargeAsStep(bytes: number, mostBytes: number): string | undefined {
-  if (bytes <= mostBytes) return undefined
-  return `the response takes ${bytes} bytes as a step of the run, with its quotes and control characters escaped; the limit of a request is ${mostBytes}`
+function tooLargeAsStep(bytes: number, maxBytes: number): string | undefined {
+  if (bytes <= maxBytes) return undefined
+  return `the response takes ${bytes} bytes as a step of the run, with its quotes and control characters escaped; the limit of a request is ${maxBytes}`
 }
 
 /** The data of a failure callback. */

@@ -45,7 +45,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
       return result.released.map(toNotified)
     }),
     route(listWaiters, async ({ params, caller }) => {
-      const eventId = givenEvent(params.eventId)
+      const eventId = eventIdOf(params.eventId)
       const rows = await deps.store.run(runsNotify.waiters, { accountId: caller.accountId, eventId })
       return rows.map(toWaiter)
     }),
@@ -75,7 +75,7 @@ const checkWait = compileChecker(waitForEvent.body.schema, 'body')
 function parseWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
   try {
     checkWait(body)
-    return readWait(deps, givenEvent(event), body as WaitBody, origin)
+    return readWait(deps, eventIdOf(event), body as WaitBody, origin)
   } catch (error) {
     throw error instanceof HomeportError ? new HomeportError('step_refused', { problem: error.message }) : error
   }
@@ -140,25 +140,25 @@ function singleValues(
 }
 
 /** Decodes the rest of a path: event ids may contain slashes and spaces. The query of a webhook is for the run. */
-function decodedEvent(rest: string): string {
-  const eventId = decoded(rest.split('?', 1)[0] ?? rest)
+function decodeEventId(rest: string): string {
+  const eventId = decodeOrKeep(rest.split('?', 1)[0] ?? rest)
   if (eventId !== '') return eventId
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
 }
 
 /** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
-function givenEvent(rest: string): string {
+function eventIdOf(rest: string): string {
   const mark = rest.indexOf('?')
-  if (mark < 0) return decodedEvent(rest)
+  if (mark < 0) return decodeEventId(rest)
   const kept = rest
     .slice(mark + 1)
     .split('&')
     .filter((part) => !/^qstash_token=/i.test(part))
-  const eventId = decodedEvent(rest.slice(0, mark))
-  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decoded(kept.join('&'))}` : eventId
+  const eventId = decodeEventId(rest.slice(0, mark))
+  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId
 }
 
-function decoded(text: string): string {
+function decodeOrKeep(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -170,7 +170,7 @@ type NotifyTarget = Pick<NotifyArgs, 'eventId' | 'runId'>
 
 /** Event ids may contain slashes: the first segment names a run only if such a run exists. */
 async function targetOf({ store }: EventDeps, accountId: string, rest: string): Promise<NotifyTarget> {
-  const whole = givenEvent(rest)
+  const whole = eventIdOf(rest)
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
   const runId = whole.slice(0, slash)
@@ -198,7 +198,7 @@ async function callWebhook(
   const { userId, workflowRunId: runId, eventId } = call.params
   const accountId = deps.accountOfUser(userId)
   const who =
-    accountId === undefined ? undefined : { accountId, runId, eventId: decodedEvent(eventId), by: 'webhook' as const }
+    accountId === undefined ? undefined : { accountId, runId, eventId: decodeEventId(eventId), by: 'webhook' as const }
   const result = who && (await notify(deps, who, webhookData(deps, method, call)))
   if (!result || result.kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
   return reply(200, { received: true as const })

@@ -10,7 +10,7 @@ import type { RunRow } from './runs-rows.js'
 export interface RunLogFilter {
   readonly runIds?: readonly string[]
   /** Runs by id and creation time: an id can be reused once the log of its run is deleted. */
-  readonly madeAt?: readonly RunMade[]
+  readonly identities?: readonly RunIdentity[]
   readonly states?: readonly RunState[]
   readonly urls?: readonly string[]
   readonly labels?: readonly string[]
@@ -26,7 +26,7 @@ export interface RunLogFilter {
 }
 
 /** A run by id and creation time, Unix milliseconds. */
-export interface RunMade {
+export interface RunIdentity {
   readonly runId: string
   readonly createdAt: number
 }
@@ -43,7 +43,8 @@ export interface RunLogArgs {
 }
 
 /** Filters by id are resolved to `seqs` first. */
-type Params = Omit<RunLogFilter, 'runIds' | 'madeAt' | 'messageId'> & RunLogArgs & { readonly seqs?: readonly number[] }
+type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
+  RunLogArgs & { readonly seqs?: readonly number[] }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
 const CONDITIONS = {
@@ -119,16 +120,16 @@ const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: num
 
 /** `runs.seq` of the runs that match all filters by id; `undefined` if there is no such filter. */
 function* namedSeqs({ accountId, filter }: RunLogArgs): Transaction<number[] | undefined> {
-  const { runIds, madeAt, messageId } = filter
+  const { runIds, identities, messageId } = filter
   const matches: number[][] = []
   if (runIds) matches.push((yield* all(runsOfIds, { accountId, runIds })).map(({ seq }) => seq))
-  if (madeAt) matches.push(yield* seqsOfMade(accountId, madeAt))
+  if (identities) matches.push(yield* seqsOfIdentities(accountId, identities))
   if (messageId !== undefined) matches.push((yield* all(seqsOfMessage, { accountId, messageId })).map(({ seq }) => seq))
   const [first, ...others] = matches
   return first?.filter((seq) => others.every((match) => match.includes(seq)))
 }
 
-function* seqsOfMade(accountId: string, runs: readonly RunMade[]): Transaction<number[]> {
+function* seqsOfIdentities(accountId: string, runs: readonly RunIdentity[]): Transaction<number[]> {
   const named = yield* all(runsOfIds, { accountId, runIds: runs.map(({ runId }) => runId) })
   const isMatch = ({ run_id, created_at }: NamedRun) =>
     runs.some(({ runId, createdAt }) => runId === run_id && createdAt === created_at)
@@ -174,7 +175,7 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
 
 /** The runs of a page: as many as fit, but at least one. `more`: others follow. */
 export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; more: boolean }> {
-  const { runIds: _, madeAt: __, messageId: ___, labels, ...filter } = args.filter
+  const { runIds: _, identities: __, messageId: ___, labels, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
   const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
   // Runs found by id belong to the account already. The condition again would make the database scan all its runs.

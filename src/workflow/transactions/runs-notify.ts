@@ -94,7 +94,7 @@ const webhookOf = query<{ accountId: string; runId: string; eventId: string }, {
     .where('run_id', '=', p.runId)
     .where('event_id', '=', p.eventId),
 )
-const keptBy = query<{ runSeq: number }, { events: number; bytes: number | null }>(({ db, p }) =>
+const keptEvents = query<{ runSeq: number }, { events: number; bytes: number | null }>(({ db, p }) =>
   db
     .selectFrom('run_events')
     .select((q) => [q.fn.countAll<number>().as('events'), q.fn.sum<number>(q.fn('length', ['data'])).as('bytes')])
@@ -160,7 +160,7 @@ function* keepEvent(
   if (args.runId === undefined || released.length > 0) return 'notified'
   const [run] = runs
   if (!run) return 'unknown-run'
-  const { events, bytes } = yield* only(keptBy, { runSeq: run.seq })
+  const { events, bytes } = yield* only(keptEvents, { runSeq: run.seq })
   const isFull = events >= MAX_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MAX_KEPT_BYTES
   // With a token, the first event is kept whatever its size.
   if (isFull && (events > 0 || args.by === 'webhook')) return 'full'

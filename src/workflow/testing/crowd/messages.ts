@@ -9,7 +9,7 @@ import * as messagesPublish from '../../../queue/transactions/messages-publish.j
 import { offersOf } from '../../../queue/transactions/queue-turns.js'
 import * as queuesTransactions from '../../../queue/transactions/queues.js'
 import * as schedules from '../../../queue/transactions/schedules.js'
-import { mostCopies, readQueues } from '../model/census.js'
+import { maxCopies, readQueues } from '../model/census.js'
 import { someFlow } from '../model/flow-watch.js'
 import { json } from '../model/program.js'
 import type { CrowdDeps } from './deps.js'
@@ -218,7 +218,7 @@ export class CrowdMessages {
    */
   async check(): Promise<void> {
     const { store, accountId } = this.#deps
-    if ((await store.run(mostCopies, { accountId })) > 1) throw new Error('a dead letter was retried twice')
+    if ((await store.run(maxCopies, { accountId })) > 1) throw new Error('a dead letter was retried twice')
     const { queues, turns, messages } = await store.run(readQueues, { accountId })
     const open = new Set(messages.flatMap(({ seq, queue, slot_seq }) => (queue === null ? slot_seq : seq) ?? []))
     for (const turn of turns)

@@ -170,7 +170,7 @@ const copies = query<OfAccount, { copies: number }>(({ db, p }) =>
 )
 
 /** The largest number of plain messages with the same body, failed ones excluded. */
-export const mostCopies = read('model.mostCopies', function* (args: OfAccount): Transaction<number> {
+export const maxCopies = read('model.maxCopies', function* (args: OfAccount): Transaction<number> {
   return (yield* all(copies, args))[0]?.copies ?? 0
 })
 
