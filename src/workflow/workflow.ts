@@ -86,6 +86,6 @@ function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: Work
     logger,
     keepMs: retentionMs,
     sweep: (step) => store.run(runsRetention.sweepRuns, step),
-    afterwards: (mayContinue) => budget.enforce(mayContinue),
+    afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
   })
 }

@@ -62,7 +62,7 @@ export interface SimulatedDispatcherDeps {
   readonly takesLoadNow: () => boolean
   /** Called at the turn of a message, whether or not it still has something to send. */
   readonly taken: (message: PendingMessage) => void
-  readonly parts: DispatcherFactories
+  readonly factories: DispatcherFactories
 }
 
 /** The dispatcher between two starts. */
@@ -75,8 +75,8 @@ export class SimulatedDispatcher {
 
   constructor(deps: SimulatedDispatcherDeps) {
     this.#deps = { ...deps, kinds: [new PlainKind(deps), ...deps.kinds] }
-    this.flow = deps.parts.flow()
-    this.#backlog = deps.parts.backlog(LIMITS, this.flow)
+    this.flow = deps.factories.flow()
+    this.#backlog = deps.factories.backlog(LIMITS, this.flow)
   }
 
   /** Reads the flow-control keys. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { type BudgetPart, type BudgetStep, takeOff } from '../../queue/transactions/budget.js'
 import { deletePendingOfGroups } from '../../queue/transactions/messages.js'
+import { type BudgetResult, type BudgetStep, measureAgainst } from '../../queue/transactions/messages-retention.js'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { dropRemains } from './runs-remains.js'
@@ -94,9 +94,9 @@ const newestBefore = query<{ before: number; limit: number }, { seq: number; byt
 )
 
 /** Measures the next older runs before a `seq`; active runs count as 0. */
-export const measureRuns = read('runs.measure', function* (step: BudgetStep): Transaction<BudgetPart> {
+export const measureRuns = read('runs.measure', function* (step: BudgetStep): Transaction<BudgetResult> {
   const { before, limit } = step
-  return takeOff(yield* all(newestBefore, { before, limit }), step)
+  return measureAgainst(yield* all(newestBefore, { before, limit }), step)
 })
 
 const oldest = query<{ after: number; upTo: number; limit: number }, { seq: number; finished_at: number | null }>(

@@ -133,7 +133,7 @@ export class Crowd {
       ...ofAccount,
       takesLoadNow: () => this.#random.chance(0.6),
       taken,
-      parts: REAL_FACTORIES,
+      factories: REAL_FACTORIES,
     })
   }
 

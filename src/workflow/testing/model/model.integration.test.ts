@@ -5,7 +5,7 @@ import { Backlog } from '../../../queue/dispatcher/backlog.js'
 import type { Load } from '../../../queue/dispatcher/coverage.js'
 import type { Entry } from '../../../queue/dispatcher/entry.js'
 import { FlowControl } from '../../../queue/dispatcher/flow-control.js'
-import { type EngineDeps, REAL_PARTS } from '../../../queue/testing/simulated-engine.js'
+import { type DispatcherFactories, REAL_FACTORIES } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import * as messages from '../../../queue/transactions/messages.js'
 import type { DuePage } from '../../../queue/transactions/messages-due.js'
@@ -23,8 +23,13 @@ import { CENSUS_MODULE, clear, runsOf } from './census.js'
 import { Simulation } from './simulation.js'
 
 /** Runs one simulation to its end. */
-async function play(store: Store, seed: number, moves: number, parts: EngineDeps = REAL_PARTS): Promise<void> {
-  const simulation = new Simulation(store, seed, parts)
+async function play(
+  store: Store,
+  seed: number,
+  moves: number,
+  factories: DispatcherFactories = REAL_FACTORIES,
+): Promise<void> {
+  const simulation = new Simulation(store, seed, factories)
   try {
     await simulation.play(moves)
     await simulation.finish()
@@ -215,13 +220,13 @@ class HauntedFlowControl extends FlowControl {
   }
 }
 
-/** Faulty parts of the dispatcher. */
-const ENGINE_BUGS: Readonly<Record<string, EngineDeps>> = {
+/** Faulty factories of the dispatcher. */
+const DISPATCHER_BUGS: Readonly<Record<string, DispatcherFactories>> = {
   'a load restores messages that were dropped during it': {
-    ...REAL_PARTS,
+    ...REAL_FACTORIES,
     backlog: (limits, flow) => new ForgetfulBacklog(limits, flow),
   },
-  'a period of the rate counts a call that is never made': { ...REAL_PARTS, flow: () => new HauntedFlowControl() },
+  'a period of the rate counts a call that is never made': { ...REAL_FACTORIES, flow: () => new HauntedFlowControl() },
 }
 
 /** The violation that reveals each bug. */
@@ -313,7 +318,7 @@ describe('the model', () => {
   })
   afterAll(() => store.close())
 
-  async function expectDetected(what: string, bug: Bug, parts: EngineDeps): Promise<void> {
+  async function expectDetected(what: string, bug: Bug, factories: DispatcherFactories): Promise<void> {
     kept.length = 0
     late.length = 0
     const violations: string[] = []
@@ -321,16 +326,16 @@ describe('the model', () => {
     for (let seed = first; seed < first + MAX_SEEDS && violations.length === 0; seed++) {
       account = ''
       await clear(store)
-      await play(withBug(store, bug), seed, 150, parts).catch((error: Error) => violations.push(error.message))
+      await play(withBug(store, bug), seed, 150, factories).catch((error: Error) => violations.push(error.message))
     }
     expect(violations.join()).toMatch(VIOLATIONS[what] ?? /^$/)
   }
 
   // Several simulations may run until the bug shows, on a busy machine.
   for (const [what, bug] of Object.entries(BUGS)) {
-    it(`detects that ${what}`, () => expectDetected(what, bug, REAL_PARTS), 120_000)
+    it(`detects that ${what}`, () => expectDetected(what, bug, REAL_FACTORIES), 120_000)
   }
-  for (const [what, parts] of Object.entries(ENGINE_BUGS)) {
-    it(`detects that ${what}`, () => expectDetected(what, noteAccount, parts), 120_000)
+  for (const [what, factories] of Object.entries(DISPATCHER_BUGS)) {
+    it(`detects that ${what}`, () => expectDetected(what, noteAccount, factories), 120_000)
   }
 })

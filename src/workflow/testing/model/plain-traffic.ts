@@ -58,8 +58,8 @@ export class PlainTraffic {
   }
 
   /** An attempt is settled; if its message was cancelled meanwhile, nothing changes. */
-  settled(message: PendingMessage, { again, offers }: Settled): void {
-    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, again === undefined, offers)
+  settled(message: PendingMessage, { retry, offers }: Settled): void {
+    if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, retry === undefined, offers)
   }
 
   /** Publishes to a queue. */

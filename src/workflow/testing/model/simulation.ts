@@ -40,7 +40,7 @@ type Mode = 'faulty' | 'clean'
 export class Simulation {
   readonly #store: Store
   readonly #random: Random
-  readonly #parts: DispatcherFactories
+  readonly #factories: DispatcherFactories
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
   readonly #accountId: string
@@ -57,11 +57,11 @@ export class Simulation {
   /** Requests from before a crash, and aborted ones; they may arrive late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number, parts: DispatcherFactories = REAL_FACTORIES) {
+  constructor(realStore: Store, seed: number, factories: DispatcherFactories = REAL_FACTORIES) {
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
-    this.#parts = parts
+    this.#factories = factories
     this.#random = random
     this.#accountId = publisher.caller.accountId
     this.#endpoint = this.#newEndpoint(publisher)
@@ -138,9 +138,9 @@ export class Simulation {
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
       kinds: [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })],
-      takesLoadIn: () => this.#mode === 'clean' || this.#random.chance(0.6),
+      takesLoadNow: () => this.#mode === 'clean' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
-      parts: this.#parts,
+      factories: this.#factories,
     })
   }
 
