@@ -7,11 +7,10 @@ import type { GatewaySettings, ServedDatabase } from '../deps.js'
 import { awaitOpening } from '../tls/await-opening.js'
 import { beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
-import type { Doorway } from './doorway.js'
+import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { Session } from './session.js'
 import type { SessionServices } from './session-services.js'
-import { turnAway } from './turn-away.js'
 
 /** What a listener is made of. */
 export interface ListenerOptions extends Omit<SessionServices, 'siblings'> {

@@ -6,8 +6,7 @@ import { awaitOpening } from '../tls/await-opening.js'
 import type { CertificateSource } from '../tls/certificate-source.js'
 import type { Opening } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
-import type { Doorway } from './doorway.js'
-import { turnAway } from './turn-away.js'
+import { type Doorway, turnAway } from './doorway.js'
 
 /** Who serves the clients of one database. */
 export interface Adopter {

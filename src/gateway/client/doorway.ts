@@ -1,80 +1,67 @@
-import type { Server } from 'node:net'
-import { isObject } from '../../base/index.js'
-import { handleOf } from './server-handle.js'
+import type { Server, Socket } from 'node:net'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { errorText } from '../error-text.js'
+import { encodeError } from '../resp/encode.js'
+import { interceptConnections } from './node-internals.js'
 
-/** So many connections are taken in a turn of the event loop, whatever else there is to do. */
+/** Connections accepted in a turn of the event loop, whatever else there is to do. */
 const LEAST_A_TURN = 4
-/** Of the time that passed since the last turn, taking connections may have this part again. */
+/** Share of the time since the last turn that accepting may use. */
 const SHARE = 0.1
-/** A longer time than this is no turn: nothing happened. */
+/** A longer time than this is not a turn: the process was idle. */
 const LONGEST_TURN_MS = 20
-/** Connections beyond so many that wait are closed: as many as a database may have clients. */
+/** More waiting connections than this are closed: as many as a database may have clients. */
 const MOST_WAITING = 10_000
 
-/** A connection of the operating system, as Node has it inside of a socket. */
-interface ConnectionHandle {
+/** A connection that the system handed over and no server has yet. */
+interface WaitingConnection {
+  readonly server: Server
+  readonly accept: () => void
   close(): void
 }
 
-interface Waiting {
-  readonly server: Server
-  readonly take: () => void
-  readonly connection: ConnectionHandle
-}
-
 /**
- * Takes connections in at a pace that leaves time for those who are in. The system hands over all that have come in one
- * go, and each costs several times as much as a command: a storm of strangers would keep everybody waiting for a whole
- * batch of them, turn after turn. So only a few are taken in a turn, and more as long as they get no more than their
- * share of the time; where nobody else is busy one turn follows the other, and nobody waits.
+ * Accepts connections at a pace that leaves time for clients that are connected. The system hands over all waiting
+ * connections at once, and accepting one costs several times as much as a command: without a limit, a connection storm
+ * would delay every client by a whole batch of them, turn after turn. So each turn accepts a few, and more while that
+ * takes less than its share of the time. In an idle process turns follow each other at once, and no connection waits.
  */
 export class Doorway {
-  #waiting: Waiting[] = []
-  /** Those before it have been taken. */
+  #waiting: WaitingConnection[] = []
+  /** Index in `#waiting` of the first connection that was not accepted yet. */
   #first = 0
-  #takenInTurn = 0
+  #acceptedInTurn = 0
   #turnScheduled = false
-  /** When the last turn of taking connections ended, milliseconds of `performance.now`. */
+  /** When the last turn of accepting ended, in milliseconds of `performance.now`. */
   #endedAtMs = 0
 
-  /** Connections that have come and have not been taken. */
+  /** Connections that wait to be accepted. */
   get waiting(): number {
     return this.#waiting.length - this.#first
   }
 
-  /**
-   * Paces the connections of a server that listens. It stands between Node and its server, by members that Node does
-   * not document; where one is missing, connections come as usual.
-   */
+  /** Paces the connections of a listening server, where internals of Node are used; else they come as usual. */
   pace(server: Server): void {
-    const handle = handleOf(server)
-    if (!handle) return
-    const asUsual = handle.onconnection
-    handle.onconnection = (error, connection) => {
-      const take = (): void => asUsual.call(handle, error, connection)
-      if (isConnection(connection)) this.#admit({ server, take, connection })
-      else take()
-    }
+    interceptConnections(server, (connection, accept) =>
+      this.#admit({ server, accept, close: () => connection.close() }),
+    )
   }
 
-  /** Closes the connections of a server that wait. */
+  /** Closes the waiting connections of a server. */
   dismiss(server: Server): void {
-    for (const { server: wanted, connection } of this.#rest()) if (wanted === server) connection.close()
-    this.#waiting = this.#rest().filter(({ server: wanted }) => wanted !== server)
+    const waiting = this.#waiting.slice(this.#first)
+    for (const connection of waiting) if (connection.server === server) connection.close()
+    this.#waiting = waiting.filter((connection) => connection.server !== server)
     this.#first = 0
   }
 
-  #rest(): readonly Waiting[] {
-    return this.#waiting.slice(this.#first)
-  }
-
-  #admit(next: Waiting): void {
+  #admit(next: WaitingConnection): void {
     this.#scheduleTurn()
-    if (this.waiting === 0 && this.#takenInTurn < LEAST_A_TURN) {
-      this.#takenInTurn++
-      next.take()
+    if (this.waiting === 0 && this.#acceptedInTurn < LEAST_A_TURN) {
+      this.#acceptedInTurn++
+      next.accept()
     } else if (this.waiting < MOST_WAITING) this.#waiting.push(next)
-    else next.connection.close()
+    else next.close()
   }
 
   #scheduleTurn(): void {
@@ -87,23 +74,26 @@ export class Doorway {
     const beganAtMs = performance.now()
     const untilMs = beganAtMs + SHARE * Math.min(beganAtMs - this.#endedAtMs, LONGEST_TURN_MS)
     this.#turnScheduled = false
-    this.#takenInTurn = 0
-    while (this.waiting > 0 && (this.#takenInTurn < LEAST_A_TURN || performance.now() < untilMs)) this.#takeNext()
-    if (this.#takenInTurn > 0) this.#scheduleTurn()
+    this.#acceptedInTurn = 0
+    while (this.waiting > 0 && (this.#acceptedInTurn < LEAST_A_TURN || performance.now() < untilMs)) this.#acceptNext()
+    if (this.#acceptedInTurn > 0) this.#scheduleTurn()
     this.#endedAtMs = performance.now()
   }
 
-  #takeNext(): void {
+  #acceptNext(): void {
     const next = this.#waiting[this.#first++]
-    this.#takenInTurn++
+    this.#acceptedInTurn++
     if (this.waiting === 0) {
       this.#waiting = []
       this.#first = 0
     }
-    next?.take()
+    next?.accept()
   }
 }
 
-function isConnection(value: unknown): value is ConnectionHandle {
-  return isObject(value) && typeof value.close === 'function'
+/** Sends a client the reason why it is not served, if it is an error of the catalogue, and closes its connection. */
+export function turnAway(socket: Socket, reason: unknown): void {
+  socket.on('error', () => {})
+  if (reason instanceof HomeportError) socket.write(encodeError(errorText(reason)))
+  socket.destroySoon()
 }

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import { ReadMemory } from '../resp/lent-memory.js'
-import { DirectWriter } from './direct-writer.js'
 import { Inlet, takeInlets } from './inlet.js'
+import { DirectWriter } from './node-internals.js'
 import { Outlet } from './outlet.js'
 
 const MIB = 2 ** 20

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 import { keep, kept } from '../resp/lent-memory.js'
-import { DirectWriter } from './direct-writer.js'
 import type { Inlet } from './inlet.js'
+import { DirectWriter } from './node-internals.js'
 
 /**
  * Whether the client gets its replies (CLIENT REPLY). `skip`: all but the next one; `skipping`: that one is on its way.

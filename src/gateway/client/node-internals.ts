@@ -1,0 +1,211 @@
+import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
+import { isObject } from '../../base/index.js'
+import { keep } from '../resp/lent-memory.js'
+
+/**
+ * The only file that touches members of Node which Node does not document. They make accepting, reading and writing
+ * cheaper: see `interceptConnections`, `openSocket` and `DirectWriter`.
+ *
+ * One switch covers all of them. They are used where the running major version of Node was tested and every expected
+ * member is there; otherwise the gateway uses the public API of `node:net`, which is slower and behaves the same.
+ */
+const TESTED_MAJORS: ReadonlySet<number> = new Set([20, 22, 24])
+
+/** A request object for one write. Node calls it back only when the system did not take all bytes at once. */
+interface WriteRequest {
+  /** `status` is 0, or a negative error number of the system. */
+  oncomplete: (status: number) => void
+  /** Keeps the bytes alive until the system has taken them. */
+  buffer: Buffer
+}
+
+/** Node's binding for streams. */
+export interface StreamBinding {
+  readonly WriteWrap: new () => WriteRequest
+  /** Results of the last call, whichever stream made it. */
+  readonly streamBaseState: Int32Array
+  /** Index in `streamBaseState`: whether the last write left bytes for later. */
+  readonly kLastWriteWasAsync: number
+  /** Index in `streamBaseState`: bytes of the last read. An error of the system, or the end, is negative. */
+  readonly kReadBytesOrError: number
+}
+
+/** The handle of a listening server. */
+interface ServerHandle {
+  /** Called for every connection that the system hands over. */
+  onconnection: (this: ServerHandle, error: unknown, connection: unknown) => void
+}
+
+type ReadCallback = (this: unknown, memory: unknown) => void
+
+/** The handle of an accepted connection, which becomes a socket, or is closed without becoming one. */
+export interface ConnectionHandle {
+  /** What Node calls when bytes or the end arrived. The socket sets it. */
+  onread?: ReadCallback
+  readonly useUserBuffer: unknown
+  close(): void
+  /** @returns 0, or a negative error number of the system. */
+  writeBuffer(request: WriteRequest, bytes: Buffer): number
+}
+
+const binding = isTestedVersion(process.versions.node) ? findStreamBinding(process) : undefined
+let isOn = binding !== undefined
+
+/** Whether servers that start to listen now use undocumented members of Node. */
+export function usesNodeInternals(): boolean {
+  return isOn
+}
+
+/**
+ * Turns the use of undocumented members off, or on again where Node has them; for benchmarks and tests. Servers and
+ * connections that are open keep what they began with.
+ */
+export function switchNodeInternals(to: 'on' | 'off'): void {
+  isOn = to === 'on' && binding !== undefined
+}
+
+/** Whether the gateway was tested with this version of Node, such as `22.11.0`. */
+export function isTestedVersion(version: string): boolean {
+  return TESTED_MAJORS.has(Number.parseInt(version, 10))
+}
+
+/** Finds the binding for streams in `process`. Undefined where Node changed, or was started with `--permission`. */
+export function findStreamBinding(host: object): StreamBinding | undefined {
+  if (!('binding' in host) || typeof host.binding !== 'function') return undefined
+  try {
+    const found: unknown = host.binding('stream_wrap')
+    return isStreamBinding(found) ? found : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Calls `decide` for every connection that a listening server accepts, before Node makes a socket of it; `accept` lets
+ * Node go on as usual. Does nothing where internals are not used: connections then come as `connection` events only.
+ */
+export function interceptConnections(
+  server: Server,
+  decide: (connection: ConnectionHandle, accept: () => void) => void,
+): void {
+  const handle = isOn ? handleOf(server) : undefined
+  if (!handle) return
+  const next = handle.onconnection
+  handle.onconnection = (error, connection) => {
+    const accept = (): void => next.call(handle, error, connection)
+    if (isConnectionHandle(connection)) decide(connection, accept)
+    else accept()
+  }
+}
+
+/**
+ * Makes the socket of an accepted connection, which reads into `buffer` and calls `take` with the number of bytes read.
+ * Reading into shared memory costs half as much as a buffer per read; Node offers it (`onread`) for outgoing
+ * connections only. `take` is called before the socket sees the bytes: the socket's own path looks at a dozen places in
+ * memory, which are rarely in the processor's cache when there are many clients. The socket still reports the end of the
+ * connection and its errors.
+ */
+export function openSocket(connection: ConnectionHandle, buffer: Buffer, take: (length: number) => void): Socket {
+  const callback = (length: number): boolean => {
+    take(length)
+    return true
+  }
+  const options = { handle: connection, allowHalfOpen: true, onread: { buffer, callback } }
+  const socket = new Socket(options as SocketConstructorOpts)
+  if (binding) readBelowSocket(connection, binding, take)
+  return socket
+}
+
+function readBelowSocket(connection: ConnectionHandle, known: StreamBinding, take: (length: number) => void): void {
+  const { streamBaseState, kReadBytesOrError } = known
+  const next = connection.onread
+  if (typeof next !== 'function') return
+  connection.onread = function (memory) {
+    const length = streamBaseState[kReadBytesOrError] ?? 0
+    if (length > 0) take(length)
+    else next.call(this, memory)
+  }
+}
+
+/** One request object for every write that the system takes at once. */
+let request = binding && new binding.WriteWrap()
+
+/**
+ * Writes to a connection below its socket. The socket's queue, callbacks and ticks are a tenth of the cost of a reply
+ * and do nothing for bytes that the system takes at once. Only for a socket that has nothing queued; what the socket is
+ * given afterwards follows these bytes, and so does its end.
+ */
+export class DirectWriter {
+  readonly #handle: ConnectionHandle
+  readonly #binding: StreamBinding
+  readonly #settled: (status: number) => void
+  #queuedBytes = 0
+
+  private constructor(handle: ConnectionHandle, known: StreamBinding, settled: (status: number) => void) {
+    this.#handle = handle
+    this.#binding = known
+    this.#settled = settled
+  }
+
+  /**
+   * For an intercepted connection; undefined for others. `settled` is called when queued bytes were sent, with 0 or a
+   * negative error number of the system.
+   */
+  static of(handle: ConnectionHandle | undefined, settled: (status: number) => void): DirectWriter | undefined {
+    return binding && handle ? new DirectWriter(handle, binding, settled) : undefined
+  }
+
+  /** Bytes of the last write that the system has not taken yet, at most. */
+  get queuedBytes(): number {
+    return this.#queuedBytes
+  }
+
+  /** Writes bytes, which may be lent. Not while any are queued. @returns 0, or a negative error number of the system. */
+  write(bytes: Buffer): number {
+    const { WriteWrap, streamBaseState, kLastWriteWasAsync } = this.#binding
+    request ??= new WriteWrap()
+    const status = this.#handle.writeBuffer(request, bytes)
+    if (status === 0 && streamBaseState[kLastWriteWasAsync] !== 0) this.#queue(request, bytes)
+    return status
+  }
+
+  #queue(taken: WriteRequest, bytes: Buffer): void {
+    request = undefined
+    keep(bytes)
+    taken.buffer = bytes
+    this.#queuedBytes = bytes.length
+    taken.oncomplete = (status) => {
+      this.#queuedBytes = 0
+      this.#settled(status)
+    }
+  }
+}
+
+function handleOf(server: Server): ServerHandle | undefined {
+  if (!('_handle' in server)) return undefined
+  const { _handle: handle } = server
+  return isServerHandle(handle) ? handle : undefined
+}
+
+function isServerHandle(value: unknown): value is ServerHandle {
+  return isObject(value) && typeof value.onconnection === 'function'
+}
+
+function isConnectionHandle(value: unknown): value is ConnectionHandle {
+  return (
+    isObject(value) &&
+    typeof value.useUserBuffer === 'function' &&
+    typeof value.close === 'function' &&
+    typeof value.writeBuffer === 'function'
+  )
+}
+
+function isStreamBinding(value: unknown): value is StreamBinding {
+  return (
+    isObject(value) &&
+    typeof value.WriteWrap === 'function' &&
+    value.streamBaseState instanceof Int32Array &&
+    typeof value.kLastWriteWasAsync === 'number' &&
+    typeof value.kReadBytesOrError === 'number'
+  )
+}
